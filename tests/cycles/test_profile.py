@@ -9,6 +9,7 @@ import pytest
 from denizen import call, forever, reply, tool
 from denizen.consciousness.selfhood import INSTRUCTIONS, RULES
 from denizen.consciousness.settings import profile_for
+from denizen.errors import ModelRejected
 from denizen.models.scripted import ScriptedModel, Turn
 from tests.world import World, as_text
 
@@ -128,3 +129,31 @@ async def test_a_small_model_need_not_name_the_space_but_may(world: World):
     assert "name one of your spaces in space_id" in as_text(model.requests[1][-1])
     assert await world.transcript(hall) == ["Noor: Tea?", "Ada: Yes."]
     assert await world.transcript(yard) == ["Noor: Coffee?", "Ada: No."]
+
+
+async def test_a_small_model_that_writes_nothing_has_to_call_a_tool_next(world: World):
+    """Its server then writes the call by a grammar. A call that it is made to make is free again afterwards."""
+
+    @tool(effect=False)
+    def count_eggs() -> str:
+        """Count the eggs."""
+        return "14"
+
+    model = SmallModel("<tools></tools>", call("count_eggs"), "There are 14.", tokens=8_192)
+    ada, noor = await world.agent("Ada", model=model, tools=[count_eggs]), await world.person("Noor")
+    hall = await world.space("Hall", noor, ada)
+    await world.say(noor, "How many eggs are there?", hall)
+    await world.run()
+    assert await world.transcript(hall) == ["Noor: How many eggs are there?", "Ada: There are 14."]
+    assert [(info.settings or {}).get("tool_choice") for info in model.infos] == [None, "required", None]
+
+
+async def test_a_server_that_takes_no_tool_choice_is_asked_without(world: World):
+    refused = ModelRejected("tool_choice is not supported here.")
+    model = SmallModel("", refused, reply("Good morning."), tokens=8_192)
+    ada, noor = await world.agent("Ada", model=model), await world.person("Noor")
+    hall = await world.space("Hall", noor, ada)
+    await world.say(noor, "Good morning!", hall)
+    await world.run()
+    assert await world.transcript(hall) == ["Noor: Good morning!", "Ada: Good morning."]
+    assert [(info.settings or {}).get("tool_choice") for info in model.infos] == [None, "required", None]

@@ -28,6 +28,14 @@ def settings(model: Model, tool: str) -> dict[str, Any]:
     return {"tool_choice": [tool], "thinking": False, **disabled}
 
 
+def any_tool(model: Model) -> dict[str, Any]:
+    """The settings of a request that the model has to answer with a call of some tool; none where that is not asked."""
+    given = cast("dict[str, Any]", model.settings or {})
+    if not model.profile.get("supports_forced_tool_choice", True) or _forbids_both(model, given):
+        return {}
+    return {"tool_choice": "required"}
+
+
 def _forbids_both(model: Model, given: dict[str, Any]) -> bool:
     """Whether the model thinks, as it is set, and its provider takes no forced tool then."""
     profile = model.profile

@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from pydantic_ai import RunContext
 from pydantic_ai.messages import (
@@ -98,7 +98,7 @@ class LocalModel(Model):
     ) -> AsyncGenerator[StreamedResponse]:
         tools = model_request_parameters.function_tools
         # It is too small for a choice of manners: of the settings only this one is heeded.
-        if tools and (model_settings or {}).get("tool_choice") == "required":
+        if tools and cast("dict[str, Any]", model_settings or {}).get("tool_choice") == "required":
             asked = forced(messages, tools)
         else:
             asked = question(messages, {tool.name for tool in tools})
