@@ -38,7 +38,7 @@ from bench import _real_model
 from denizen import Runtime, tool
 from denizen.agents.registry import Agent
 from denizen.consciousness.log import Entry
-from denizen.cycles.records import calls_of
+from denizen.cycles.records import calls_of, open_record
 from denizen.cycles.written_calls import are_written
 from denizen.errors import NotFound
 from denizen.ids import AgentId
@@ -252,6 +252,8 @@ async def count_turns(bench: Bench) -> dict[str, Any]:
             return {}
         entries = await denizen.log(ada.agent)
         said = exchanges(await denizen.messages(ada.space), ada.person)
+        if await denizen.inbox(ada.agent) or await denizen.db.read(open_record, ada.agent.id) is not None:
+            said = said[:-1]  # it is being answered
         answers, cycles = responses(entries), await denizen.cycles(ada.agent)
     answered = sum(bool(replies) for _, replies in said)
     read = sum(each.usage.input_tokens for each in answers)

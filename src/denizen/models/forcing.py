@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
+from denizen.models.location import is_local
+
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
 
@@ -33,7 +35,10 @@ def any_tool(model: Model) -> dict[str, Any]:
     given = cast("dict[str, Any]", model.settings or {})
     if not model.profile.get("supports_forced_tool_choice", True) or _forbids_both(model, given):
         return {}
-    return {"tool_choice": "required"}
+    # The grammar of llama.cpp lets a model go on with empty lines after its call, up to the limit. In a call, which is
+    # JSON, there are none.
+    stop = {"stop_sequences": ["\n\n\n"]} if is_local(model) else {}
+    return {"tool_choice": "required", **stop}
 
 
 def _forbids_both(model: Model, given: dict[str, Any]) -> bool:
