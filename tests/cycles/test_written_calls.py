@@ -34,6 +34,7 @@ PLAIN = json.dumps({"name": "send_message", "arguments": HELLO})
         (f"<tool_call>{PLAIN}</tool_call>\n<tool_call>{PLAIN}</tool_call>", SENT * 2),
         (f"<tool_call>\n{PLAIN}", SENT),
         ("{" + PLAIN + "}", SENT),
+        ("{" + PLAIN, SENT),
         ('{{"name": "send_message", "arguments": {"text": "Hello, Noor."}}}', SENT),
         (
             "<tool_call><function=send_message>\n<parameter=text>\nHello, Noor.\n</parameter>\n</function></tool_call>",

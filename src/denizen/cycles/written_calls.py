@@ -134,7 +134,8 @@ def _named(name: str, text: str) -> list[Written] | None:
 def _json_calls(text: str) -> list[Written] | None:
     """JSON objects, one after the other or in a list; also in double braces, as some templates show them."""
     if text.startswith("{{") and text.endswith("}}"):
-        doubled = _json_calls(text[1:-1])
+        # Small models double the first brace, and forget to double the last.
+        doubled = _json_calls(text[1:-1]) or _json_calls(text[1:])
         if doubled is not None:
             return doubled
     values = list(_values(text))
