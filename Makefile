@@ -13,7 +13,7 @@ BROWSER := .venv/.browser
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help run setup test test-all tests test-hard mutants lint types format bench picture web schema screenshots \
+.PHONY: help run setup test test-all tests test-hard mutants lint types format bench real picture web schema screenshots \
 	lock audit clean
 
 help:
@@ -27,6 +27,7 @@ help:
 	@echo "make types    check types only"
 	@echo "make format   format the code and sort its imports"
 	@echo "make bench    run every script in bench/; each ends with one line of JSON"
+	@echo "make real     live with real models for an hour or two, and go on where it stopped (KEEP=FOLDER, REAL=\"NAME ...\")"
 	@echo "make picture  make docs/chat.svg anew from a real conversation"
 	@echo "make web      build the web client anew (make run builds it where it is missing or older)"
 	@echo "make schema   make the web client's types anew from the HTTP API"
@@ -110,6 +111,15 @@ format: $(READY)
 bench: $(READY)
 	$(BIN)/python -m bench
 
+# Not part of `make bench`: 1.1 GB of weights are downloaded, and a model of that size takes its time.
+KEEP ?= .real
+REAL ?= local:smollm2 qwen2.5-coder-1.5b
+
+real: $(READY)
+	@for model in $(REAL); do \
+		nice $(BIN)/python -m bench.real --keep $(KEEP) --model $$model || exit 1; \
+	done
+
 picture: $(READY)
 	$(BIN)/python docs/make_picture.py
 
@@ -139,5 +149,5 @@ audit: $(READY)
 	@$(BIN)/python -m requirements.audit $(ADVISORIES) $(addprefix --ignore=,$(IGNORE))
 
 clean:
-	rm -rf .venv .pytest_cache .ruff_cache .hypothesis dist build web/node_modules src/denizen/server/web
+	rm -rf .venv .real .pytest_cache .ruff_cache .hypothesis dist build web/node_modules src/denizen/server/web
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -6,6 +6,7 @@ Texts that the world gives back have names where identifiers were: `<Kitchen>` i
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -23,6 +24,8 @@ from pydantic_ai.messages import (
     ToolReturnPart,
     UserPromptPart,
 )
+from pydantic_ai.models import Model
+from pydantic_ai.models.wrapper import WrapperModel
 from sqlalchemy import bindparam, select, text
 
 from denizen import ManualClock, Runtime, scripted
@@ -46,6 +49,24 @@ USUAL = Pace(grace_seconds=60)
 """As in any house, but that a slow machine may take its time to finish what is under way when the house closes."""
 UNHURRIED = Pace(lease_seconds=10_000_000, warm_seconds=1_000_000, sweep_seconds=1_000_000, grace_seconds=60)
 """Nothing happens by the clock but what the test is about."""
+
+
+class LocalScript(WrapperModel):
+    """A scripted model that runs on this machine, as far as anybody can tell."""
+
+    @property
+    def system(self) -> str:
+        return "local"
+
+
+def slow_local(*turns: Turn) -> Model:
+    """Such a model, which lets everybody else go on before each word: a deadline that is over is noticed."""
+
+    async def pause() -> None:
+        for _ in range(10):
+            await asyncio.sleep(0)
+
+    return LocalScript(scripted(*turns, pause=pause))
 
 
 class JumpingClock(ManualClock):

@@ -29,6 +29,7 @@ from denizen.errors import InvalidInput, PriceUnknown
 from denizen.ids import CycleId, new_id
 from denizen.inbox import statuses
 from denizen.memory import asking
+from denizen.models.location import LOCAL_PATIENCE
 from denizen.models.prices import Price
 from denizen.models.scripted import Info, Turn
 from denizen.reflection import thinking
@@ -200,7 +201,8 @@ async def test_what_a_dead_process_has_reserved_beside_a_cycle_is_void_after_a_w
 
 
 def test_no_call_beside_a_cycle_takes_longer_than_its_reservation_holds():
-    assert max(asking.SECONDS, thinking.SECONDS) <= budgets.LONGEST_CALL_SECONDS <= budgets.PATIENCE_SECONDS
+    longest = max(asking.LONGEST_SECONDS, thinking.SECONDS * LOCAL_PATIENCE)
+    assert longest <= budgets.LONGEST_CALL_SECONDS <= budgets.PATIENCE_SECONDS
 
 
 async def test_calls_beside_a_cycle_that_reserve_at_once_do_not_pass_the_limit_of_their_agent(world: World):

@@ -9,6 +9,7 @@ import pytest
 from denizen import call, forever, reply, tool
 from denizen.consciousness.selfhood import INSTRUCTIONS, RULES
 from denizen.consciousness.settings import profile_for
+from denizen.errors import ModelRejected
 from denizen.models.scripted import ScriptedModel, Turn
 from tests.world import World, as_text
 
@@ -108,3 +109,51 @@ async def test_a_small_model_that_answers_one_of_two_spaces_goes_on(world: World
     assert (await world.transcript(hall))[-1] == "Ada: Hello, Noor."
     assert (await world.transcript(attic))[-1] == "Ada: Hello, Bert."
     assert turns == []
+
+
+async def test_a_small_model_need_not_name_the_space_but_may(world: World):
+    """An id takes most of the tokens of a short answer. With events from several spaces it is told to name one."""
+
+    def to_both(*_: object) -> Turn:
+        return [reply("Yes.", space_id=hall.id), reply("No.", space_id=yard.id)]
+
+    model = SmallModel(reply("Which?"), to_both, tokens=8_192)
+    ada, noor = await world.agent("Ada", model=model), await world.person("Noor")
+    hall, yard = await world.space("Hall", noor, ada), await world.space("Yard", noor, ada)
+    await world.say(noor, "Tea?", hall)
+    await world.say(noor, "Coffee?", yard)
+    await world.run()
+    [send] = [each for each in model.infos[0].definitions if each.name == "send_message"]
+    assert list(send.parameters_json_schema["properties"]) == ["text"]
+    assert "the events come from several spaces" in as_text(model.requests[1][-1])
+    assert "name one of your spaces in space_id" in as_text(model.requests[1][-1])
+    assert await world.transcript(hall) == ["Noor: Tea?", "Ada: Yes."]
+    assert await world.transcript(yard) == ["Noor: Coffee?", "Ada: No."]
+
+
+async def test_a_small_model_that_writes_nothing_has_to_call_a_tool_next(world: World):
+    """Its server then writes the call by a grammar. A call that it is made to make is free again afterwards."""
+
+    @tool(effect=False)
+    def count_eggs() -> str:
+        """Count the eggs."""
+        return "14"
+
+    model = SmallModel("<tools></tools>", call("count_eggs"), "There are 14.", tokens=8_192)
+    ada, noor = await world.agent("Ada", model=model, tools=[count_eggs]), await world.person("Noor")
+    hall = await world.space("Hall", noor, ada)
+    await world.say(noor, "How many eggs are there?", hall)
+    await world.run()
+    assert await world.transcript(hall) == ["Noor: How many eggs are there?", "Ada: There are 14."]
+    assert [(info.settings or {}).get("tool_choice") for info in model.infos] == [None, "required", None]
+
+
+async def test_a_server_that_takes_no_tool_choice_is_asked_without(world: World):
+    refused = ModelRejected("tool_choice is not supported here.")
+    model = SmallModel("", refused, reply("Good morning."), tokens=8_192)
+    ada, noor = await world.agent("Ada", model=model), await world.person("Noor")
+    hall = await world.space("Hall", noor, ada)
+    await world.say(noor, "Good morning!", hall)
+    await world.run()
+    assert await world.transcript(hall) == ["Noor: Good morning!", "Ada: Good morning."]
+    assert [(info.settings or {}).get("tool_choice") for info in model.infos] == [None, "required", None]

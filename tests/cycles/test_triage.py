@@ -17,10 +17,11 @@ from denizen.agents.registry import Agent
 from denizen.checker import check_database
 from denizen.cycles import triage
 from denizen.errors import InvalidInput, ModelUnreachable
+from denizen.models import location
 from denizen.models.scripted import ScriptedModel
 from denizen.storage.database import Database
 from tests.models.loopback import Failure, loopback
-from tests.world import World, as_text, open_world
+from tests.world import World, as_text, open_world, slow_local
 
 SMALL_TALK = {"skip_when": {"shorter_than": 10}}
 ASKED = {"model": "sieve", "instructions": "It cares for the garden only."}
@@ -212,6 +213,16 @@ async def test_a_small_model_that_does_not_answer_is_not_waited_for(
     await small_world.say(noor, "Bert, lunch?", hall)
     await small_world.run()
     assert await small_world.transcript(hall) == ["Noor: Bert, lunch?", "Ada: Hm."]
+
+
+async def test_a_local_model_has_longer_to_decide(small_world: World, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(triage, "SECONDS", 1e-9)
+    monkeypatch.setattr(location, "LOCAL_PATIENCE", 1e12)
+    small_world.denizen.models.register("sieve", slow_local(skip("not for her")))
+    _, noor, hall = await three_in_a_hall(small_world, cycle={"triage": ASKED})
+    await small_world.say(noor, "Bert, lunch?", hall)
+    await small_world.run()
+    assert await small_world.transcript(hall) == ["Noor: Bert, lunch?"]
 
 
 @pytest.mark.parametrize("how", ["urgent", "mention", "space of two", "with one that is"])

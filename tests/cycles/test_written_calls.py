@@ -15,7 +15,7 @@ from denizen.errors import ModelUnsuitable
 from denizen.models import codec
 from tests.world import World
 
-OFFERED = ("send_message", "skip", "pay")
+OFFERED = {"send_message": ["text", "space_id"], "skip": ["reason"], "pay": ["amount", "to"]}
 HELLO = {"text": "Hello, Noor."}
 SENT = [("send_message", HELLO)]
 PLAIN = json.dumps({"name": "send_message", "arguments": HELLO})
@@ -34,6 +34,7 @@ PLAIN = json.dumps({"name": "send_message", "arguments": HELLO})
         (f"<tool_call>{PLAIN}</tool_call>\n<tool_call>{PLAIN}</tool_call>", SENT * 2),
         (f"<tool_call>\n{PLAIN}", SENT),
         ("{" + PLAIN + "}", SENT),
+        ("{" + PLAIN, SENT),
         ('{{"name": "send_message", "arguments": {"text": "Hello, Noor."}}}', SENT),
         (
             "<tool_call><function=send_message>\n<parameter=text>\nHello, Noor.\n</parameter>\n</function></tool_call>",
@@ -47,6 +48,8 @@ PLAIN = json.dumps({"name": "send_message", "arguments": HELLO})
         (f"[{PLAIN}]", SENT),
         ('send_message(text="Hello, Noor.")', SENT),
         ("[send_message(text='Hello, Noor.')]", SENT),
+        ('send_message("Hello, Noor.")', SENT),
+        ("pay(5, to='Bo')", [("pay", {"amount": 5, "to": "Bo"})]),
         ("skip", [("skip", {})]),
         ("skip()", [("skip", {})]),
         ('{"name": "skip"}', [("skip", {})]),
@@ -60,7 +63,9 @@ PLAIN = json.dumps({"name": "send_message", "arguments": HELLO})
         (json.dumps({"name": "send_message", "arguments": [1, 2]}), []),
         (json.dumps({"name": "Noor", "age": 41}), []),
         ("send_message(text=open('/etc/passwd').read())", []),
-        ("send_message('Hello')", []),
+        ("skip('late', 'and more')", []),
+        ("pay(5, amount=6)", []),
+        ("send_message(name)", []),
         ("skip this one", []),
         ("", []),
         ("{", []),
@@ -149,3 +154,10 @@ async def test_the_text_of_a_small_model_is_its_answer_at_once(world: World):
     ada, transcript = await asked(world, "I am well, thank you.", profile="small")
     assert transcript == ["Noor: Hello, Ada.", "Ada: I am well, thank you."]
     assert len(world.model(ada).requests) == 1
+
+
+@pytest.mark.parametrize("nothing", ["<tools></tools>", "<tool_call>\n</tool_call>", "```json\n```", "</tool_call>"])
+async def test_the_frame_of_a_call_without_a_call_is_no_answer(small_world: World, nothing: str):
+    """A real model of 1.5 billion parameters wrote it, and it was sent to the person. Now it is asked again."""
+    _, said = await asked(small_world, nothing, reply("Hello, Noor."), profile="small")
+    assert said == ["Noor: Hello, Ada.", "Ada: Hello, Noor."]

@@ -14,15 +14,16 @@ from denizen.cycles import budgets
 from denizen.cycles.budgets import Allowance, Amount, BudgetSettings, Refusal
 from denizen.errors import ModelUnreachable
 from denizen.ids import AgentId
-from denizen.memory import rolling
+from denizen.memory import asking, rolling
 from denizen.memory.policy import Policy, Scopes
 from denizen.memory.settings import MemoryOptions
 from denizen.memory.sinks import Batch
+from denizen.models import location
 from denizen.models.scripted import Info, ScriptedModel
 from denizen.spaces.directory import Entity, Space
 from tests.memory.conftest import PRESETS, answering, known, utility, written
 from tests.reflection.kitchens import Pondering
-from tests.world import World, as_text, open_world
+from tests.world import World, as_text, open_world, slow_local
 
 
 async def a_conversation(world: World, messages: int, **more: Any) -> tuple[Entity, Space]:
@@ -108,6 +109,14 @@ async def test_at_most_one_pass_in_a_cool_down(ready_sqlite_url: str):
         assert await world.denizen.roll(kitchen) == "failed"
         world.clock.advance(60)
         assert await world.denizen.roll(kitchen) == "done"
+
+
+async def test_a_local_model_has_longer_for_a_pass(small_world: World, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(asking, "SECONDS", 1e-9)
+    monkeypatch.setattr(location, "LOCAL_PATIENCE", 1e12)
+    small_world.denizen.models.register("utility", slow_local(written("Slow but sure.")))
+    _, kitchen = await a_conversation(small_world, 4)
+    assert await small_world.denizen.roll(kitchen) == "done"
 
 
 async def test_two_processes_make_one_pass(world: World):

@@ -82,3 +82,16 @@ async def test_openai_responses_is_made_to_call_it() -> None:
 
 def test_other_models_are_only_given_the_tool_choice() -> None:
     assert forcing.settings(scripted("Hello."), "send_message") == {"tool_choice": ["send_message"]}
+
+
+async def test_some_tool_is_required_and_a_local_server_stops_after_the_call() -> None:
+    """llama.cpp lets a model write empty lines after its call, up to the limit: minutes of them."""
+    async with gpt(OpenAIChatModel, "local") as (server, model):
+        settings: Any = forcing.any_tool(model)
+        prompt: Any = [ModelRequest(parts=[UserPromptPart("Tea?")])]
+        async with stream(model, prompt, tools=TOOLS, settings=settings) as answer:
+            async for _ in answer:
+                pass
+        body = server.received[0].body
+    assert (body["tool_choice"], body["stop"]) == ("required", ["\n\n\n"])
+    assert forcing.any_tool(scripted()) == {"tool_choice": "required"}

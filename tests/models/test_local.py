@@ -8,14 +8,16 @@ from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import pytest
-from pydantic_ai.messages import ModelRequest, SystemPromptPart, UserPromptPart
+from pydantic_ai.messages import ModelMessage, ModelRequest, SystemPromptPart, ToolCallPart, UserPromptPart
+from pydantic_ai.tools import ToolDefinition
 
 from denizen.errors import ModelUnknown
 from denizen.models.catalog import LOCAL, Models
 from denizen.models.local import process
-from denizen.models.local.asking import CHARACTERS, question
+from denizen.models.local.asking import CHARACTERS, forced, question
 from denizen.models.local.model import LocalModel
 from denizen.models.local.process import Tenancy
+from denizen.models.request import stream
 from tests.world import World, listening
 
 pytestmark = pytest.mark.timeout(900)  # it writes twenty tokens a second, and fewer where others work too
@@ -121,13 +123,53 @@ def test_it_is_shown_little() -> None:
     assert asked.system.startswith("You are Ada.")
 
 
+VOTE = ToolDefinition(
+    name="vote",
+    parameters_json_schema={"type": "object", "properties": {"yes": {"type": "boolean"}}, "required": ["yes"]},
+)
+
+
+NOTHING = ToolDefinition(name="think")
+"""A tool that takes nothing."""
+
+
+def test_where_a_tool_has_to_be_called_only_its_call_is_allowed() -> None:
+    """As for a vote, or how somebody feels. Before, it wrote a sentence, which nobody could use."""
+    messages: list[ModelMessage] = [
+        ModelRequest(parts=[SystemPromptPart("Vote.")]),
+        ModelRequest(parts=[UserPromptPart("x" * 5_000)]),
+    ]
+    asked = forced(messages, [VOTE])
+    assert asked.schema == {
+        "type": "object",
+        "properties": {"action": {"const": "vote"}, "yes": {"type": "boolean"}},
+        "required": ["action", "yes"],
+        "additionalProperties": False,
+    }
+    assert (asked.system, [len(text) for _, text in asked.turns]) == ("Vote.", [CHARACTERS])
+    assert forced(messages, [VOTE, NOTHING]).schema == {"anyOf": [asked.schema, forced(messages, [NOTHING]).schema]}
+
+
+async def test_it_votes_when_it_is_asked_to(tmp_path: Path) -> None:
+    model = LocalModel(tmp_path / "local")
+    try:
+        question: list[ModelMessage] = [ModelRequest(parts=[UserPromptPart("Shall we open the window?")])]
+        async with stream(model, question, wanted=VOTE) as answer:
+            async for _ in answer:
+                pass
+        async with stream(model, question, tools=[NOTHING], settings={"tool_choice": "required"}) as decided:
+            async for _ in decided:
+                pass
+    finally:
+        await model.close()
+    [vote], [think] = answer.response.tool_calls, decided.response.tool_calls
+    assert vote.tool_name == "vote"
+    assert isinstance(vote.args_as_dict()["yes"], bool)
+    assert (think.tool_name, think.args_as_dict()) == ("think", {})
+
+
 async def test_what_it_writes_comes_as_a_call_that_the_schema_allows(local: World) -> None:
     """Asked by itself, without a runtime: the arguments are whole JSON, and stopping in the middle is possible."""
-    from pydantic_ai.messages import ToolCallPart
-    from pydantic_ai.tools import ToolDefinition
-
-    from denizen.models.request import stream
-
     model = local.denizen.models.resolve(LOCAL)
     tools = [ToolDefinition(name=name) for name in ("send_message", "skip")]
     window = inbox(said("Hall", "Noor", "human", "Tell me a long story."))

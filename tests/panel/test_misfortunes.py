@@ -13,7 +13,7 @@ from denizen.clock import SECOND
 from denizen.errors import DatabaseUnavailable, ModelRejected, ModelUnreachable
 from denizen.models.scripted import Info, Turn, call
 from tests.panel.test_rounds import a_panel, answered, echoing, in_words, until, voices
-from tests.world import World, as_text
+from tests.world import LocalScript, World, as_text
 
 
 async def test_a_model_has_fifteen_seconds_to_begin(small_unhurried_world: World) -> None:
@@ -125,6 +125,30 @@ async def test_voices_choose_among_the_options_that_a_vote_names(small_world: Wo
     now = await small_world.denizen.round(vote)
     assert [each.result and each.result["position"] for each in now.spoken] == ["open it", "open it"]
     assert said == {"Seth": [], "Buber": []}
+
+
+async def test_a_local_model_may_answer_one_voice_after_the_other(small_unhurried_world: World) -> None:
+    """The last of three begins after minutes in which nothing is heard of it, and is answered all the same."""
+    world, turn = small_unhurried_world, asyncio.Lock()
+    at_work = 0
+
+    async def decide(who: str, _messages: list[ModelMessage], _info: Info) -> Turn:
+        nonlocal at_work
+        async with turn:
+            at_work += 1
+            await world.clock.sleep(190)
+        return f"{who} says."
+
+    noor, panel = await a_panel(world, voices(decide), "Seth", "Buber", "Ines")
+    world.denizen.models.register("m", LocalScript(voices(decide)))
+    async with world.denizen.living():
+        asked = await world.denizen.ask_panel(panel, noor, "Well?")
+        for number in (1, 2, 3):
+            await until(world.denizen.round, asked, lambda _, number=number: at_work == number)
+            await world.clock.sleeper(190)
+            world.clock.advance(190)
+        await until(world.denizen.round, asked, lambda now: now.all_completed)
+    assert await answered(world, asked) == {"Seth": "Seth says.", "Buber": "Buber says.", "Ines": "Ines says."}
 
 
 async def test_time_that_is_over_while_it_begins_again_is_over(small_unhurried_world: World) -> None:

@@ -14,6 +14,7 @@ from denizen import call, reply, skip, tool
 from denizen.agents.registry import Agent
 from denizen.checker import check_database
 from denizen.errors import InvalidInput, NotFound
+from denizen.models import location
 from denizen.models.scripted import Info, Turn, forever
 from denizen.reflection import thinking
 from denizen.reflection.books import AGENTS
@@ -24,7 +25,7 @@ from denizen.spaces.directory import Entity, Space
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import feelings, reflections, signals, stances
 from tests.reflection.kitchens import CROSS, INTERVAL, Pondering, kitchen, runs, say, utility
-from tests.world import World, as_text
+from tests.world import World, as_text, slow_local
 
 
 async def test_a_frustrated_person_changes_the_state_of_mind_for_the_next_turn(world: World):
@@ -178,6 +179,15 @@ async def test_an_answer_that_takes_too_long_leaves_the_state_as_it_was(
     may_answer.set()
     assert (await small_world.denizen.stance(ada, room)).reflected_turns == 2
     assert len(await runs(small_world, ada, room)) == 1
+
+
+async def test_a_local_model_has_longer_to_reflect(small_world: World, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(thinking, "SECONDS", 1e-9)
+    monkeypatch.setattr(location, "LOCAL_PATIENCE", 1e12)
+    small_world.denizen.models.register("utility", slow_local(call("adjust", mood="patient")))
+    ada, noor, room = await kitchen(small_world)
+    await say(small_world, noor, room, CROSS)
+    assert await runs(small_world, ada, room) == [(1, "frustration_recovery", "user_frustrated", "changed")]
 
 
 async def test_an_interval_is_exact_and_needs_no_sentiment(small_world: World):

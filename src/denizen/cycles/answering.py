@@ -172,6 +172,14 @@ def reminders(entries: Sequence[Entry]) -> list[Reminder]:
     return found
 
 
+def was_silent(entries: Sequence[Entry]) -> bool:
+    """Whether the model has just been reminded after a response in which it neither wrote nor called anything."""
+    if len(entries) < 2 or "space" not in _about(entries[-1]):
+        return False
+    response = entries[-2].message
+    return isinstance(response, ModelResponse) and not (response.text or "").strip() and not response.tool_calls
+
+
 def _about(entry: Entry) -> dict[str, Any]:
     return json.loads(entry.request) if entry.kind == "nudge" and entry.request else {}
 

@@ -48,10 +48,10 @@ from denizen.storage.schema import leases as leases_table
 WARNED_AT: Final = 0.8
 """The share of a limit at which the agent is told, and people see it."""
 
-PATIENCE_SECONDS: Final = 120
-"""How long an agent waits for model calls of others to be settled before it rests: longer than most calls take."""
-LONGEST_CALL_SECONDS: Final = 120
-"""How long a model call beside cycles may take; what was reserved for it is void afterwards."""
+LONGEST_CALL_SECONDS: Final = 600
+"""How long a model call beside cycles may take, of a local model too; what was reserved for it is void afterwards."""
+PATIENCE_SECONDS: Final = LONGEST_CALL_SECONDS
+"""How long an agent waits for model calls of others to be settled before it rests."""
 
 Scope = Literal["agent:day", "agent:total", "organization:day", "organization:total", "server:day"]
 """Whose limit, and for how long."""

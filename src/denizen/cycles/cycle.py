@@ -268,6 +268,8 @@ class _Thinking:
         """How large the context may be, where the provider does not say; known when such a request is answered."""
         self._sizes = mind.budget, mind.correction
         """What was known of sizes when the cycle began."""
+        self._unforced = False
+        """Whether its server has refused to be told that a tool has to be called."""
         self._told_cut_off = 0
         """How often in this cycle it was told that its answer was cut off."""
         self._late: dict[tuple[int, int], asyncio.Future[str]] = {}
@@ -488,6 +490,10 @@ class _Thinking:
                 if isinstance(error, RequestTooLarge) and self._shrink(error):
                     attempt -= 1
                     continue
+                if self._must_call and isinstance(error, ModelRejected) and _may_be_about_tool_choice(error):
+                    # Not every server takes a tool choice.
+                    self._unforced = True
+                    continue
                 if self._can_do_without_tools(error):
                     log_line.info("model cannot use tools", agent=self._mind.lease.agent_id, model=self._model_name)
                     self._mind.toolless = True
@@ -517,7 +523,8 @@ class _Thinking:
 
     def _with_written_calls(self, response: ModelResponse) -> ModelResponse:
         """The response, with calls that the model wrote as text because it knows no other way."""
-        offered = self._only if self._only is not None else self._with.toolbox.by_name
+        names = self._with.toolbox.argument_names
+        offered = names if self._only is None else {each: names[each] for each in self._only}
         past = (*self._mind.past, *self._mind.present)
         return with_written_calls(response, offered, past, self._mind.era.layers)
 
@@ -628,7 +635,18 @@ class _Thinking:
         if self._phase.tool_choice != "auto":
             settings["tool_choice"] = self._phase.tool_choice
         forced = forcing.settings(self._model, SEND_MESSAGE) if self._in_last_step else {}
+        if self._must_call:
+            forced = forcing.any_tool(self._model)
         return cast(ModelSettings, {**settings, **forced, **caching.settings(self._model, self._mind.lease.agent_id)})
+
+    @property
+    def _must_call(self) -> bool:
+        """Whether a small model has just written nothing at all, and is asked again: now it has to call a tool.
+
+        Servers of local models then write the call by a grammar, which a model that fails at its form cannot.
+        """
+        small = self._mind.era.profile == "small" and not self._in_last_step
+        return small and not self._unforced and answering.was_silent(self._mind.present)
 
     @property
     def _phase(self) -> Phase:

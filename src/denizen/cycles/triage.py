@@ -38,6 +38,7 @@ from denizen.inbox import delivery, parking
 from denizen.inbox.events import Event
 from denizen.inbox.format import format_inbox, one_line, quoted_name, take_that_fit
 from denizen.models import request, thinking
+from denizen.models.location import patience
 from denizen.models.prices import Price, Usage, cost, expected_cost, usage_of
 from denizen.models.tokens import estimate_message
 from denizen.spaces import floor
@@ -50,7 +51,7 @@ from denizen.tools.errands import is_being_cancelled
 log_line = structlog.get_logger(__name__)
 
 SECONDS: Final = 20
-"""How long the small model may take before the agent thinks without it."""
+"""How long a provider's model may take before the agent thinks without it; a local one has longer."""
 ANSWER_TOKENS: Final = 200
 _INBOX_TOKENS: Final = 4_000
 _EVENT_CHARACTERS: Final = 2_000
@@ -243,7 +244,7 @@ async def _ask(
     answer: request.Answer | None = None
     try:
         async with (
-            asyncio.timeout(SECONDS),
+            asyncio.timeout(patience(model, SECONDS)),
             request.stream(model, prompt, wanted=_DECIDE, settings=settings) as answer,
         ):
             async for _ in answer:
@@ -289,7 +290,7 @@ _DECIDE: Final = ToolDefinition(
         "additionalProperties": False,
     },
 )
-_CALLABLE: Final = frozenset({"decide", "think", "skip"})
+_CALLABLE: Final = {"decide": ["decision", "reason"], "think": ["reason"], "skip": ["reason"]}
 """What a model may have called, or written as a call: weak ones take the decision for the name of a tool."""
 
 

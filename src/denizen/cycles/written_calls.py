@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, NamedTuple, cast
 
@@ -36,6 +36,8 @@ _MISTRAL = re.compile(r"\[TOOL_CALLS\]\s*(?P<name>\w*)(?:\[CALL_ID\]\w*)?(?:\[AR
 _FUNCTION = re.compile(r"<function=(?P<name>[\w.-]+)>\s*(?P<inner>.*?)\s*(?:</function>|\Z)", re.DOTALL)
 _PARAMETER = re.compile(r"<parameter=(?P<name>[\w.-]+)>\n?(?P<value>.*?)\n?</parameter>", re.DOTALL)
 _LLAMA: Final = "<|python_tag|>"
+_FRAME = re.compile(r"</?(?:tool_call|function_call|tools?|tool_response)>|```[\w-]*|\[TOOL_CALLS\]|<\|python_tag\|>")
+"""What stands around calls that are written as text."""
 _NAMES: Final = ("name", "tool", "tool_name", "function", "function_name")
 _ARGUMENTS: Final = ("arguments", "parameters", "args", "tool_args", "tool_input", "input", "params")
 _BESIDES: Final = frozenset({"type", "id", "call_id", "tool_call_id"})
@@ -50,12 +52,18 @@ class Written(NamedTuple):
 
 
 def with_written_calls(
-    response: ModelResponse, offered: Collection[str], past: Iterable[Entry], layers: str | None = None
+    response: ModelResponse, offered: Mapping[str, Sequence[str]], past: Iterable[Entry], layers: str | None = None
 ) -> ModelResponse:
-    """The response with the calls that it wrote as text, marked as such; the same one where it wrote none."""
+    """The response with the calls that it wrote as text, marked as such; the same one where it wrote none.
+
+    `offered` are the tools, each with the names of its arguments as they are given without names: required ones first.
+    One that is only the frame of a call, such as `<tools></tools>`, says nothing: its text is left out.
+    """
     if any(not isinstance(part, TextPart | ThinkingPart) for part in response.parts):
         return response
     text = (response.text or "").strip()
+    if text and not _FRAME.sub("", text).strip():
+        return replace(response, parts=[part for part in response.parts if isinstance(part, ThinkingPart)])
     calls = calls_in(text, offered)
     if not calls or _is_from_outside(text, calls, past, layers):
         return response
@@ -70,7 +78,7 @@ def are_written(message: ModelMessage) -> bool:
     return isinstance(message, ModelResponse) and bool((message.metadata or {}).get(MARK))
 
 
-def calls_in(text: str, offered: Collection[str]) -> list[Written]:
+def calls_in(text: str, offered: Mapping[str, Sequence[str]]) -> list[Written]:
     """The calls that the text consists of; none if it has anything else in it, or a tool that is not offered."""
     if not text or len(text) > MOST_CHARACTERS:
         return []
@@ -78,7 +86,7 @@ def calls_in(text: str, offered: Collection[str]) -> list[Written]:
     return found if found and len(found) <= MOST_CALLS and all(each.name in offered for each in found) else []
 
 
-def _read(text: str, offered: Collection[str]) -> list[Written] | None:
+def _read(text: str, offered: Mapping[str, Sequence[str]]) -> list[Written] | None:
     for form in (_FENCE, _TAGGED):
         if (inner := _only(form, text)) is not None:
             return _all(_read(each.strip(), offered) for each in inner)
@@ -126,7 +134,8 @@ def _named(name: str, text: str) -> list[Written] | None:
 def _json_calls(text: str) -> list[Written] | None:
     """JSON objects, one after the other or in a list; also in double braces, as some templates show them."""
     if text.startswith("{{") and text.endswith("}}"):
-        doubled = _json_calls(text[1:-1])
+        # Small models double the first brace, and forget to double the last.
+        doubled = _json_calls(text[1:-1]) or _json_calls(text[1:])
         if doubled is not None:
             return doubled
     values = list(_values(text))
@@ -175,27 +184,34 @@ def _object(text: str) -> dict[str, Any] | None:
     return cast("dict[str, Any]", values[0]) if len(values) == 1 and isinstance(values[0], dict) else None
 
 
-def _python_calls(text: str, offered: Collection[str]) -> list[Written] | None:
-    """`send_message(text="Hello")`, also several in a list; and the bare name of a tool, which needs nothing more."""
+def _python_calls(text: str, offered: Mapping[str, Sequence[str]]) -> list[Written] | None:
+    """`send_message(text="Hello")`, also several in a list, or without the names of arguments; and the bare name of a
+    tool, which needs nothing more."""
     if text in offered:
         return [Written(text, {})]
     try:
         tree = ast.parse(text, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
-    return _all(map(_python_call, tree.elts if isinstance(tree, ast.List) else [tree]))
+    return _all(_python_call(each, offered) for each in (tree.elts if isinstance(tree, ast.List) else [tree]))
 
 
-def _python_call(node: ast.expr) -> list[Written] | None:
-    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or node.args:
+def _python_call(node: ast.expr, offered: Mapping[str, Sequence[str]]) -> list[Written] | None:
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
         return None
+    names = offered.get(node.func.id, ())
+    if len(node.args) > len(names):
+        return None
+    given = [*zip(names, node.args, strict=False), *((each.arg or "", each.value) for each in node.keywords)]
     arguments: dict[str, Any] = {}
-    for each in node.keywords:
+    for name, value in given:
+        if not name or name in arguments:
+            return None
         try:
-            arguments[each.arg or ""] = ast.literal_eval(each.value)
+            arguments[name] = ast.literal_eval(value)
         except (ValueError, RecursionError, MemoryError):
             return None
-    return None if "" in arguments else [Written(node.func.id, arguments)]
+    return [Written(node.func.id, arguments)]
 
 
 # Whether it was written by somebody else

@@ -26,12 +26,15 @@ from denizen.memory.rolling import Pass
 from denizen.memory.settings import PROMPT, CompactionProfile
 from denizen.models import request, thinking
 from denizen.models.demo.compacting import MARK
+from denizen.models.location import LOCAL_PATIENCE, patience
 from denizen.models.prices import Price, Usage, cost, usage_of
 from denizen.models.tokens import estimate_message
 from denizen.spaces.posting import Message
 
 SECONDS: Final = 120
-"""How long the model may take for a pass."""
+"""How long a provider's model may take for a pass; a local one has longer (`location.patience`)."""
+LONGEST_SECONDS: Final = SECONDS * LOCAL_PATIENCE
+"""How long a pass may take, whatever its model: meanwhile nobody else makes it."""
 MESSAGE_CHARACTERS: Final = 4_000
 """Of a longer message the model is shown so much."""
 
@@ -200,7 +203,7 @@ async def ask(
     known = range(1, made.last + 1)
     spent, problem, calls = Spent(name), "", list[str]()
     try:
-        async with asyncio.timeout(SECONDS):
+        async with asyncio.timeout(patience(model, SECONDS)):
             for _ in range(2):
                 reserved = await reserve(_most(model, messages, profile))
                 calls += [] if reserved.call is None else [reserved.call]

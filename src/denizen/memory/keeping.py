@@ -232,7 +232,7 @@ class Keeper:
         if made is None:
             return "not due"
         cooling = cooling_ms(profile, state.failures)
-        if not await self._with.db.write(rolling.claim, space_id, reader_id, cooling, asking.SECONDS):
+        if not await self._with.db.write(rolling.claim, space_id, reader_id, cooling, asking.LONGEST_SECONDS):
             self._look_again(place, reader_id, state.tried_at + cooling * 1_000)
             return "cooling down"
         return await self._pass(place, made, profile)

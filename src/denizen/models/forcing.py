@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
+from denizen.models.location import is_local
+
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
 
@@ -26,6 +28,17 @@ def settings(model: Model, tool: str) -> dict[str, Any]:
         return {}
     disabled = {"anthropic_thinking": {"type": "disabled"}} if "anthropic_thinking" in given else {}
     return {"tool_choice": [tool], "thinking": False, **disabled}
+
+
+def any_tool(model: Model) -> dict[str, Any]:
+    """The settings of a request that the model has to answer with a call of some tool; none where that is not asked."""
+    given = cast("dict[str, Any]", model.settings or {})
+    if not model.profile.get("supports_forced_tool_choice", True) or _forbids_both(model, given):
+        return {}
+    # The grammar of llama.cpp lets a model go on with empty lines after its call, up to the limit. In a call, which is
+    # JSON, there are none.
+    stop = {"stop_sequences": ["\n\n\n"]} if is_local(model) else {}
+    return {"tool_choice": "required", **stop}
 
 
 def _forbids_both(model: Model, given: dict[str, Any]) -> bool:

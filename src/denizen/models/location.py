@@ -13,6 +13,12 @@ if TYPE_CHECKING:
 
 OLLAMA_URL: Final = "http://127.0.0.1:11434"
 """Where an Ollama listens that nobody has configured."""
+LOCAL_PATIENCE: Final = 5
+"""How many times as long a model may take that runs on this machine or in this network.
+
+It may have to be loaded first, reads and writes a few tokens a second, and answers one request after the other.
+"""
+
 _OPENAI_HOST: Final = "openai.com"
 
 
@@ -46,6 +52,11 @@ def is_local(model: Model) -> bool:
         return ipaddress.ip_address(host).is_private
     except ValueError:
         return False
+
+
+def patience(model: Model, seconds: float) -> float:
+    """How long the model may take to do what a provider's may take so many seconds to do."""
+    return seconds * LOCAL_PATIENCE if is_local(model) else seconds
 
 
 def _host(url: str | None) -> str:

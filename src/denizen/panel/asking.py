@@ -50,8 +50,11 @@ from denizen.storage.database import Database
 
 T = TypeVar("T")
 
-LOADING_SECONDS: Final = 120.0
-"""How long a model in this network may take to begin, however little the panel allows: it may have to be loaded."""
+LOCAL_BEGIN_SECONDS: Final = 600.0
+"""How long a model in this network may take to begin, however little the panel allows.
+
+It may have to be loaded, and many servers answer one voice after the other: the last waits for all others.
+"""
 
 
 @dataclass(frozen=True)
@@ -184,9 +187,9 @@ async def ask(clock: Clock, asked: Asked, by: Asking) -> ModelResponse:
 
 async def _ask_once(clock: Clock, asked: Asked, by: Asking) -> ModelResponse:
     begun = asyncio.Event()
-    patience = asked.first_byte_seconds
+    seconds = asked.first_byte_seconds
     if is_local(asked.model):
-        patience = max(patience, LOADING_SECONDS)
+        seconds = max(seconds, LOCAL_BEGIN_SECONDS)
 
     async def stream() -> ModelResponse:
         try:
@@ -208,8 +211,8 @@ async def _ask_once(clock: Clock, asked: Asked, by: Asking) -> ModelResponse:
 
     task = asyncio.ensure_future(stream())
     try:
-        if not await clock.wait(begun, patience):
-            raise ModelUnreachable(f"The model did not begin to answer within {patience:g} seconds. Try again.")
+        if not await clock.wait(begun, seconds):
+            raise ModelUnreachable(f"The model did not begin to answer within {seconds:g} seconds. Try again.")
         return await task
     finally:
         task.cancel()

@@ -12,6 +12,7 @@ from denizen.cycles.budgets import Amount, ServerLimit
 from denizen.cycles.ledger import Charge
 from denizen.errors import BudgetSpent, ModelUnreachable
 from denizen.ids import SpaceId
+from denizen.models.location import patience
 from denizen.models.prices import Usage
 from denizen.models.thinking import most_output
 from denizen.panel import advisors, context, costs, history, panels, suggesting
@@ -49,7 +50,7 @@ async def suggest(kit: Kit, panel_id: SpaceId, topic: str, count: int = suggesti
     asked = Asked(model, lines, sent, suggesting.TOOL, settings.first_byte_seconds, panel_id)
     asking = _Unheard()
     try:
-        response = await in_time(kit.clock, settings.total_seconds, ask(kit.clock, asked, asking))
+        response = await in_time(kit.clock, patience(model, settings.total_seconds), ask(kit.clock, asked, asking))
     except TooLate as error:
         raise ModelUnreachable("The model took too long to suggest advisors. Try again.") from error
     finally:

@@ -25,6 +25,7 @@ from denizen.cycles.ledger import Charge
 from denizen.cycles.server_budget import ServerCall
 from denizen.errors import DenizenError, LeaseLost, PriceUnknown, RequestTooLarge, StorageError
 from denizen.models import context_size
+from denizen.models.location import patience
 from denizen.models.prices import Usage
 from denizen.models.thinking import most_output
 from denizen.panel import assertions, costs, taking, voting
@@ -276,13 +277,8 @@ class Moderator:
 
     async def _answer(self, work: Work, voice: _Voice) -> Outcome:
         """What came of asking, good or bad. Only what is no answer at all is raised."""
-        settings = work.panel.settings
         try:
-            return await in_time(self._clock, settings.total_seconds, self._ask(work, voice))
-        except TooLate:
-            return Outcome(
-                error_code="timed_out", error=f"There was no answer within {settings.total_seconds:g} seconds."
-            )
+            return await self._ask(work, voice)
         except (LeaseLost, StorageError):
             raise
         except DenizenError as error:
@@ -299,6 +295,13 @@ class Moderator:
         claim = work.claim
         wanted = self._kit.utility_model_of(work.panel.settings) if claim.part == "check" else work.model
         voice.model, model = await self._kit.model_for(claim.organization_id, wanted)
+        seconds = patience(model, work.panel.settings.total_seconds)
+        try:
+            return await in_time(self._clock, seconds, self._ask_model(work, voice, model))
+        except TooLate:
+            return Outcome(error_code="timed_out", error=f"There was no answer within {seconds:g} seconds.")
+
+    async def _ask_model(self, work: Work, voice: _Voice, model: Model) -> Outcome:
         await context_size.ask_server(model)
         context = context_size.size_of(model, voice.model, self._kit.contexts).tokens
         output_tokens = most_output(_settings(work, model, context))

@@ -29,6 +29,7 @@ from denizen.ids import EntityId
 from denizen.inbox.format import one_line, plain_name
 from denizen.models import request
 from denizen.models import thinking as models_thinking
+from denizen.models.location import patience
 from denizen.models.prices import Usage
 from denizen.models.tokens import estimate_message
 from denizen.reflection import books, configuration, sentiment, signals, state, templates
@@ -42,7 +43,7 @@ from denizen.reflection.state import Adjustment
 log_line = structlog.get_logger(__name__)
 
 SECONDS: Final = 60
-"""How long a model may take to answer, or a classifier."""
+"""How long a provider's model may take to answer, or a classifier; a local model has longer (`location.patience`)."""
 READ_CHARACTERS: Final = 2_000
 """Characters of what somebody said that a model is shown to tell how they feel."""
 _LINE_CHARACTERS: Final = 500
@@ -363,7 +364,7 @@ async def ask(
     answer: request.Answer | None = None
     try:
         async with (
-            asyncio.timeout(SECONDS),
+            asyncio.timeout(patience(named[1], SECONDS)),
             request.stream(named[1], asked, settings=settings, wanted=tool) as answer,
         ):
             async for _ in answer:

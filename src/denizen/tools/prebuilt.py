@@ -237,7 +237,9 @@ SKIP_TOOL: Final = OwnTool(SKIP, "No event is meant for you: end without a trace
 def small_tools(recalling: OwnTool[Recall]) -> tuple[OwnTool[Any], ...]:
     """The tools that are left in the small profile, with the arguments that a small model needs."""
     return (
-        SEND,
+        # An id of a space is two thirds of a short answer, and a small model copies one wherever it may. It can still
+        # name a space, and is told to where that is needed.
+        replace(SEND, description="Say something in the current space.", shown=("text",)),
         replace(READ_ENTRY, description="Show a cut text by its pointer."),
         replace(recalling, shown=("query",)),
         replace(SET_TIMER, description="Be woken later, once.", shown=("reason", "after")),

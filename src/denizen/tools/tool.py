@@ -212,6 +212,15 @@ def digest_of(encoded: str) -> str:
     return hashlib.sha256(encoded.encode()).hexdigest()[:32]
 
 
+def argument_names(tools: Iterable[ToolDefinition]) -> dict[str, list[str]]:
+    """The arguments that a model is told of, by tool, required ones first."""
+    schemas = {each.name: each.parameters_json_schema for each in tools}
+    return {
+        name: list(dict.fromkeys([*schema.get("required", ()), *schema.get("properties", {})]))
+        for name, schema in schemas.items()
+    }
+
+
 DEFAULT_EFFECTS: Final = EffectSettings()
 
 
@@ -240,6 +249,11 @@ class Toolbox:
             ],
             ensure_ascii=False,
         )
+
+    @cached_property
+    def argument_names(self) -> Mapping[str, Sequence[str]]:
+        """The arguments that the model is told of, by tool, required ones first."""
+        return argument_names(self.definitions)
 
     @cached_property
     def digest(self) -> str:

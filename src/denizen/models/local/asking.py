@@ -10,7 +10,8 @@ from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from pydantic_ai.messages import ModelMessage
+from pydantic_ai.messages import ModelMessage, SystemPromptPart, UserPromptPart
+from pydantic_ai.tools import ToolDefinition
 
 from denizen.models.demo.reading import Cycle, Heard, Scene, read
 
@@ -41,6 +42,23 @@ def question(messages: Sequence[ModelMessage], tools: Container[str]) -> Questio
         return Question(system, (("user", f"You said: {done}\nSay in one short sentence what you did."),), None)
     turns = (*_past(scene), ("user", _told(scene.present.events)))
     return Question(system, turns, _actions(scene.present, tools))
+
+
+def forced(messages: Sequence[ModelMessage], tools: Sequence[ToolDefinition]) -> Question:
+    """What to ask where one of these tools has to be called: for a vote, a feeling, a decision."""
+    parts = [part for message in messages for part in message.parts]
+    system = "\n".join(str(part.content) for part in parts if isinstance(part, SystemPromptPart))
+    said = [str(part.content) for part in parts if isinstance(part, UserPromptPart)]
+    options = [_call_of(tool) for tool in tools]
+    schema = {"anyOf": options} if len(options) > 1 else options[0]
+    return Question(_cut(system), (("user", _cut(said[-1]) if said else "Go on."),), schema)
+
+
+def _call_of(tool: ToolDefinition) -> dict[str, Any]:
+    """The schema of a call of the tool, in the form of an action."""
+    parameters = tool.parameters_json_schema
+    made = _action(tool.name, **parameters.get("properties", {}))
+    return {**made, "required": ["action", *parameters.get("required", [])]}
 
 
 def _past(scene: Scene) -> Iterator[tuple[str, str]]:

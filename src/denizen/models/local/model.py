@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from pydantic_ai import RunContext
 from pydantic_ai.messages import (
@@ -33,7 +33,7 @@ from pydantic_ai.providers.openai import OpenAIProvider
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import RequestUsage
 
-from denizen.models.local.asking import Question, question
+from denizen.models.local.asking import Question, forced, question
 from denizen.models.local.process import Address, Tenancy, weights
 
 PROVIDER: Final = "local"
@@ -46,7 +46,7 @@ SENTENCE_TOKENS: Final = 40
 
 _MANNERS: Final[dict[str, Any]] = {"repeat_penalty": 1.2}
 """Left to itself it says the same thing until it is stopped."""
-_HEAD: Final = re.compile(r'\s*\{\s*"action"\s*:\s*"(\w+)"\s*,')
+_HEAD: Final = re.compile(r'\s*\{\s*"action"\s*:\s*"(\w+)"\s*(?:,|(?=\}))')
 
 
 class LocalModel(Model):
@@ -92,11 +92,16 @@ class LocalModel(Model):
     async def request_stream(
         self,
         messages: list[ModelMessage],
-        model_settings: ModelSettings | None,  # noqa: ARG002  it is too small for a choice of manners
+        model_settings: ModelSettings | None,
         model_request_parameters: ModelRequestParameters,
         run_context: RunContext[Any] | None = None,  # noqa: ARG002
     ) -> AsyncGenerator[StreamedResponse]:
-        asked = question(messages, {tool.name for tool in model_request_parameters.function_tools})
+        tools = model_request_parameters.function_tools
+        # It is too small for a choice of manners: of the settings only this one is heeded.
+        if tools and cast("dict[str, Any]", model_settings or {}).get("tool_choice") == "required":
+            asked = forced(messages, tools)
+        else:
+            asked = question(messages, {tool.name for tool in tools})
         served = await self._served()
         plain = ModelRequestParameters(allow_text_output=True)
         async with served.request_stream(_messages(asked), _settings(asked), plain) as answer:
