@@ -48,12 +48,17 @@ def test_labels_of_the_web_client() -> None:
     assert found == []
 
 
+def test_help_of_the_command_line() -> None:
+    """The page about all commands is made from their help."""
+    lines = (ROOT / "docs/cli.md").read_text().splitlines()
+    assert [line for line in lines if UNCLEAR.search(line) or NOT_A.search(line)] == []
+
+
 def test_errors() -> None:
     """Every literal text of an exception that is raised in the package."""
     found = [
         f"{path.relative_to(ROOT)}:{line}: {text}"
         for path in sorted((ROOT / "src/denizen").rglob("*.py"))
-        if "cli" not in path.parts
         for line, text in _raised(ast.parse(path.read_text()))
         if UNCLEAR.search(text) or NOT_A.search(text)
     ]

@@ -53,7 +53,7 @@ async def test_owners_of_another_organization_do_not_count(world: World) -> None
     noor, sam = [await world.person(name, organization=home) for name in ("Noor", "Sam")]
     eve = await world.person("Eve", organization=elsewhere)
     await db.write(roles.set_role, sam.id, "owner")
-    with pytest.raises(InvalidInput, match="make someone else one first"):
+    with pytest.raises(InvalidInput, match="Make someone else an owner first"):
         await db.write(roles.set_role, eve.id, "member")
     await db.write(roles.set_role, noor.id, "member")
     assert [await db.read(roles.role_of, each.id) for each in (noor, sam, eve)] == ["member", "owner", "owner"]

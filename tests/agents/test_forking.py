@@ -187,7 +187,7 @@ async def test_what_is_forgotten_is_gone_from_forks_too(world: World) -> None:
 
 async def test_what_cannot_be_forked_is_said(small_world: World) -> None:
     ada = await small_world.agent("Ada", reply("Hello."), "Greeted.")
-    with pytest.raises(InvalidInput, match="@ada has lived no cycle yet"):
+    with pytest.raises(InvalidInput, match="@ada has no cycles yet"):
         await small_world.denizen.fork(ada, handle="bea")
     noor = await small_world.person("Noor")
     await small_world.say(noor, "Hello!", await small_world.space("Hall", noor, ada))

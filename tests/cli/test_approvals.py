@@ -104,7 +104,7 @@ async def test_a_guessed_id_and_a_wrong_time_are_told(terminal: Terminal) -> Non
         (("show", "nothing"), "nothing"),
         (("revoke", "nothing"), "nothing"),
         (("approve", "nothing"), "nothing"),
-        (("approve", "nothing", "--for", "soon"), "'soon' is no delay"),
+        (("approve", "nothing", "--for", "soon"), "'soon' is not a delay"),
         (("list", "--agent", "@nobody"), "nobody"),
     ]:
         result = await terminal("approvals", *arguments)

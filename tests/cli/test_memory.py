@@ -68,7 +68,7 @@ async def test_it_is_listed_searched_reported_and_forgotten(terminal: Terminal) 
     assert (await told("report"))["counts"] == {"user": 3, "persona": 1, "organization": 1, "conversation": 2}
 
     refused = await memory("forget", newest)
-    assert (refused.exit_code, "say --yes" in refused.stderr) == (1, True)
+    assert (refused.exit_code, "Confirm with --yes" in refused.stderr) == (1, True)
     assert OTHER in refused.stdout
     assert await told("forget", newest, "--dry-run") == {"removed": {"memories": 1}, "dry_run": True}
     assert "Removed: 1 memories." in (await memory("forget", newest, "--yes")).stdout

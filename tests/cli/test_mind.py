@@ -106,7 +106,7 @@ async def test_a_mind_is_shown_set_reset_and_tried(run: Run, terminal: Terminal)
 
 
 WRONG = (
-    (("set", "@ada", "Lobby"), "Say what shall be different"),
+    (("set", "@ada", "Lobby"), "Give at least one of"),
     (("set", "@ada", "Lobby", "--mood", "grumpy"), "mood"),
     (("settings", "@ada", "Lobby", "--preset", "no"), "There is no preset 'no'"),
     (("set", "@ada", "Cellar", "--mood", "patient"), "@ada is in no space that is called 'Cellar'"),

@@ -77,7 +77,7 @@ async def test_a_panel_is_shown_with_its_moods_and_edited(terminal: Terminal) ->
 
 
 WRONG = (
-    (("edit", "board"), "Say what shall be different"),
+    (("edit", "board"), "Nothing to change"),
     (("edit", "board", "--reflection", "basik"), "there is no profile 'basik'"),
     (("create", "Other", "--reflection", "basik"), "there is no profile 'basik'"),
     (("advisors", "add", "board", "Pema", "--reflection", "basik"), "there is no profile 'basik'"),

@@ -130,7 +130,7 @@ async def test_without_its_tools_a_request_is_shown_but_not_asked_again(small_wo
     await small_world.denizen.db.write(_lose_tools, ada.id)
     (rebuilt,) = await small_world.denizen.replay(ada, 1)
     assert (rebuilt.tools, rebuilt.tools_kept) == ((), False)
-    with pytest.raises(InvalidInput, match="were not kept"):
+    with pytest.raises(InvalidInput, match="were not stored"):
         await small_world.denizen.rethink(ada, 1, model="demo")
 
 

@@ -198,6 +198,6 @@ async def test_a_model_that_cannot_hold_even_the_self_is_an_error_that_says_so(w
     await world.denizen.trigger(ada, "bell")
     await world.run()
     assert await world.ledger(ada) == [
-        ("failure", "RequestTooLarge: The model's context is too small for this agent's self, tools and inbox.")
+        ("failure", "The model's context is too small for this agent's self, tools and inbox.")
     ]
     assert world.model(ada).requests == []

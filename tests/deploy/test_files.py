@@ -80,6 +80,12 @@ def test_what_belongs_to_a_working_copy_does_not_get_into_the_image() -> None:
     assert not is_ignored("src/denizen/app.py", lines)
 
 
+def test_every_stage_starts_from_the_image_that_the_builder_names() -> None:
+    """So that whoever builds it can pin the image by its digest."""
+    stages = [each.rest.split()[0] for each in instructions((ROOT / "Dockerfile").read_text()) if each.name == "FROM"]
+    assert set(stages) == {"${PYTHON_IMAGE}"}
+
+
 def test_the_image_listens_where_it_says_and_asks_itself_there() -> None:
     told = {each.name: each.rest for each in instructions((ROOT / "Dockerfile").read_text())}
     port = str(next(spec.default for spec in specs() if spec.name == "port"))

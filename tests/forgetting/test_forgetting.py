@@ -345,7 +345,7 @@ async def test_nothing_of_it_is_left_in_the_files_either(small_world: World):
 
 async def test_what_cannot_be_forgotten_is_refused(world: World):
     ada, _, _, _ = await a_life(world)
-    with pytest.raises(InvalidInput, match="delete it"):
+    with pytest.raises(InvalidInput, match="Delete the agent"):
         await world.denizen.forget_person(ada.entity)
     with pytest.raises(NotFound):
         await world.denizen.forget_message(MessageId("nothing"))

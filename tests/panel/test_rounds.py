@@ -423,7 +423,7 @@ async def test_cross_talk_on_demand_is_for_the_last_turn(small_world: World) -> 
     noor, panel = await a_panel(world, voices(echoing), "Seth", "Buber")
     denizen = world.denizen
     first = await denizen.ask_panel(panel, noor, "One")
-    with pytest.raises(InvalidInput, match="once everyone has answered"):
+    with pytest.raises(InvalidInput, match="after everyone has answered"):
         await denizen.crosstalk(first, by=noor)
     await world.run()
     await denizen.crosstalk(first, by=noor, times=2)

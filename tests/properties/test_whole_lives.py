@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pydantic_ai.messages import ModelMessage, ToolReturnPart
 from sqlalchemy import bindparam, select
@@ -41,7 +41,8 @@ from denizen.spaces.directory import Entity, Space
 from denizen.storage.database import Row, Tx, statement
 from denizen.storage.schema import cycles, events, log, selves
 from denizen.storage.schema import messages as message_rows
-from denizen.tools.prebuilt import PREBUILT
+from denizen.tools.prebuilt import PREBUILT, small_tools
+from denizen.tools.recalling import recall_tool
 from denizen.tools.tool import Toolbox
 from tests.properties.house import delete_everything, everything, violations
 from tests.properties.lives import (
@@ -212,6 +213,7 @@ class Life:
     clock: ManualClock
     ada: Agent
     model: NarrowModel
+    toolbox: Toolbox
     people: list[Entity]
     places: list[Space]
     posted: list[Posted] = field(default_factory=list[Posted])
@@ -249,7 +251,9 @@ async def live(url: str, window: dict[str, Any], context: int | None, all_deeds:
         how = {"silent_reply": "ignore"}
         ada = await denizen.create_agent("Ada", model="m", tools=["look"], window=window, cycle=how)
         places = [await denizen.create_space(name, [*people, ada]) for name in PLACES]
-        life = Life(denizen, clock, ada, model, people, places)
+        # Every context here is small, and a small one has fewer tools.
+        small = Toolbox([*small_tools(recall_tool(denizen.db, None)), look])
+        life = Life(denizen, clock, ada, model, TOOLBOX if context is None else small, people, places)
         again = await go_on(life, rest)
     while again:
         async with opened(url, clock, model) as life.denizen:
@@ -367,7 +371,7 @@ def check_requests(life: Life) -> None:
     requests = life.model.requests
     for at in range(life.seen, len(requests)):
         request = requests[at]
-        assert sum(map(estimate_message, request)) + TOOLBOX.tokens <= life.allowed
+        assert sum(map(estimate_message, request)) + life.toolbox.tokens <= life.allowed
         check_well_formed(request)
         assert not life.pattern.search("\n".join(map(as_text, request)))
         if at > life.grown:
@@ -500,16 +504,26 @@ async def check_settled(life: Life) -> None:
     assert lease is not None
     for changes in (True, False):
         before = await life.denizen.db.read(everything)
-        done = await life.denizen.db.write(compaction.compact, lease, compaction.crowded(found, TOOLBOX.tokens))
+        done = await life.denizen.db.write(compaction.compact, lease, compaction.crowded(found, life.toolbox.tokens))
         assert isinstance(done, Compacted)
         found.settle(*done)
         assert changes or await life.denizen.db.read(everything) == before
-    assert not compaction.is_due(found, TOOLBOX.tokens)
+    assert not compaction.is_due(found, life.toolbox.tokens)
     await life.denizen.db.write(leases.release, lease)
+
+
+NEARLY_FULL: Final[list[Deed]] = [
+    Said(who=0, where=0, words=3, looks=(), how="own", fails="", ends=False, long=0, waits=True),
+    Said(who=0, where=0, words=3, looks=(10,), how="own", fails="", ends=False, long=3000, waits=False),
+    "night",
+    Said(who=0, where=1, words=6, looks=(500, 3000), how="own", fails="", ends=False, long=0, waits=False),
+    Said(who=0, where=1, words=3, looks=(500, 10, 500), how="own", fails="", ends=False, long=0, waits=False),
+]
 
 
 @settings(max_examples=max(EXAMPLES // 4, 1))
 @given(window=windows, context=contexts, deeds=deeds)
+@example(window={"max_tokens": 2323, "output_tokens": 256}, context=2623, deeds=NEARLY_FULL)
 def test_nothing_of_any_life_is_lost_by_accident_or_kept_against_anyones_will(
     fresh: Callable[[], str], window: dict[str, Any], context: int | None, deeds: list[Deed]
 ) -> None:

@@ -193,6 +193,38 @@ async def test_one_person_has_so_many_streams(small_world: World) -> None:
             pass  # those that ended make room
 
 
+async def test_what_ended_leaves_no_file_descriptor(small_world: World) -> None:
+    """Requests, streams, and connections that were cut in the middle of a request."""
+    noor = await small_world.person("Noor")
+    hall = await small_world.space("Hall", noor)
+    async with served(small_world, limits=limits(streams_per_person=0, connections_per_address=0)) as house:
+
+        async def visit() -> None:
+            async with house.stream(noor, hall):
+                await house.call("GET", "/api/spaces", noor)
+            async with line(house) as cut:
+                await cut.write("POST /api/spaces HTTP/1.1", "Host: localhost", "Content-Length: 100", "", "{")
+
+        await visit()
+        before = await _open_files()
+        for _ in range(20):
+            await visit()
+        assert await _open_files() <= before
+
+
+async def _open_files() -> int:
+    """How many files this process has open, once the server has noticed what was closed."""
+    found: list[int] = []
+    for _ in range(2_000):
+        found.append(_descriptors())
+        await asyncio.sleep(0)
+    return min(found)
+
+
+def _descriptors() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
 async def test_a_reader_that_takes_nothing_is_cut_off(small_world: World) -> None:
     """What it was sent and did not read is not kept for it."""
     noor = await small_world.person("Noor")

@@ -28,6 +28,7 @@ ONCE_BY_NATURE = {
 }
 """Doing them again changes nothing."""
 ONLY_ASKING = {
+    "/api/models/test",
     "/api/agents/{agent_id}/cycles/{number}/rethink",
     "/api/panels/{panel_id}/advisors/suggest",
     "/api/panels/{panel_id}/cost",

@@ -431,7 +431,7 @@ async def test_a_mind_is_shown_whole(house: House) -> None:
     assert [(each["name"], each["waiting"]) for each in mind["inbox"]] == [("urgent", 0), ("normal", 1)]
     assert mind["inbox"][1]["first"][0]["text"] == "Still there?"
     assert [each["text"] for each in mind["goals"]] == ["Keep the pantry stocked."]
-    assert mind["notes"] == [{"key": "tea", "text": "No sugar."}]
+    assert mind["notes"] == [{"key": "tea", "text": "No sugar.", "outside": False}]
     assert [(each["name"], each["state"]) for each in mind["plans"]] == [("round", "held")]
     assert mind["budget"]["tokens_per_day"] == 10_000_000
     assert mind["organization_budget"] is None

@@ -41,7 +41,13 @@ async def test_goals_are_given_changed_and_taken_away(house: House, noor: Entity
     changed = await ask(house, noor, "PUT", "goals/1", status="paused")
 
     assert (first.status_code, again.status_code) == (201, 201)
-    assert first.json() == {"number": 1, "text": "Keep the pantry stocked.", "status": "active", "priority": "normal"}
+    assert first.json() == {
+        "number": 1,
+        "text": "Keep the pantry stocked.",
+        "status": "active",
+        "priority": "normal",
+        "outside": False,
+    }
     assert again.json() == first.json() | {"priority": "high"}
     assert changed.json() == again.json() | {"status": "paused"}
     listed = (await ask(house, noor, "GET", "goals")).json()["goals"]
@@ -57,7 +63,7 @@ async def test_notes_are_written_and_struck_out(house: House, noor: Entity, ada:
         put = await ask(house, noor, "PUT", f"notes/{key}", text="No sugar.")
         assert put.status_code == 200, put.text
     changed = await ask(house, noor, "PUT", "notes/tea", text="Honey.")
-    assert changed.json() == {"key": "tea", "text": "Honey."}
+    assert changed.json() == {"key": "tea", "text": "Honey.", "outside": False}
     listed = (await ask(house, noor, "GET", "notes")).json()["notes"]
     assert [(each["key"], each["text"]) for each in listed] == [
         ("100%", "No sugar."),

@@ -209,7 +209,7 @@ async def test_a_missing_folder_is_made(tmp_path: Path, opening: Opening) -> Non
 
 async def test_a_folder_that_cannot_be_made_is_reported(tmp_path: Path, opening: Opening) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(DatabaseUnavailable, match="cannot be made"):
+    with pytest.raises(DatabaseUnavailable, match="cannot be created"):
         await opening(f"sqlite:///{tmp_path}/file/folder/denizen.db")
 
 

@@ -22,13 +22,13 @@ from denizen.client import Agent, AgentDetail, Client
 from denizen.client.shapes.agents import AgentTrouble
 from denizen.errors import InvalidInput
 
-app = typer.Typer(add_completion=False, no_args_is_help=True, help="Look after the agents of the house.")
+app = typer.Typer(add_completion=False, no_args_is_help=True, help="Manage agents.")
 
 _BETWEEN: Final = 20
 """What a table of five columns has beside what stands in it, and a little more."""
 STYLES: Final = {"alive": "green", "sleeping": "cyan", "paused": "yellow", "suspended": "yellow", "dead": "red"}
 
-_Model = Annotated[str | None, typer.Option(help="What it thinks with: `provider:name`, or `default`.")]
+_Model = Annotated[str | None, typer.Option(help="Its model: `provider:name`, or `default`.")]
 _Instructions = Annotated[str | None, typer.Option(help="Its role, in your words.")]
 _File = Annotated[
     Path | None, typer.Option("--instructions-file", exists=True, dir_okay=False, help="The same, from a file.")
@@ -41,7 +41,7 @@ _Set = Annotated[
 
 @app.command("list")
 def list_(context: typer.Context, as_json: AsJson = False, url: Url = None, token: Token = None) -> None:
-    """Show the agents of the house, and what each is doing."""
+    """List agents and what each is doing."""
     found = use_api(context, url, token, lambda client: client.agents())
     if as_json:
         print_json([each.model_dump(mode="json") for each in found])
@@ -59,7 +59,7 @@ def list_(context: typer.Context, as_json: AsJson = False, url: Url = None, toke
 def show(
     context: typer.Context, agent: AgentName, as_json: AsJson = False, url: Url = None, token: Token = None
 ) -> None:
-    """Show one agent and how it is defined. `denizen inspect` shows what it has in mind."""
+    """Show an agent and its definition. `denizen inspect` shows its state of work."""
     found = use_api(context, url, token, lambda client: client.agent(agent))
     _print(found, as_json)
 
@@ -68,17 +68,19 @@ def show(
 def create(
     context: typer.Context,
     name: Annotated[str, typer.Argument(help="What it is called.")],
-    handle: Annotated[str | None, typer.Option(help="By which it is mentioned; else made from the name.")] = None,
+    handle: Annotated[
+        str | None, typer.Option(help="The handle to mention it by (default: made from the name).")
+    ] = None,
     model: _Model = None,
     instructions: _Instructions = None,
     instructions_file: _File = None,
     setting: _Set = None,
-    space: Annotated[list[str] | None, typer.Option(help="A space that it is in at once. May be repeated.")] = None,
+    space: Annotated[list[str] | None, typer.Option(help="A space to add it to. May be repeated.")] = None,
     as_json: AsJson = False,
     url: Url = None,
     token: Token = None,
 ) -> None:
-    """Make an agent. It is asleep until something reaches its inbox."""
+    """Create an agent. It sleeps until something reaches its inbox."""
     fields = _fields(model, _role(instructions, instructions_file), setting)
     if handle is not None:
         fields["handle"] = handle
@@ -95,26 +97,26 @@ def create(
 def edit(
     context: typer.Context,
     agent: AgentName,
-    name: Annotated[str | None, typer.Option(help="What it is called from now on.")] = None,
+    name: Annotated[str | None, typer.Option(help="The new name.")] = None,
     model: _Model = None,
     instructions: _Instructions = None,
     instructions_file: _File = None,
     setting: _Set = None,
     unset: Annotated[
-        list[str] | None, typer.Option(metavar="KEY", help="A field that shall be as by default. May be repeated.")
+        list[str] | None, typer.Option(metavar="KEY", help="A field to reset to its default. May be repeated.")
     ] = None,
     as_json: AsJson = False,
     url: Url = None,
     token: Token = None,
 ) -> None:
-    """Change an agent: what is not said stays. A new era begins with its next cycle."""
+    """Change an agent. Options that are not given stay unchanged. Takes effect with its next cycle."""
     changes = _fields(model, _role(instructions, instructions_file), setting)
     for key in unset or ():
         _put(changes, key, None)
     if name is not None:
         changes["name"] = name
     if not changes:
-        raise InvalidInput("Say what shall be different: --name, --model, --instructions, --set or --unset.")
+        raise InvalidInput("Nothing to change. Use --name, --model, --instructions, --set or --unset.")
     _print(use_api(context, url, token, lambda client: client.edit_agent(agent, changes)), as_json)
 
 
@@ -122,7 +124,7 @@ def edit(
 def suspend(
     context: typer.Context, agent: AgentName, as_json: AsJson = False, url: Url = None, token: Token = None
 ) -> None:
-    """Let an agent think no more until it is resumed. What happens meanwhile waits for it."""
+    """Suspend an agent until it is resumed. New events wait in its inbox."""
     _say(use_api(context, url, token, lambda client: client.suspend_agent(agent)), as_json)
 
 
@@ -130,7 +132,7 @@ def suspend(
 def resume(
     context: typer.Context, agent: AgentName, as_json: AsJson = False, url: Url = None, token: Token = None
 ) -> None:
-    """Let an agent think again."""
+    """Resume a suspended agent."""
     _say(use_api(context, url, token, lambda client: client.resume_agent(agent)), as_json)
 
 
@@ -138,7 +140,7 @@ def resume(
 def retry(
     context: typer.Context, agent: AgentName, as_json: AsJson = False, url: Url = None, token: Token = None
 ) -> None:
-    """Have an agent that cannot think try again now, and take up the messages that it has set aside."""
+    """Let an agent that cannot run try again now, including the messages that it has set aside."""
     _say(use_api(context, url, token, lambda client: client.try_again(agent)), as_json)
 
 
@@ -146,12 +148,12 @@ def retry(
 def delete(
     context: typer.Context,
     agent: AgentName,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     as_json: AsJson = False,
     url: Url = None,
     token: Token = None,
 ) -> None:
-    """Delete an agent: it never wakes again. Its past stays, and what it said."""
+    """Delete an agent: it never runs again. Its history and messages stay."""
     if not yes:
         _confirm(f"Delete {agent}? It never wakes again.")
     use_api(context, url, token, lambda client: client.delete_agent(agent))

@@ -25,11 +25,13 @@ if TYPE_CHECKING:
 
 Url = Annotated[
     str | None,
-    typer.Option(envvar="DENIZEN_URL", help="The server to ask; without it, the one of this machine."),
+    typer.Option(envvar="DENIZEN_URL", help="The server to use (default: the one on this machine)."),
 ]
 Token = Annotated[str | None, typer.Option(envvar="DENIZEN_TOKEN", help="The access token for it.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
-SpaceName = Annotated[str, typer.Argument(metavar="SPACE", help="Its name or the beginning of it, its id, or @handle.")]
+SpaceName = Annotated[
+    str, typer.Argument(metavar="SPACE", help="Its name or the beginning of its name, its id, or @handle.")
+]
 
 T = TypeVar("T")
 AN_ID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")

@@ -39,22 +39,22 @@ def apply(
             show_default=False,
         ),
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would change, and change nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would change, and change nothing.")] = False,
     diff: Annotated[bool, typer.Option("--diff", help="Show each field that changes, old and new.")] = False,
     export: Annotated[
         str | None,
         typer.Option("--export", metavar="HANDLE", callback=as_mention, help="Print the agent as a file instead."),
     ] = None,
     reference: Annotated[
-        bool, typer.Option("--reference", help="Print the page about all keys of such files, in Markdown.")
+        bool, typer.Option("--reference", help="Print the reference of definition files, in Markdown.")
     ] = False,
     as_json: AsJson = False,
     url: Url = None,
     token: Token = None,
 ) -> None:
-    """Make agents, spaces and people what files say they are.
+    """Create and change agents, spaces and people from definition files.
 
-    All of it or, if anything is wrong, nothing. Agents that are living take what is new with their next cycle.
+    Applies everything or, if there is an error, nothing. Running agents take changes with their next cycle.
     """
     if reference:
         from denizen.cli.definitions_page import render_reference

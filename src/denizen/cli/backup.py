@@ -19,12 +19,14 @@ _AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.
 
 def backup(
     context: typer.Context,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The file to make. One that is there stays as it is.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="The file to create. An existing file is not overwritten.")
+    ],
     as_json: _AsJson = False,
 ) -> None:
-    """Write everything that is kept to a file, as it is at one moment. Agents may live on meanwhile.
+    """Write a backup of everything to a file. Agents can keep running.
 
-    The key of the secrets is not in it: keep that elsewhere.
+    The key of the secrets is not in it. Keep it elsewhere.
     """
     settings = begin(context).settings
     copying.back_up(settings.database_url, file)
@@ -39,10 +41,10 @@ def backup(
 
 def restore(
     context: typer.Context,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="What `denizen backup` made.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A file made by `denizen backup`.")],
     as_json: _AsJson = False,
 ) -> None:
-    """Fill an empty database with what a backup holds. Agents go on where they were at that moment."""
+    """Restore a backup into an empty database. Agents continue where they were."""
     settings = begin(context).settings
     copying.restore(settings.database_url, file)
     where = masked(settings.database_url)

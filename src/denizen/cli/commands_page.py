@@ -11,13 +11,13 @@ from denizen.cli.main import COMMANDS, command_of
 _HEAD: Final = """\
 # The command line
 
-Commands speak the [HTTP API](http.md). With `--url` and `--token`, or `DENIZEN_URL` and `DENIZEN_TOKEN` in the
-environment, they ask that server, and may do what the token's owner may do. Without, they ask the server that
+Commands use the [HTTP API](http.md). With `--url` and `--token`, or `DENIZEN_URL` and `DENIZEN_TOKEN` in the
+environment, they ask that server with the rights of the token. Without, they ask the server that
 `denizen up` runs on this machine's home folder, with the token that is kept there. If none runs, they open the database
 that the [settings](settings.md) name and call the server's application in their own process, as the owner, without a
 port and without a token; agents live in it only for `chat` and while a panel answers. `token`, `login` and `secrets`
-without `--url` work on the database directly, so that they help where no token is known any more. `up`, `migrate`,
-`doctor`, `backup`, `restore` and `config` are about this machine, and know no other; so are `profiles check`
+without `--url` work on the database directly, so that they work without a token. `up`, `migrate`,
+`doctor`, `backup`, `restore` and `config` work on this machine only; so do `profiles check`
 and `profiles init`, which read and write files.
 
 Results go to stdout, everything else to stderr. With `--json` a result is JSON, for programs. What goes wrong is one

@@ -24,7 +24,7 @@ _AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.
 
 @app.callback(invoke_without_command=True)
 def config(context: typer.Context, as_json: _AsJson = False) -> None:
-    """Show every setting: its value, where that came from, and what it means. Secrets are hidden."""
+    """Show every setting with its value, source and meaning. Secrets are hidden."""
     if context.invoked_subcommand is not None:
         return
     loaded = load()
@@ -36,7 +36,7 @@ def config(context: typer.Context, as_json: _AsJson = False) -> None:
 
 @app.command()
 def path(as_json: _AsJson = False) -> None:
-    """Show which files are looked for, and which were found."""
+    """Show which configuration files are read."""
     sources = looked_for()
     if as_json:
         print_json([{"path": str(each.path), "found": each.found, "used": each.used} for each in sources])
@@ -47,13 +47,13 @@ def path(as_json: _AsJson = False) -> None:
 
 @app.command()
 def reference() -> None:
-    """Print the page about all settings, in Markdown."""
+    """Print the reference of all settings, in Markdown."""
     typer.echo(render_reference(), nl=False)
 
 
 @app.command()
 def access() -> None:
-    """Print the tables of who may do what over HTTP and in definitions, in Markdown."""
+    """Print the access tables, in Markdown."""
     typer.echo(render_access(), nl=False)
 
 
@@ -69,7 +69,7 @@ def render_access() -> str:
 
 @app.command()
 def commands() -> None:
-    """Print the page about all commands, in Markdown."""
+    """Print the reference of all commands, in Markdown."""
     from denizen.cli.commands_page import render
 
     typer.echo(render(), nl=False)

@@ -41,12 +41,12 @@ _MARKS: Final[dict[Status, tuple[str, str]]] = {"ok": ("✓", "green"), "note": 
 def doctor(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
     probe: Annotated[
-        bool, typer.Option("--probe", help="Also ask each model of the agents for a few tokens, which costs as much.")
+        bool, typer.Option("--probe", help="Also test each agent's model, which costs a few tokens.")
     ] = False,
 ) -> None:
-    """Check everything Denizen needs, and say what to do about what is not right.
+    """Check the installation, and say how to fix what is wrong.
 
-    Every agent is looked at: whether it can think, how long people have waited for it, what it has set aside. Nothing
+    Checks every agent: whether it can run, how long people have waited for it, what it has set aside. Nothing
     is created or changed. The exit status is 1 if a person must act.
     """
     findings = [_python(), *_examine_settings(probe=probe)]

@@ -28,7 +28,7 @@ def export(
     ] = None,
     space: Annotated[str | None, typer.Option(help="A space instead: its name, or its id.")] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="The file to write; without it, or with `-`, stdout.")
+        Path | None, typer.Option("--output", "-o", help="The file to write (default, or `-`: stdout).")
     ] = None,
     as_json: AsJson = False,
     url: Url = None,
@@ -53,14 +53,14 @@ def export(
 
 def import_(
     context: typer.Context,
-    file: Annotated[Path, typer.Argument(help="What `denizen export` wrote; `-` reads stdin.")],
-    handle: Annotated[str | None, typer.Option(help="Of an agent, where its own is taken.")] = None,
-    name: Annotated[str | None, typer.Option(help="What the agent or space is called; else as it was.")] = None,
+    file: Annotated[Path, typer.Argument(help="A file made by `denizen export`; `-` reads stdin.")],
+    handle: Annotated[str | None, typer.Option(help="Handle of the agent, if its own is taken.")] = None,
+    name: Annotated[str | None, typer.Option(help="Name of the agent or space (default: unchanged).")] = None,
     as_json: AsJson = False,
     url: Url = None,
     token: Token = None,
 ) -> None:
-    """Take in what was exported: all of it or, with an error that names the line, nothing.
+    """Import an exported file: all of it or, with an error that names the line, nothing.
 
     An agent is suspended until `denizen agents resume`.
     """

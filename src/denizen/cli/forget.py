@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
-    help="Forget what was said: it is gone from messages, minds, memories and indexes, and cannot be brought back.",
+    help="Remove messages, people or spaces for good: from messages, histories, memories and indexes.",
 )
 
 SHOWN_CHARACTERS: Final = 60
@@ -61,8 +61,8 @@ _TABLES: Final = {
     "webhooks": "names of webhooks",
 }
 
-_DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be removed.")]
-_Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+_DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would be removed.")]
+_Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ def message(
     context: typer.Context,
     message: Annotated[str, typer.Argument(metavar="MESSAGE", help="The id of the message.")],
     also_replies: Annotated[
-        bool, typer.Option("--also-replies", help="Also the cycles that it woke, and what was said in them.")
+        bool, typer.Option("--also-replies", help="Also the cycles that it caused, and their messages.")
     ] = False,
     dry_run: _DryRun = False,
     yes: _Yes = False,
@@ -98,7 +98,7 @@ def message(
     url: Url = None,
     token: Token = None,
 ) -> None:
-    """Forget a message, and whatever quotes it."""
+    """Forget a message and everything that quotes it."""
     how = _How(dry_run, yes, as_json, also_replies)
     use_api(context, url, token, lambda client: _forget(client, _the_message(client, message), how))
 
@@ -106,14 +106,14 @@ def message(
 @app.command()
 def person(
     context: typer.Context,
-    person: Annotated[str, typer.Argument(metavar="@HANDLE", help="Whom to forget.")],
+    person: Annotated[str, typer.Argument(metavar="@HANDLE", help="The person to forget.")],
     dry_run: _DryRun = False,
     yes: _Yes = False,
     as_json: AsJson = False,
     url: Url = None,
     token: Token = None,
 ) -> None:
-    """Forget a person: all they said, their name wherever it stands, their memberships, tokens and secrets."""
+    """Forget a person: their messages, name, memberships, tokens and secrets."""
     how = _How(dry_run, yes, as_json)
     use_api(context, url, token, lambda client: _forget(client, _the_person(client, person), how))
 
@@ -128,7 +128,7 @@ def space(
     url: Url = None,
     token: Token = None,
 ) -> None:
-    """Forget a space: all that was said and done in it, its name, who was in it."""
+    """Forget a space: its messages, name and members."""
     how = _How(dry_run, yes, as_json)
     use_api(context, url, token, lambda client: _forget(client, _the_space(client, space), how))
 

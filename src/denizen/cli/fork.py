@@ -15,16 +15,20 @@ from denizen.cli.findings import counted
 def fork(
     context: typer.Context,
     agent: AgentName,
-    handle: Annotated[str | None, typer.Option("--handle", help="Of the new agent; else AGENT and a number.")] = None,
-    at: Annotated[int | None, typer.Option("--at", min=1, help="The last cycle it shall have lived; else all.")] = None,
-    name: Annotated[str | None, typer.Option("--name", help="Its name; else the same as the other's.")] = None,
+    handle: Annotated[
+        str | None, typer.Option("--handle", help="Handle of the new agent (default: AGENT and a number).")
+    ] = None,
+    at: Annotated[
+        int | None, typer.Option("--at", min=1, help="Copy the history up to this cycle (default: all).")
+    ] = None,
+    name: Annotated[str | None, typer.Option("--name", help="Its name (default: the same as the original's).")] = None,
     as_json: AsJson = False,
     url: Url = None,
     token: Token = None,
 ) -> None:
-    """Make a new agent that has lived what another has, up to a cycle.
+    """Create a new agent with a copy of another agent's history.
 
-    It is in no space, and has no plans. The other is not touched.
+    The new agent is in no space and has no plans. The original is not changed.
     """
     made = use_api(context, url, token, lambda client: client.fork_agent(agent, handle, name=name, at=at))
     if as_json:

@@ -46,9 +46,9 @@ _EIGHTHS: Final = " ▏▎▍▌▋▊▉█"
 def inspect(
     context: typer.Context, agent: AgentName, as_json: AsJson = False, url: Url = None, token: Token = None
 ) -> None:
-    """Show how an agent is: its window, its inbox, what it means to do, what it has used, its last cycles.
+    """Show the state of an agent: window, inbox, goals and plans, usage, last cycles.
 
-    Nothing is changed, and the agent does not notice.
+    Read-only: the agent is not affected.
     """
     found = use_api(context, url, token, lambda client: client.mind(agent))
     if as_json:

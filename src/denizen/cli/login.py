@@ -14,13 +14,13 @@ def login(
     context: typer.Context,
     person: Annotated[
         str | None,
-        typer.Argument(metavar="[@HANDLE]", help="Who signs in; without it, the owner of this house, or yourself."),
+        typer.Argument(metavar="[@HANDLE]", help="Who signs in (default: the owner, or yourself with --url)."),
     ] = None,
     as_json: AsJson = False,
     url: Url = None,
     token: Token = None,
 ) -> None:
-    """Print a link with which one signs in with a browser, once, in the next ten minutes."""
+    """Print a sign-in link for a browser. It works once, within ten minutes."""
     made = use_access(context, url, token, lambda access: access.create_login(person))
     if as_json:
         from denizen.access.tokens import LOGIN_SECONDS

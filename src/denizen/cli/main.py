@@ -33,35 +33,40 @@ class Entry:
 
 
 COMMANDS: Final = (
-    Entry("up", "denizen.cli.up:up", "Start the server and let the agents live.", "Live with agents"),
-    Entry("chat", "denizen.cli.chat.command:chat", "Talk with agents in the terminal.", "Live with agents"),
-    Entry("apply", "denizen.cli.apply:apply", "Make agents what files say they are.", "Live with agents"),
-    Entry("webhooks", "denizen.cli.webhooks:app", "Let services tell agents what happens.", "Live with agents"),
-    Entry("agents", "denizen.cli.agents:app", "Look after the agents of the house.", "Live with agents"),
-    Entry("spaces", "denizen.cli.spaces:app", "Look after the spaces of the house.", "Live with agents"),
-    Entry("panel", "denizen.cli.panel.command:app", "Ask several advisors at once.", "Live with agents"),
-    Entry("send", "denizen.cli.send:send", "Say something in a space.", "Live with agents"),
-    Entry("trigger", "denizen.cli.send:trigger", "Tell an agent of something that happened.", "Live with agents"),
-    Entry("approvals", "denizen.cli.approvals:app", "Approve or refuse what agents want to do.", "Live with agents"),
-    Entry("inspect", "denizen.cli.inspect:inspect", "Show how an agent is.", "Look into agents"),
-    Entry("replay", "denizen.cli.replay:replay", "Show what a model was asked, and ask another.", "Look into agents"),
-    Entry("memory", "denizen.cli.memory.command:app", "See what is remembered, and forget it.", "Look into agents"),
-    Entry("fork", "denizen.cli.fork:fork", "Make a new agent with the past of another.", "Look into agents"),
-    Entry("mind", "denizen.cli.mind:app", "Show and change an agent's states of mind.", "Look into agents"),
-    Entry("profiles", "denizen.cli.profiles:app", "Look after prompt profiles.", "Look after it"),
-    Entry("forget", "denizen.cli.forget:app", "Forget what was said, everywhere and for good.", "Look after it"),
-    Entry("token", "denizen.cli.token:app", "Let programs in, and no longer.", "Look after it"),
-    Entry("login", "denizen.cli.login:login", "Make a link to sign in with a browser.", "Look after it"),
-    Entry("secrets", "denizen.cli.secrets:app", "Keep the keys of providers and services.", "Look after it"),
-    Entry("audit", "denizen.cli.audit:audit", "Show who changed what, and when.", "Look after it"),
-    Entry("export", "denizen.cli.export:export", "Write an agent or a space to a file.", "Look after it"),
-    Entry("import", "denizen.cli.export:import_", "Take in what was exported.", "Look after it"),
-    Entry("migrate", "denizen.cli.migrate:migrate", "Bring the database up to date.", "Look after it"),
-    Entry("models", "denizen.cli.models:app", "Show, test and choose models.", "Look after it"),
-    Entry("doctor", "denizen.cli.doctor:doctor", "Check that everything is well, and say what to do.", "Look after it"),
-    Entry("backup", "denizen.cli.backup:backup", "Write everything that is kept to a file.", "Look after it"),
-    Entry("restore", "denizen.cli.backup:restore", "Fill an empty database from a backup.", "Look after it"),
-    Entry("config", "denizen.cli.config:app", "Show every setting and where it came from.", "Look after it"),
+    Entry("up", "denizen.cli.up:up", "Start the server and run the agents.", "Work with agents"),
+    Entry("chat", "denizen.cli.chat.command:chat", "Talk with agents in the terminal.", "Work with agents"),
+    Entry("apply", "denizen.cli.apply:apply", "Create and change agents from files.", "Work with agents"),
+    Entry(
+        "webhooks",
+        "denizen.cli.webhooks:app",
+        "Manage webhooks of services.",
+        "Work with agents",
+    ),
+    Entry("agents", "denizen.cli.agents:app", "Manage agents.", "Work with agents"),
+    Entry("spaces", "denizen.cli.spaces:app", "Manage spaces.", "Work with agents"),
+    Entry("panel", "denizen.cli.panel.command:app", "Ask several advisors at once.", "Work with agents"),
+    Entry("send", "denizen.cli.send:send", "Post a message in a space.", "Work with agents"),
+    Entry("trigger", "denizen.cli.send:trigger", "Send an event to an agent.", "Work with agents"),
+    Entry("approvals", "denizen.cli.approvals:app", "Approve or refuse what agents want to do.", "Work with agents"),
+    Entry("inspect", "denizen.cli.inspect:inspect", "Show the state of an agent.", "Inspect agents"),
+    Entry("replay", "denizen.cli.replay:replay", "Show past requests, and try another model.", "Inspect agents"),
+    Entry("memory", "denizen.cli.memory.command:app", "List, search and forget memories.", "Inspect agents"),
+    Entry("fork", "denizen.cli.fork:fork", "Copy an agent with its history.", "Inspect agents"),
+    Entry("mind", "denizen.cli.mind:app", "Show and change an agent's states of mind.", "Inspect agents"),
+    Entry("profiles", "denizen.cli.profiles:app", "Manage prompt profiles.", "Administration"),
+    Entry("forget", "denizen.cli.forget:app", "Remove messages, people or spaces for good.", "Administration"),
+    Entry("token", "denizen.cli.token:app", "Create and revoke access tokens.", "Administration"),
+    Entry("login", "denizen.cli.login:login", "Print a sign-in link for a browser.", "Administration"),
+    Entry("secrets", "denizen.cli.secrets:app", "Manage API keys and secrets.", "Administration"),
+    Entry("audit", "denizen.cli.audit:audit", "Show who changed what, and when.", "Administration"),
+    Entry("export", "denizen.cli.export:export", "Write an agent or a space to a file.", "Administration"),
+    Entry("import", "denizen.cli.export:import_", "Import an exported file.", "Administration"),
+    Entry("migrate", "denizen.cli.migrate:migrate", "Update the database schema.", "Administration"),
+    Entry("models", "denizen.cli.models:app", "Show, test and choose models.", "Administration"),
+    Entry("doctor", "denizen.cli.doctor:doctor", "Check the installation, and say how to fix it.", "Administration"),
+    Entry("backup", "denizen.cli.backup:backup", "Write a backup to a file.", "Administration"),
+    Entry("restore", "denizen.cli.backup:restore", "Restore a backup.", "Administration"),
+    Entry("config", "denizen.cli.config:app", "Show every setting and its source.", "Administration"),
 )
 
 EXAMPLES: Final = """\
@@ -71,7 +76,7 @@ EXAMPLES: Final = """\
 
 [cyan]denizen chat[/cyan]  talk with the agents of a running server
 
-[cyan]denizen doctor[/cyan]  find out what is not right
+[cyan]denizen doctor[/cyan]  check the installation
 
 [cyan]DENIZEN_PORT=9000 denizen config[/cyan]  see what is set, and by what
 """

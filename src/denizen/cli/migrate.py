@@ -23,12 +23,12 @@ from denizen.storage.migrating import HEAD, REVISIONS, titles
 
 def migrate(
     context: typer.Context,
-    check: Annotated[bool, typer.Option("--check", help="Only show; with status 1 if a step is missing.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Only show; exit status 1 if a migration is missing.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show the steps of the database's schema, and run those that are missing.
+    """Show and run the migrations of the database schema.
 
-    `denizen up` does so by itself. Steps only add, so that an older Denizen can go on beside a newer one.
+    `denizen up` runs them by itself. Migrations only add, so that an older version can run beside a newer one.
     """
     settings = begin(context).settings
     before = asyncio.run(_migrate(settings, check))

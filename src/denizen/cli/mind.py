@@ -29,11 +29,11 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 
-Mood = Annotated[str | None, typer.Option("--mood", help="Such as empathetic.")]
+Mood = Annotated[str | None, typer.Option("--mood", help="The mood, such as empathetic.")]
 Skill = Annotated[str | None, typer.Option("--skill", help="The user's skill, such as novice.")]
-Complexity = Annotated[str | None, typer.Option("--complexity", help="Of the task, such as simple.")]
+Complexity = Annotated[str | None, typer.Option("--complexity", help="The complexity of the task, such as simple.")]
 MetapromptName = Annotated[str, typer.Argument(metavar="METAPROMPT", help="The metaprompt, by its id.")]
-Apply = Annotated[bool, typer.Option("--apply", help="Let the answer change the state of mind.")]
+Apply = Annotated[bool, typer.Option("--apply", help="Apply the result to the state of mind.")]
 SpaceName = Annotated[str, typer.Argument(metavar="SPACE", help="The space, by id or by name.")]
 T = TypeVar("T")
 SHOWN: Final = 100
@@ -75,7 +75,7 @@ def history(
     url: Url = None,
     token: Token = None,
 ) -> None:
-    """Show how a state of mind came to be what it is, the newest first."""
+    """Show the changes of a state of mind, newest first."""
     found = _there(
         context, url, token, agent, space, lambda client, where: client.states_of_mind(agent, where, limit=SHOWN)
     ).runs
@@ -91,7 +91,7 @@ def signals(
     url: Url = None,
     token: Token = None,
 ) -> None:
-    """Show what was seen in how people feel there, the newest first."""
+    """Show the signals in people's messages there, newest first."""
     found = _there(
         context, url, token, agent, space, lambda client, where: client.signals(agent, where, limit=SHOWN)
     ).signals
@@ -110,7 +110,7 @@ def set_(
     url: Url = None,
     token: Token = None,
 ) -> None:
-    """Set a state of mind: what is not said stays. The agent is told with its next cycle."""
+    """Set a state of mind. Options that are not given stay unchanged. Takes effect with the next cycle."""
     wanted = those_said(mood, skill, complexity)
     found = _there(
         context, url, token, agent, space, lambda client, where: client.set_state_of_mind(agent, where, **wanted)
@@ -123,14 +123,14 @@ def settings(
     context: typer.Context,
     agent: AgentName,
     space: SpaceName,
-    preset: Annotated[str | None, typer.Option(help="One prompt profile, whatever the rules say.")] = None,
-    mode: Annotated[str | None, typer.Option(help="What rules and defaults know it by.")] = None,
-    profile: Annotated[str | None, typer.Option(help="How it reflects: a quick-start profile, such as basic.")] = None,
+    preset: Annotated[str | None, typer.Option(help="Always use this prompt profile.")] = None,
+    mode: Annotated[str | None, typer.Option(help="The mode that rules and defaults use.")] = None,
+    profile: Annotated[str | None, typer.Option(help="Reflection: a quick-start profile, such as basic.")] = None,
     as_json: AsJson = False,
     url: Url = None,
     token: Token = None,
 ) -> None:
-    """Say what holds in a conversation instead of the agent's settings. Without an option, the agent's do again."""
+    """Override the agent's settings in a conversation. Without options, the overrides are removed."""
     given: dict[str, JsonValue] = {"preset": preset, "mode": mode, "reflection": profile and {"profile": profile}}
     wanted = {name: value for name, value in given.items() if value}
 
@@ -154,7 +154,7 @@ def reset(
     url: Url = None,
     token: Token = None,
 ) -> None:
-    """Reset a state of mind. Nothing is imprinted, nothing counted of anybody; the history stays."""
+    """Reset a state of mind: mood, imprints and counters. The history stays."""
 
     async def work(client: Client, where: str) -> Stance:
         await client.reset_state_of_mind(agent, where)
@@ -174,7 +174,7 @@ def try_(
     url: Url = None,
     token: Token = None,
 ) -> None:
-    """Ask a metaprompt now and show what comes of it. The call costs what it costs."""
+    """Run a metaprompt now and show its result. This makes one model call."""
     tried = _there(
         context,
         url,

@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 app = typer.Typer(add_completion=False, help="Show which models there are, test one, and choose the default.")
 
-ALL_HELP: Final = "Also every model that is known of providers for which there is a key."
+ALL_HELP: Final = "Also list all known models of providers with a key."
 Url = Annotated[
-    str | None, typer.Option(envvar="DENIZEN_URL", help="The server to ask; without it, this machine is looked at.")
+    str | None, typer.Option(envvar="DENIZEN_URL", help="The server to use (default: look at this machine).")
 ]
 Address = Annotated[
-    str | None, typer.Option(metavar="URL", help="Where its server is, if not where it usually is.", show_default=False)
+    str | None, typer.Option(metavar="URL", help="The address of its server, if not the usual one.", show_default=False)
 ]
 AUTO: Final = "auto"
 WithKey = Annotated[bool, typer.Option("--key", help="Ask for its API key, or read the key from stdin.")]
@@ -89,7 +89,7 @@ def ask_one(
     url: Url = None,
     token: Token = None,
 ) -> None:
-    """Ask a model for one small call of a tool. That costs a few tokens."""
+    """Test a model with one small tool call. This costs a few tokens."""
     loaded = begin(context)
     tested = asyncio.run(_tested(loaded, name, address, _key(name, with_key), url, token))
     if as_json:
@@ -112,10 +112,10 @@ def use(
     url: Url = None,
     token: Token = None,
 ) -> None:
-    """Choose the default model: agents that name none think with it, from now on and without a restart.
+    """Set the default model of agents, without a restart.
 
-    Only operators can: owners of the first organization, and whoever runs the server's machine. A model that the
-    configuration names wins, and nothing can be chosen then.
+    Only operators can do this: owners of the first organization, and users of the server's machine. A model that the
+    configuration names cannot be changed here.
     """
     loaded = begin(context)
     default, reason = asyncio.run(_choose(loaded, name, address, _key(name, with_key), url, token))

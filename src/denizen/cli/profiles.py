@@ -17,7 +17,7 @@ from denizen.errors import InvalidInput
 from denizen.profiles.library import PRESETS_NAME, SHIPPED, shipped_addons
 from denizen.settings.shape import Settings
 
-app = typer.Typer(help="Look after prompt profiles.", no_args_is_help=True)
+app = typer.Typer(help="Manage prompt profiles.", no_args_is_help=True)
 
 
 def _outlook(settings: Settings) -> Outlook:
@@ -26,10 +26,10 @@ def _outlook(settings: Settings) -> Outlook:
 
 @app.command("list")
 def list_(context: typer.Context, as_json: AsJson = False, url: Url = None, token: Token = None) -> None:
-    """Show the presets, and what each adds to an agent's instructions."""
+    """List the presets and what each adds to an agent's instructions."""
     found = use_api(context, url, token, lambda client: client.profiles()).presets
     if not found:
-        raise InvalidInput("There are no presets. On the machine of the house, `denizen profiles init` writes some.")
+        raise InvalidInput("There are no presets. On the server's machine, `denizen profiles init` writes some.")
     if as_json:
         print_json([each.model_dump(mode="json") for each in found])
         return
@@ -42,7 +42,7 @@ def list_(context: typer.Context, as_json: AsJson = False, url: Url = None, toke
 
 @app.command()
 def check(context: typer.Context, as_json: AsJson = False) -> None:
-    """Say whether the file of presets on this machine can be used, and what in it is probably not meant so."""
+    """Check the presets file on this machine for errors and likely mistakes."""
     settings = begin(context).settings
     outlook = _outlook(settings)
     found, known = outlook.presets(), outlook.configuration()
@@ -64,13 +64,13 @@ def check(context: typer.Context, as_json: AsJson = False) -> None:
 @app.command("try")
 def try_(
     context: typer.Context,
-    message: Annotated[str, typer.Argument(help="What somebody might say.")],
-    mode: Annotated[str, typer.Option(help="For which mode; an agent's is its handle.")] = "",
+    message: Annotated[str, typer.Argument(help="An example message.")],
+    mode: Annotated[str, typer.Option(help="The mode; an agent's mode is its handle.")] = "",
     as_json: AsJson = False,
     url: Url = None,
     token: Token = None,
 ) -> None:
-    """Show which preset the rules choose for a message, and why. Nothing is changed."""
+    """Show which preset the rules choose for a message, and why."""
     found = use_api(context, url, token, lambda client: client.try_profile(message, mode=mode))
     if as_json:
         print_json(found.model_dump(mode="json"))
@@ -84,7 +84,7 @@ def try_(
 
 @app.command()
 def init(context: typer.Context, as_json: AsJson = False) -> None:
-    """Write a file of presets on this machine to begin with, and our add-ons beside it. What is there already stays."""
+    """Write a presets file with examples on this machine. Existing files stay."""
     settings = begin(context).settings.profiles
     if settings.presets.exists():
         raise InvalidInput(f"{settings.presets} is there already.")

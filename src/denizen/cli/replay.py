@@ -41,19 +41,19 @@ def replay(
     agent: AgentName,
     cycle: Annotated[int, typer.Option("--cycle", min=1, help="The number of the cycle.")],
     step: Annotated[
-        int | None, typer.Option("--step", min=0, help="Only this step, the first being 0; else all.")
+        int | None, typer.Option("--step", min=0, help="Only this step, counted from 0 (default: all).")
     ] = None,
     model: Annotated[
-        str | None, typer.Option("--model", help="Ask this model the same, and show how its answer differs.")
+        str | None, typer.Option("--model", help="Send the same requests to this model, and show the differences.")
     ] = None,
     short: Annotated[bool, typer.Option("--short", help="Only the beginning of each message.")] = False,
     as_json: AsJson = False,
     url: Url = None,
     token: Token = None,
 ) -> None:
-    """Show what a model was asked in a past cycle, to the letter, and what came back.
+    """Show the exact requests and answers of a past cycle.
 
-    With --model, another model is asked: no tool is run and nothing is written, but the call costs what it costs.
+    With --model, another model gets the same requests: no tools run and nothing is saved, but the calls cost money.
     """
     if model is None:
         found = use_api(context, url, token, lambda client: client.replay(agent, cycle, step=step))

@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from denizen.cli.local_access import LocalAccess
 
 app = typer.Typer(
-    add_completion=False, no_args_is_help=True, help="Keep the keys of providers and services, sealed in the database."
+    add_completion=False, no_args_is_help=True, help="Manage API keys and secrets, stored encrypted in the database."
 )
 
 _Name = Annotated[str, typer.Argument(help="Such as OPENAI_API_KEY.")]
 _Person = Annotated[
-    str | None, typer.Option(metavar="@HANDLE", help="Whose own it is; without it, the organization's.")
+    str | None, typer.Option(metavar="@HANDLE", help="The person it belongs to (default: the organization).")
 ]
 
 
@@ -39,9 +39,9 @@ def set_(
     url: Url = None,
     token: Token = None,
 ) -> None:
-    """Keep a secret. Its value is asked for, or read from stdin: it never stands on the command line.
+    """Set a secret. Its value is asked for, or read from stdin, so that it is not on the command line.
 
-    A key named as its provider's variable pays for the models of your agents. Tools use the others as ${NAME}.
+    A provider's variable name, such as OPENAI_API_KEY, is used for its models. Tools use other secrets as ${NAME}.
     """
     from denizen.access.secrets import check_name
 
@@ -60,9 +60,9 @@ def set_(
 
 @app.command("list")
 def list_(context: typer.Context, as_json: AsJson = False, url: Url = None, token: Token = None) -> None:
-    """Show which secrets are kept, and how they end. Never what they are.
+    """List secrets with their last letters. Values are never shown.
 
-    A server tells of your own and, if you look after it, of the organization's; this machine of everyone's.
+    With --url: your own and, for admins, the organization's. On the server's machine: everyone's.
     """
 
     async def work(access: Client | LocalAccess) -> tuple[list[Key], Me]:
@@ -86,7 +86,7 @@ def delete(
     url: Url = None,
     token: Token = None,
 ) -> None:
-    """Forget a secret. Agents that are awake may use it until they are loaded again."""
+    """Delete a secret. Agents that are working may use it until they finish."""
     use_access(context, url, token, lambda access: access.delete_key(name, whose=person or "organization"))
     if as_json:
         print_json({"name": name, "person": person, "deleted": True})
@@ -96,7 +96,7 @@ def delete(
 
 @app.command()
 def key(as_json: AsJson = False) -> None:
-    """Print a new key for DENIZEN_SECRET_KEY, with which secrets are sealed."""
+    """Print a new key for DENIZEN_SECRET_KEY, which encrypts secrets."""
     from denizen.access.vault import new_key
 
     made = new_key()

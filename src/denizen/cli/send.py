@@ -22,13 +22,15 @@ def send(
     space: SpaceName,
     text: Annotated[str, typer.Argument(help="Markdown; `-` reads it from stdin.")],
     reply_to: Annotated[str | None, typer.Option(help="The id of the message that this answers.")] = None,
-    urgent: Annotated[bool, typer.Option("--urgent", help="Agents see it in the middle of what they do.")] = False,
-    key: Annotated[str | None, typer.Option(help="Your name for it: sent twice with one key, it is said once.")] = None,
+    urgent: Annotated[bool, typer.Option("--urgent", help="Agents see it in the middle of a cycle.")] = False,
+    key: Annotated[
+        str | None, typer.Option(help="Idempotency key: the same key and text are posted only once.")
+    ] = None,
     as_json: AsJson = False,
     url: Url = None,
     token: Token = None,
 ) -> None:
-    """Say something in a space. `denizen chat` stays and shows the answers."""
+    """Post a message in a space. `denizen chat` shows the answers."""
     said = _text(text)
     more: dict[str, JsonValue] = {"reply_to": reply_to} if reply_to else {}
     if urgent:
@@ -48,16 +50,16 @@ def send(
 def trigger(
     context: typer.Context,
     agent: AgentName,
-    text: Annotated[str, typer.Argument(help="What has happened; `-` reads it from stdin.")] = "",
-    service: Annotated[str, typer.Option(help="What the agent is told that it comes from.")] = "command line",
-    data: Annotated[str | None, typer.Option(help="More about it, as JSON; `-` reads it from stdin.")] = None,
-    id: Annotated[str | None, typer.Option(help="A name for it: telling it twice is telling it once.")] = None,
-    urgent: Annotated[bool, typer.Option("--urgent", help="The agent sees it in the middle of what it does.")] = False,
+    text: Annotated[str, typer.Argument(help="The event as text; `-` reads it from stdin.")] = "",
+    service: Annotated[str, typer.Option(help="The name of the service, as the agent sees it.")] = "command line",
+    data: Annotated[str | None, typer.Option(help="Data of the event, as JSON; `-` reads it from stdin.")] = None,
+    id: Annotated[str | None, typer.Option(help="Idempotency key: the same id is delivered only once.")] = None,
+    urgent: Annotated[bool, typer.Option("--urgent", help="The agent sees it in the middle of a cycle.")] = False,
     as_json: AsJson = False,
     url: Url = None,
     token: Token = None,
 ) -> None:
-    """Tell an agent of something that happened. It wakes, and decides what to do about it."""
+    """Send an event to an agent. It wakes and decides what to do."""
     if not text and data is None:
         raise InvalidInput("Say what has happened, or give --data.")
     told, given = _text(text), _data(data)
@@ -80,4 +82,4 @@ def _data(given: str | None) -> JsonValue:
     try:
         return json.loads(_text(given))
     except ValueError as error:
-        raise InvalidInput(f"--data is no JSON: {error}.") from error
+        raise InvalidInput(f"--data is not JSON: {error}.") from error

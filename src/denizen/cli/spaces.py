@@ -17,28 +17,28 @@ from denizen.cli.console import print_json, stderr, stdout
 from denizen.client import Client, Member, Message, Space
 from denizen.errors import InvalidInput
 
-app = typer.Typer(add_completion=False, no_args_is_help=True, help="Look after the spaces of the house.")
+app = typer.Typer(add_completion=False, no_args_is_help=True, help="Manage spaces.")
 
 _MEMBERS_NAMED: Final = 4
-_Member = Annotated[str, typer.Argument(metavar="MEMBER", callback=as_mention, help="Whose @handle, or id.")]
+_Member = Annotated[str, typer.Argument(metavar="MEMBER", callback=as_mention, help="The member's @handle, or id.")]
 _Floor = Annotated[
     str | None,
-    typer.Option(help="Which agents take up what is said, where there are several: one, addressed or all."),
+    typer.Option(help="Which agents answer if there are several: one, addressed or all."),
 ]
 _RunLimit = Annotated[
     int | None,
     typer.Option(
         "--agent-run-limit",
         min=0,
-        help="After so many messages with which agents woke each other, they stop until a person speaks. 0: no limit.",
+        help="How many messages agents exchange before they stop until a person writes. 0: no limit.",
     ),
 ]
-_Attention = Annotated[str, typer.Option(help="What of the space reaches an agent: all, mentions, none.")]
+_Attention = Annotated[str, typer.Option(help="Which messages reach an agent: all, mentions or none.")]
 
 
 @app.command("list")
 def list_(context: typer.Context, as_json: AsJson = False, url: Url = None, token: Token = None) -> None:
-    """Show the spaces you are in, with their members and what is unread."""
+    """List your spaces, with members and unread messages."""
     found = use_api(context, url, token, lambda client: client.spaces())
     if as_json:
         print_json([each.model_dump(mode="json") for each in found])
@@ -55,12 +55,12 @@ def list_(context: typer.Context, as_json: AsJson = False, url: Url = None, toke
 def show(
     context: typer.Context,
     space: SpaceName,
-    limit: Annotated[int, typer.Option(min=0, max=200, help="How many of the last messages are shown.")] = 20,
+    limit: Annotated[int, typer.Option(min=0, max=200, help="How many of the last messages to show.")] = 20,
     as_json: AsJson = False,
     url: Url = None,
     token: Token = None,
 ) -> None:
-    """Show who is in a space, and what was said there last."""
+    """Show the members and the last messages of a space."""
 
     async def work(client: Client) -> tuple[Space, list[Message]]:
         there = await find(client, space)
@@ -79,16 +79,16 @@ def create(
     context: typer.Context,
     name: Annotated[str, typer.Argument(help="What it is called.")],
     members: Annotated[
-        list[str] | None, typer.Argument(metavar="[MEMBER]...", help="Who is in it besides you: @handles, or ids.")
+        list[str] | None, typer.Argument(metavar="[MEMBER]...", help="Other members: @handles or ids.")
     ] = None,
-    private: Annotated[bool, typer.Option("--private", help="Nobody else may know of it.")] = False,
+    private: Annotated[bool, typer.Option("--private", help="Only members can see it.")] = False,
     floor: _Floor = None,
     agent_run_limit: _RunLimit = None,
     as_json: AsJson = False,
     url: Url = None,
     token: Token = None,
 ) -> None:
-    """Open a space. You are in it, and so are the members that you name."""
+    """Create a space with yourself and the named members."""
 
     joining = [as_mention(each) for each in members or ()]
 
@@ -103,17 +103,15 @@ def create(
 def edit(
     context: typer.Context,
     space: SpaceName,
-    name: Annotated[str | None, typer.Option(help="What it is called from now on.")] = None,
-    private: Annotated[
-        bool | None, typer.Option("--private/--public", help="Whether those who are not in it may know of it.")
-    ] = None,
+    name: Annotated[str | None, typer.Option(help="The new name.")] = None,
+    private: Annotated[bool | None, typer.Option("--private/--public", help="Whether only members can see it.")] = None,
     floor: _Floor = None,
     agent_run_limit: _RunLimit = None,
     as_json: AsJson = False,
     url: Url = None,
     token: Token = None,
 ) -> None:
-    """Rename a space, hide it, or set its floor."""
+    """Rename a space, make it private, or change which agents answer."""
     if all(each is None for each in (name, private, floor, agent_run_limit)):
         raise InvalidInput("Say what to change: --name, --private, --public, --floor or --agent-run-limit.")
 
@@ -132,7 +130,7 @@ def edit(
 def continue_(
     context: typer.Context, space: SpaceName, as_json: AsJson = False, url: Url = None, token: Token = None
 ) -> None:
-    """Let agents that have stopped waking each other in a space go on."""
+    """Let agents that stopped answering each other in a space continue."""
 
     async def work(client: Client) -> Space:
         return await client.let_agents_go_on((await find(client, space)).id)
@@ -145,7 +143,7 @@ def continue_(
 def open_(
     context: typer.Context,
     space: Annotated[str, typer.Argument(metavar="SPACE_ID", help="The id of a private space that you are not in.")],
-    reason: Annotated[str, typer.Option(help="Why. The members read it in the space, and the audit log keeps it.")],
+    reason: Annotated[str, typer.Option(help="The reason, shown to the members and kept in the audit log.")],
     as_json: AsJson = False,
     url: Url = None,
     token: Token = None,
@@ -168,7 +166,7 @@ def join(
     url: Url = None,
     token: Token = None,
 ) -> None:
-    """Bring someone into a space. The agents there hear of it."""
+    """Add a member to a space. Its agents are told."""
 
     async def work(client: Client) -> tuple[Space, Member]:
         there = await find(client, space)
@@ -187,7 +185,7 @@ def leave(
     url: Url = None,
     token: Token = None,
 ) -> None:
-    """Take someone out of a space. What they said stays."""
+    """Remove a member from a space. Their messages stay."""
 
     async def work(client: Client) -> Space:
         there = await find(client, space)
@@ -211,7 +209,7 @@ def attend(
     url: Url = None,
     token: Token = None,
 ) -> None:
-    """Say how much of a space reaches an agent's inbox from now on."""
+    """Set which messages of a space reach an agent's inbox."""
 
     async def work(client: Client) -> Member:
         return await client.change_member((await find(client, space)).id, member, attention=attention)

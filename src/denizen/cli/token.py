@@ -18,7 +18,7 @@ from denizen.cli.console import print_json, stderr, stdout
 from denizen.client.shapes.custody import NewToken, Token
 from denizen.errors import InvalidInput
 
-app = typer.Typer(add_completion=False, no_args_is_help=True, help="Let programs in, and no longer.")
+app = typer.Typer(add_completion=False, no_args_is_help=True, help="Create and revoke access tokens.")
 
 _Id = Annotated[str, typer.Argument(metavar="ID", help="Its id, as `denizen token list` shows it.")]
 
@@ -30,21 +30,17 @@ def create(
         str | None,
         typer.Argument(
             metavar="[@HANDLE]",
-            help="The person, service or agent; without it, the owner of this house, or yourself.",
+            help="The person, service or agent (default: the owner, or yourself with --url).",
         ),
     ] = None,
-    name: Annotated[str, typer.Option(help="What it is for.")] = "command line",
-    role: Annotated[
-        str | None, typer.Option(help=f"Of a person's: at most this much it may do: {', '.join(PERSONAL)}.")
-    ] = None,
-    days: Annotated[
-        float | None, typer.Option(min=0.001, help="For how long it is good; without it, for ever.")
-    ] = None,
+    name: Annotated[str, typer.Option(help="The purpose of the token.")] = "command line",
+    role: Annotated[str | None, typer.Option(help=f"Maximum role of the token: {', '.join(PERSONAL)}.")] = None,
+    days: Annotated[float | None, typer.Option(min=0.001, help="Days until it expires (default: never).")] = None,
     as_json: AsJson = False,
     url: Url = None,
     token: Access = None,
 ) -> None:
-    """Make an access token, and show its secret: this once."""
+    """Create an access token. Its secret is shown only once."""
     if role is not None and role not in PERSONAL:
         raise InvalidInput(f"--role is one of {', '.join(PERSONAL)}, not {role!r}.")
     until = None if days is None else datetime.now(UTC) + timedelta(days=days)
@@ -59,13 +55,13 @@ def list_(
     context: typer.Context,
     entity: Annotated[
         str | None,
-        typer.Argument(metavar="[@HANDLE]", help="Whose; without it, everyone's for whom you may make some."),
+        typer.Argument(metavar="[@HANDLE]", help="Whose tokens (default: everyone's that you can manage)."),
     ] = None,
     as_json: AsJson = False,
     url: Url = None,
     token: Access = None,
 ) -> None:
-    """Show what lets people, services and agents in, the revoked ones too. Never the secrets."""
+    """List tokens, sessions and login links, including revoked ones. Secrets are never shown."""
     found = use_access(context, url, token, lambda access: access.tokens(entity, everyone=entity is None))
     if as_json:
         print_json([each.model_dump(mode="json") for each in found])
@@ -77,13 +73,13 @@ def list_(
 
 @app.command()
 def rotate(context: typer.Context, id: _Id, as_json: AsJson = False, url: Url = None, token: Access = None) -> None:
-    """Give a token a new secret, and show it: this once. The old one opens nothing any more."""
+    """Replace the secret of a token. The new one is shown only once; the old one stops working."""
     _show(use_access(context, url, token, lambda access: access.rotate_token(id)), as_json)
 
 
 @app.command()
 def revoke(context: typer.Context, id: _Id, as_json: AsJson = False, url: Url = None, token: Access = None) -> None:
-    """Let nobody in with this token, session or login link any more."""
+    """Revoke a token, session or login link."""
     use_access(context, url, token, lambda access: access.revoke_token(id))
     if as_json:
         print_json({"id": id, "revoked": True})

@@ -43,10 +43,10 @@ from denizen.welcome import World
 def up(
     context: typer.Context,
     host: Annotated[str | None, typer.Option(help="The address to listen on.")] = None,
-    port: Annotated[int | None, typer.Option(help="The port to listen on; 0 takes any free one.")] = None,
-    model: Annotated[str | None, typer.Option(help="The model of agents that name none.")] = None,
+    port: Annotated[int | None, typer.Option(help="The port to listen on; 0 for any free port.")] = None,
+    model: Annotated[str | None, typer.Option(help="The default model of agents.")] = None,
 ) -> None:
-    """Start the server and let the agents live, until Ctrl-C or SIGTERM."""
+    """Start the server and run the agents, until Ctrl-C or SIGTERM."""
     options = {"host": host, "port": port, "model": model}
     loaded = begin(context, {name: value for name, value in options.items() if value is not None})
     asyncio.run(_up(loaded.settings))

@@ -18,26 +18,28 @@ from denizen.client import Client
 from denizen.client.shapes.custody import NewWebhook, Webhook
 from denizen.errors import InvalidInput
 
-app = typer.Typer(add_completion=False, no_args_is_help=True, help="Let services tell agents what happens.")
+app = typer.Typer(
+    add_completion=False, no_args_is_help=True, help="Manage webhooks, through which services send events to agents."
+)
 
 
 @app.command()
 def add(
     context: typer.Context,
     agent: AgentName,
-    name: Annotated[str, typer.Option(help="What the agent is told that the events come from.")],
+    name: Annotated[str, typer.Option(help="The name of the service, as the agent sees it.")],
     scheme: Annotated[str, typer.Option(help=f"How the service signs: {', '.join(SCHEMES)}.")] = "generic",
     own_secret: Annotated[
-        bool, typer.Option("--own-secret", help="Ask for the secret, or read it from stdin; else one is made.")
+        bool, typer.Option("--own-secret", help="Ask for the secret, or read it from stdin (default: create one).")
     ] = False,
-    urgent: Annotated[bool, typer.Option(help="The agent sees the events in the middle of what it does.")] = False,
+    urgent: Annotated[bool, typer.Option(help="The agent sees the events in the middle of a cycle.")] = False,
     as_json: AsJson = False,
     url: Url = None,
     token: Token = None,
 ) -> None:
-    """Make an address for a service, and show its secret: this once.
+    """Create a webhook. Its secret is shown only once.
 
-    Slack chooses the secret: it is asked for, or read from stdin.
+    Slack sets its own secret: it is asked for, or read from stdin.
     """
     if scheme not in SCHEMES:
         raise InvalidInput(f"--scheme is one of {', '.join(SCHEMES)}, not {scheme!r}.")
@@ -76,7 +78,7 @@ def revoke(
     url: Url = None,
     token: Token = None,
 ) -> None:
-    """Receive nothing at this address any more."""
+    """Delete a webhook: its address stops working."""
     use_api(context, url, token, lambda client: client.revoke_webhook(webhook))
     if as_json:
         print_json({"id": webhook, "revoked": True})

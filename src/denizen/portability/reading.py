@@ -125,7 +125,7 @@ def _told(error: ValidationError, otherwise: str) -> str:
     # The first part of the place is the kind of line, which is told by the line itself.
     place = ".".join(str(each) for each in first["loc"])
     if first["type"] == "json_invalid":
-        return f"{otherwise}: it is no JSON"
+        return f"{otherwise}: it is not JSON"
     if first["type"] == "extra_forbidden":
         return f"{place}: this Denizen knows no such field"
     if first["type"].startswith("union_tag"):

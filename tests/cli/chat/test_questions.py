@@ -51,7 +51,7 @@ def test_no_number_is_given_twice() -> None:
     """What is typed for a question that has just been settled does not answer the next one."""
     state, told = heard(asked("a"), asked("b"), asked("a", "answered"), asked("b", "cancelled"), asked("c"))
     assert told[-1] == Asked(asked("c"), 3, {})
-    with pytest.raises(InvalidInput, match="Question 1 does not wait any more"):
+    with pytest.raises(InvalidInput, match="Question 1 no longer waits"):
         read_answer(state, "/answer", "1 egg")
     assert read_answer(state, "/answer", "3 1 egg") == (asked("c"), "1 egg")
 
@@ -107,7 +107,7 @@ def test_an_answer_to_a_number_that_is_settled_goes_to_no_other() -> None:
     """Somebody else was faster: what was meant for the first question does not answer the second."""
     state, _ = heard(asked("a"), asked("b"), asked("a", "answered"))
     for command, typed in (("/yes", "1"), ("/answer", "1 yes")):
-        with pytest.raises(InvalidInput, match=r"Question 1 does not wait any more. There is: 2 \(b\?\)."):
+        with pytest.raises(InvalidInput, match=r"Question 1 no longer waits for an answer. Waiting: 2 \(b\?\)."):
             read_answer(state, command, typed)
     assert read_answer(state, "/answer", "30 eggs") == (asked("b"), "30 eggs")
 

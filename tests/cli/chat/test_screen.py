@@ -69,7 +69,7 @@ async def test_a_conversation(ready_sqlite_url: str, tmp_path: Path) -> None:
     """Type, complete a mention, watch the answer being written, see it once when it is there, go elsewhere, leave."""
     valve = Valve(pieces=12)
     async with open_house(ready_sqlite_url, ada=storyteller(valve)) as house, sitting(house, tmp_path, "kit") as screen:
-        await screen.until("Nothing was said here yet. Ada and Bo will hear you.")
+        await screen.until("No messages yet. Ada and Bo will hear you.")
         await screen.until(lambda: screen.bar() == " Kitchen · with Ada, Bo · /help")
 
         screen.type("Tell me, @a\t")
@@ -252,7 +252,7 @@ async def test_keys(house: House, tmp_path: Path) -> None:
 @pytest.mark.parametrize("more", [{"columns": "40"}, {"NO_COLOR": "1"}, {"columns": "30", "rows": "10"}])
 async def test_narrow_and_colourless_terminals_will_do(house: House, tmp_path: Path, more: dict[str, str]) -> None:
     async with sitting(house, tmp_path, "@ada", **more) as screen:
-        await screen.until("Nothing was said here yet.")
+        await screen.until("No messages yet.")
         screen.type("Hello\r")
         await screen.until("  Ada hears you.")
         await screen.until(lambda: screen.bar().startswith(" Noor and Ada"))

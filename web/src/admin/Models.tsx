@@ -118,7 +118,7 @@ function Connect({ list }: { list: List }): ReactNode {
               servers.map((server) => <FoundServer key={server.provider} server={server} current={list.default} fixed={fixed} onChoose={choose} />)
             )}
           </Section>
-          <Section title="Connect a model" about="Test it first: one call, which costs a few tokens. Keys are kept sealed, and never shown again.">
+          <Section title="Connect a model" about="Test it first: one call, which costs a few tokens. Keys are stored encrypted and never shown again.">
             <ConnectForm providers={providers} fixed={fixed} onChoose={choose} />
           </Section>
         </>

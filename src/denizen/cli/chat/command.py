@@ -29,19 +29,20 @@ QUESTION_CHARACTERS: Final = 500
 def chat(
     context: typer.Context,
     space: Annotated[
-        str | None, typer.Argument(help="A space: its name or how it begins, its id, or @agent for yours with it.")
+        str | None,
+        typer.Argument(
+            help="A space: its name or the beginning of its name, its id, or @agent for your conversation with it."
+        ),
     ] = None,
-    once: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="Say this, print what comes back, and leave.")
-    ] = None,
+    once: Annotated[str | None, typer.Option(metavar="TEXT", help="Send this, print the answer, and exit.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="With --once: print JSON, for programs.")] = False,
-    timeout: Annotated[float, typer.Option(min=0, help="With --once: how many seconds to wait at most.")] = 120,
+    timeout: Annotated[float, typer.Option(min=0, help="With --once: how many seconds to wait for the answer.")] = 120,
     url: Annotated[str | None, typer.Option(envvar="DENIZEN_URL", help="The server to talk to.")] = None,
     token: Annotated[str | None, typer.Option(envvar="DENIZEN_TOKEN", help="The access token.")] = None,
 ) -> None:
     """Talk with agents in the terminal.
 
-    With a server that runs, or without one: then the agents live in this process. Text that is piped in is said once.
+    Uses the running server, or runs the agents in this process if there is none. Piped text is sent as one message.
     """
     loaded = begin(context)
     url, token = url or loaded.dotenv.get("DENIZEN_URL"), token or loaded.dotenv.get("DENIZEN_TOKEN")

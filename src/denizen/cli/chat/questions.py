@@ -142,7 +142,7 @@ def _meant(state: Questions, command: str, typed: str, *, numbered: bool) -> tup
     if number is not None and number in state.known:
         return state.known[number], rest.strip()
     if number is not None and 0 < number <= state.given:
-        raise InvalidInput(f"Question {number} does not wait any more. There is: {_numbers(candidates)}.")
+        raise InvalidInput(f"Question {number} no longer waits for an answer. Waiting: {_numbers(candidates)}.")
     if len(candidates) > 1:
         first = next(iter(candidates))
         raise InvalidInput(f"Which one? Write its number first, as in {command} {first}: {_numbers(candidates)}.")

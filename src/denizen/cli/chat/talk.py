@@ -182,7 +182,7 @@ class Talk:
             await self._note("/more shows what was said before.")
         await self._show_history(history, seen)
         if not history:
-            await self._note(f"Nothing was said here yet. {_others(space, self.me)} will hear you.")
+            await self._note(f"No messages yet. {_others(space, self.me)} will hear you.")
         self._remembering.save(space.id)
         self._mark_read(space, self.state.last)
         self._following = self._tasks.create_task(self._follow(space.id), name=f"stream of {space.id}")

@@ -27,12 +27,12 @@ from denizen.memory.policy import SCOPES
 app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
-    help="See what is remembered of people and conversations, find out what is wrong with it, and forget it.",
+    help="List, search, check and forget memories of people and conversations.",
 )
 
 _Scope = Annotated[str | None, typer.Option(help="Only of this scope: conversation, user, persona or organization.")]
-_Limit = Annotated[int, typer.Option(min=1, max=1_000, help="At most so many.")]
-_Person = Annotated[str | None, typer.Option(metavar="@HANDLE", help="Only what is remembered of this person.")]
+_Limit = Annotated[int, typer.Option(min=1, max=1_000, help="How many at most.")]
+_Person = Annotated[str | None, typer.Option(metavar="@HANDLE", help="Only memories about this person.")]
 _MOST: Final = 20
 
 
@@ -58,9 +58,9 @@ def list_(
     url: Url = None,
     token: Token = None,
 ) -> None:
-    """What is remembered, the newest first.
+    """List memories, newest first.
 
-    What you may see: what is remembered of you, between you and agents (for admins: between agents and anyone), for
+    Lists what you can see: memories about you, between you and agents (admins: between agents and anyone), for
     everyone, and of the conversations that you are in.
     """
     wanted = _checked(scope)
@@ -81,10 +81,9 @@ def search(
     url: Url = None,
     token: Token = None,
 ) -> None:
-    """What is remembered on something, the best first.
+    """Search memories, best first.
 
-    On this machine in all of it. On a server in what is remembered of you, between you and agents, and for everyone;
-    what is of conversations is searched on the machine only.
+    Searches what you can see: memories about you, between you and agents, for everyone, and of your conversations.
     """
     wanted = _checked(scope)
 
@@ -123,9 +122,9 @@ def _told(memory: Memory, whose: str) -> Text:
 
 @app.command()
 def report(context: typer.Context, as_json: AsJson = False, url: Url = None, token: Token = None) -> None:
-    """What is wrong with what is remembered, by scope.
+    """List problems of memories, by scope.
 
-    On a server it is for admins, and what a memory says is shown to those who may see it.
+    Only for admins. The text of a memory is shown only to those who can see it.
     """
 
     async def work(client: Client) -> tuple[MemoryReport, Mapping[str, str]]:
@@ -168,15 +167,15 @@ def _table(found: MemoryReport) -> Table:
 def forget(
     context: typer.Context,
     memory: Annotated[str, typer.Argument(metavar="MEMORY", help="The id of the memory.")],
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be removed.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be removed.")] = False,
     as_json: AsJson = False,
     url: Url = None,
     token: Token = None,
 ) -> None:
-    """Forget a memory, whoever has it. It does not come again; the messages it rests on stay.
+    """Forget a memory. It is not stored again; the messages it came from stay.
 
-    On a server, who is no admin forgets what is remembered of them, and cannot try it with --dry-run.
+    Members can forget memories about themselves; --dry-run is for admins.
     """
 
     async def work(client: Client) -> Mapping[str, int] | None:
@@ -206,4 +205,4 @@ async def _named(client: Client, memory_id: str) -> Text:
 def _confirm(named: Text) -> None:
     stdout().print(named)
     if not sys.stdin.isatty() or not typer.confirm("Forget it, for good?"):
-        raise InvalidInput("Nothing was forgotten: say --yes.")
+        raise InvalidInput("Not forgotten. Confirm with --yes.")

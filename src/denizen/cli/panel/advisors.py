@@ -20,29 +20,31 @@ from denizen.client import Client
 from denizen.client.shapes.panels import Advisor, Panel, Suggestion
 from denizen.errors import InvalidInput
 
-app = typer.Typer(add_completion=False, no_args_is_help=True, help="Choose who advises in a panel.")
+app = typer.Typer(add_completion=False, no_args_is_help=True, help="Manage the advisors of a panel.")
 
 AdvisorName = Annotated[str, typer.Argument(metavar="ADVISOR", help="Its @handle, name or id.")]
 _Active = Annotated[
-    bool | None, typer.Option("--active/--inactive", help="Whether it answers when nobody is addressed.")
+    bool | None, typer.Option("--active/--inactive", help="Whether it answers when no advisor is addressed.")
 ]
-_Description = Annotated[str | None, typer.Option(help="Who it is, said to itself; `-` reads it from stdin.")]
+_Description = Annotated[str | None, typer.Option(help="Its perspective, as an instruction; `-` reads it from stdin.")]
 _Model = Annotated[str | None, typer.Option(help="Its own model, as `provider:name`.")]
-_MaxTokens = Annotated[int | None, typer.Option(min=1, help="How long a reply may be.")]
+_MaxTokens = Annotated[int | None, typer.Option(min=1, help="Maximum tokens of a reply.")]
 _Reasoning = Annotated[
-    bool | None, typer.Option("--reasoning/--no-reasoning", help="Whether it thinks before it speaks.")
+    bool | None, typer.Option("--reasoning/--no-reasoning", help="Whether its model thinks before it answers.")
 ]
 _Reflection = Annotated[
-    str | None, typer.Option(help="How it reflects: a quick-start profile, such as basic; empty: as the panel does.")
+    str | None, typer.Option(help="Reflection: a quick-start profile, such as basic; empty: the panel's setting.")
 ]
-_Expect = Annotated[list[str] | None, typer.Option(help="What is expected of each of its replies; several times.")]
+_Expect = Annotated[
+    list[str] | None, typer.Option(help="An expectation that each reply is checked against. May be repeated.")
+]
 
 
 @app.command("list")
 def list_advisors(
     context: typer.Context, panel: PanelName, as_json: AsJson = False, url: Url = None, token: Token = None
 ) -> None:
-    """Show who advises in a panel, in order."""
+    """List the advisors of a panel, in order."""
 
     async def work(_client: Client, there: Panel) -> tuple[Advisor, ...]:
         return there.advisors
@@ -56,7 +58,7 @@ def add(
     panel: PanelName,
     name: Annotated[str, typer.Argument(help="What it is called.")],
     description: _Description = None,
-    group: Annotated[str, typer.Option(help="`@group` addresses all of it.")] = "",
+    group: Annotated[str, typer.Option(help="`@group` addresses all its members.")] = "",
     colour: Annotated[str, typer.Option(help="`#rrggbb`.")] = "",
     model: _Model = None,
     max_tokens: _MaxTokens = None,
@@ -82,9 +84,9 @@ def edit(
     context: typer.Context,
     panel: PanelName,
     advisor: AdvisorName,
-    name: Annotated[str | None, typer.Option(help="What it is called from now on.")] = None,
+    name: Annotated[str | None, typer.Option(help="The new name.")] = None,
     description: _Description = None,
-    group: Annotated[str | None, typer.Option(help="`@group` addresses all of it.")] = None,
+    group: Annotated[str | None, typer.Option(help="`@group` addresses all its members.")] = None,
     colour: Annotated[str | None, typer.Option(help="`#rrggbb`.")] = None,
     active: _Active = None,
     model: _Model = None,
@@ -96,12 +98,12 @@ def edit(
     url: Url = None,
     token: Token = None,
 ) -> None:
-    """Change an advisor. What it has said stays its own."""
+    """Change an advisor. Its earlier replies stay."""
     changes = _given(description, model, max_tokens, reasoning, expect)
     more = {"name": name, "group": group, "colour": colour, "active": active}
     changes |= {key: value for key, value in more.items() if value is not None}
     if not changes and reflection is None:
-        raise InvalidInput("Say what shall be different, for instance --name or --inactive.")
+        raise InvalidInput("Nothing to change. Use for instance --name or --inactive.")
 
     async def work(client: Client, there: Panel) -> Advisor:
         found = advisor_in(there, advisor)
@@ -120,7 +122,7 @@ def remove(
     url: Url = None,
     token: Token = None,
 ) -> None:
-    """Remove an advisor. What it has said stays."""
+    """Remove an advisor. Its replies stay."""
 
     async def work(client: Client, there: Panel) -> Advisor:
         gone = advisor_in(there, advisor)
@@ -143,7 +145,7 @@ def reorder(
     url: Url = None,
     token: Token = None,
 ) -> None:
-    """Put the advisors of a panel in order."""
+    """Reorder the advisors of a panel."""
 
     async def work(client: Client, there: Panel) -> list[Advisor]:
         return await client.order_advisors(there.id, [advisor_in(there, each).id for each in advisors])
@@ -153,7 +155,7 @@ def reorder(
 
 @app.command()
 def export(context: typer.Context, panel: PanelName, url: Url = None, token: Token = None) -> None:
-    """Print the advisors of a panel as JSON, to take them to another."""
+    """Export the advisors of a panel as JSON."""
 
     async def work(client: Client, there: Panel) -> dict[str, Any]:
         return await client.export_advisors(there.id)
@@ -166,12 +168,12 @@ def import_(
     context: typer.Context,
     panel: PanelName,
     file: Annotated[Path, typer.Argument(help="What `export` printed; `-` reads it from stdin.")],
-    replace: Annotated[bool, typer.Option("--replace", help="Remove those that are there.")] = False,
+    replace: Annotated[bool, typer.Option("--replace", help="Replace the current advisors.")] = False,
     as_json: AsJson = False,
     url: Url = None,
     token: Token = None,
 ) -> None:
-    """Bring exported advisors into a panel: all of them, or with an error none."""
+    """Import exported advisors into a panel: all of them or, with an error, none."""
     document = _document(file)
 
     async def work(client: Client, there: Panel) -> list[Advisor]:
@@ -184,14 +186,14 @@ def import_(
 def suggest(
     context: typer.Context,
     panel: PanelName,
-    topic: Annotated[str, typer.Argument(help="What they shall help to think about.")],
+    topic: Annotated[str, typer.Argument(help="The topic they should help with.")],
     count: Annotated[int, typer.Option(min=1, max=20, help="How many.")] = 8,
     take: Annotated[bool, typer.Option("--add", help="Add all of them to the panel.")] = False,
     as_json: AsJson = False,
     url: Url = None,
     token: Token = None,
 ) -> None:
-    """Have a model propose advisors for a topic, each with a reason."""
+    """Let a model suggest advisors for a topic, each with a reason."""
 
     async def work(client: Client, there: Panel) -> list[Suggestion]:
         found = await client.suggest_advisors(there.id, topic, count=count)

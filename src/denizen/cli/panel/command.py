@@ -32,15 +32,15 @@ app = typer.Typer(add_completion=False, no_args_is_help=True, help="Ask several 
 app.add_typer(advisors.app, name="advisors")
 app.add_typer(mind.app, name="mind")
 
-_Model = Annotated[str | None, typer.Option(help="What answers, as `provider:name`.")]
-_Reflection = Annotated[str | None, typer.Option(help="How it reflects: a quick-start profile, such as basic.")]
+_Model = Annotated[str | None, typer.Option(help="The model of the advisors, as `provider:name`.")]
+_Reflection = Annotated[str | None, typer.Option(help="Reflection: a quick-start profile, such as basic.")]
 
 LOOK_SECONDS: Final = 2
 
 
 @app.command("list")
 def list_(context: typer.Context, as_json: AsJson = False, url: Url = None, token: Token = None) -> None:
-    """Show the panels you are in, and who advises in them."""
+    """List your panels and their advisors."""
     found = use_api(context, url, token, lambda client: client.panels())
     if as_json:
         print_json([each.model_dump(mode="json") for each in found])
@@ -55,16 +55,16 @@ def create(
     context: typer.Context,
     name: Annotated[str, typer.Argument(help="What it is called.")],
     names: Annotated[list[str] | None, typer.Argument(metavar="[ADVISOR]...", help="The names of advisors.")] = None,
-    private: Annotated[bool, typer.Option("--private", help="Nobody else may know of it.")] = False,
+    private: Annotated[bool, typer.Option("--private", help="Only members can see it.")] = False,
     model: _Model = None,
-    synthesis: Annotated[bool, typer.Option("--synthesis", help="Put every turn together.")] = False,
-    crosstalk: Annotated[int, typer.Option(min=0, max=5, help="How often they answer each other.")] = 0,
+    synthesis: Annotated[bool, typer.Option("--synthesis", help="Add a synthesis to every turn.")] = False,
+    crosstalk: Annotated[int, typer.Option(min=0, max=5, help="Rounds of cross-talk.")] = 0,
     reflection: _Reflection = None,
     as_json: AsJson = False,
     url: Url = None,
     token: Token = None,
 ) -> None:
-    """Open a panel with these advisors."""
+    """Create a panel with these advisors."""
     settings: dict[str, Any] = {"crosstalk": crosstalk} if crosstalk else {}
     settings |= {"model": model} if model else {}
     settings |= {"synthesis": "always"} if synthesis else {}
@@ -87,7 +87,7 @@ def create(
 def show(
     context: typer.Context, panel: PanelName, as_json: AsJson = False, url: Url = None, token: Token = None
 ) -> None:
-    """Show how a panel answers, who advises in it, and in what mood."""
+    """Show the settings of a panel, its advisors and their moods."""
 
     async def work(client: Client, there: Panel) -> tuple[Panel, list[VoiceStance]]:
         return there, await client.advisor_stances(there.id)
@@ -104,23 +104,23 @@ def show(
 def edit(
     context: typer.Context,
     panel: PanelName,
-    name: Annotated[str | None, typer.Option(help="What it is called from now on.")] = None,
+    name: Annotated[str | None, typer.Option(help="The new name.")] = None,
     model: _Model = None,
     synthesis: Annotated[
-        bool | None, typer.Option("--synthesis/--no-synthesis", help="Whether every turn is put together.")
+        bool | None, typer.Option("--synthesis/--no-synthesis", help="Whether every turn gets a synthesis.")
     ] = None,
-    crosstalk: Annotated[int | None, typer.Option(min=0, max=5, help="How often they answer each other.")] = None,
+    crosstalk: Annotated[int | None, typer.Option(min=0, max=5, help="Rounds of cross-talk.")] = None,
     reflection: _Reflection = None,
     as_json: AsJson = False,
     url: Url = None,
     token: Token = None,
 ) -> None:
-    """Change how a panel answers. What is being answered goes on as it was begun."""
+    """Change the settings of a panel. Answers in progress are not affected."""
     given: dict[str, Any] = {"model": model, "crosstalk": crosstalk}
     given["synthesis"] = None if synthesis is None else "always" if synthesis else "on_demand"
     settings = {key: value for key, value in given.items() if value is not None}
     if not settings and name is None and reflection is None:
-        raise InvalidInput("Say what shall be different, for instance --name or --reflection.")
+        raise InvalidInput("Nothing to change. Use for instance --name or --reflection.")
 
     async def work(client: Client, there: Panel) -> tuple[Panel, list[VoiceStance]]:
         if reflection is not None:
@@ -140,15 +140,15 @@ def ask(
     context: typer.Context,
     panel: PanelName,
     text: Annotated[str, typer.Argument(help="Markdown; `-` reads it from stdin. `@handle`: only those answer.")],
-    thinking: Annotated[bool, typer.Option("--thinking", help="Show what reasoning models think.")] = False,
-    synthesis: Annotated[bool, typer.Option("--synthesis", help="Put together what was said.")] = False,
-    crosstalk: Annotated[int, typer.Option(min=0, max=5, help="Let them answer each other so often.")] = 0,
-    vote: Annotated[str | None, typer.Option(help="Have them vote on this afterwards.")] = None,
+    thinking: Annotated[bool, typer.Option("--thinking", help="Show the thinking of reasoning models.")] = False,
+    synthesis: Annotated[bool, typer.Option("--synthesis", help="Add a synthesis.")] = False,
+    crosstalk: Annotated[int, typer.Option(min=0, max=5, help="Rounds of cross-talk.")] = 0,
+    vote: Annotated[str | None, typer.Option(help="Start a vote on this question afterwards.")] = None,
     as_json: AsJson = False,
     url: Url = None,
     token: Token = None,
 ) -> None:
-    """Ask a panel, and see everyone answer side by side."""
+    """Ask a panel, and show all answers side by side."""
     said = sys.stdin.read() if text == "-" else text
 
     async def work(client: Client, there: Panel) -> list[Round]:
@@ -180,12 +180,12 @@ def ask(
 def transcript(
     context: typer.Context,
     panel: PanelName,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="The file to write; stdout without it.")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="The file to write (default: stdout).")] = None,
     as_json: AsJson = False,
     url: Url = None,
     token: Token = None,
 ) -> None:
-    """Write all that was said in a panel, in Markdown."""
+    """Write the transcript of a panel, in Markdown."""
 
     async def work(client: Client, there: Panel) -> str:
         return await client.panel_transcript(there.id)
@@ -208,7 +208,7 @@ def cost(
     url: Url = None,
     token: Token = None,
 ) -> None:
-    """Show what a message would cost, without asking it."""
+    """Estimate the cost of a message, without sending it."""
     said = sys.stdin.read() if text == "-" else text
 
     async def work(client: Client, there: Panel) -> PanelCost:

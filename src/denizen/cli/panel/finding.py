@@ -12,7 +12,7 @@ from denizen.client import Client
 from denizen.client.shapes.panels import Advisor, Panel
 from denizen.errors import InvalidInput, NotFound
 
-PanelName = Annotated[str, typer.Argument(metavar="PANEL", help="Its name or the beginning of it, or its id.")]
+PanelName = Annotated[str, typer.Argument(metavar="PANEL", help="Its name or the beginning of its name, or its id.")]
 VoiceName = Annotated[str, typer.Argument(metavar="ADVISOR", help="Its @handle, name or id; or `assistant`.")]
 
 ASSISTANT: Final = "assistant"

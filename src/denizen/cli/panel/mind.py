@@ -61,7 +61,7 @@ def history(
     url: Url = None,
     token: Token = None,
 ) -> None:
-    """Show how a state of mind came to be what it is, the newest first."""
+    """Show the changes of a state of mind, newest first."""
 
     async def work(client: Client, there: Panel) -> StatesOfMind:
         return await client.advisor_states_of_mind(there.id, voice_in(there, advisor), limit=SHOWN)
@@ -78,7 +78,7 @@ def signals(
     url: Url = None,
     token: Token = None,
 ) -> None:
-    """Show what was seen in how people feel, the newest first."""
+    """Show the signals in people's messages, newest first."""
 
     async def work(client: Client, there: Panel) -> Signals:
         return await client.advisor_signals(there.id, voice_in(there, advisor), limit=SHOWN)
@@ -98,7 +98,7 @@ def set_(
     url: Url = None,
     token: Token = None,
 ) -> None:
-    """Set a state of mind: what is not said stays. The advisor is told with its next answer."""
+    """Set a state of mind. Options that are not given stay unchanged. Takes effect with the next answer."""
     wanted = those_said(mood, skill, complexity)
 
     async def work(client: Client, there: Panel) -> VoiceStance:
@@ -116,7 +116,7 @@ def reset(
     url: Url = None,
     token: Token = None,
 ) -> None:
-    """Reset a state of mind. Nothing is imprinted, nothing counted of anybody; the history stays."""
+    """Reset a state of mind: mood, imprints and counters. The history stays."""
 
     async def work(client: Client, there: Panel) -> VoiceStance:
         voice = voice_in(there, advisor)
@@ -137,7 +137,7 @@ def try_(
     url: Url = None,
     token: Token = None,
 ) -> None:
-    """Ask a metaprompt now and show what comes of it. The panel pays what the call costs."""
+    """Run a metaprompt now and show its result. The panel pays for the call."""
 
     async def work(client: Client, there: Panel) -> TriedMetaprompt:
         return await client.try_advisor_metaprompt(there.id, voice_in(there, advisor), metaprompt, apply=apply)
