@@ -20,7 +20,7 @@ import structlog
 from hypothesis import HealthCheck, settings
 
 from denizen import failpoints
-from denizen.doors.wiring import Wiring
+from denizen.api.wiring import Wiring
 from denizen.storage import sqlite
 from denizen.storage.migrating import migrate_postgresql
 from tests import databases, servers

@@ -24,7 +24,7 @@ LAYERS = [
     {"__init__"},  # the public names: who is further in imports them from where they live
     {"welcome"},
     {"app"},
-    {"doors", "checker"},
+    {"api", "checker"},
     {"forgetting", "portability"},  # they reach into every room that keeps words
     {"agents"},
     {"panel"},  # its advisors are paid as agents are

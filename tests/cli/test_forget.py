@@ -17,7 +17,7 @@ from denizen.cli.forget import show
 from denizen.cli.house import make_home
 from denizen.cli.local_access import as_client_shape
 from denizen.cli.main import app
-from denizen.client.shapes.custody import Receipt
+from denizen.client.shapes.admin import Receipt
 from denizen.server.shapes.forgetting import ReceiptOut
 from denizen.settings.loading import load
 from denizen.welcome import welcome

@@ -18,7 +18,7 @@ from denizen.consciousness.recollection import NEAR, SHARED, TELLING_WORDS, matt
 from denizen.consciousness.selfhood import Identity
 from denizen.consciousness.window import budget
 from denizen.cycles.opening import Opened, Waking, open_cycle
-from denizen.cycles.reminding import remind
+from denizen.cycles.recalling import remind
 from denizen.models.scripted import Info, Turn
 from denizen.spaces.directory import Entity, Space
 from denizen.tools.prebuilt import PREBUILT

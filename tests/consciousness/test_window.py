@@ -11,7 +11,7 @@ from denizen import call, forever, reply, tool
 from denizen.agents.registry import Agent
 from denizen.consciousness.log import Entry
 from denizen.consciousness.settings import WindowSettings
-from denizen.consciousness.window import budget, first_that_fits, keep
+from denizen.consciousness.window import budget, keep
 from denizen.ids import CycleId
 from denizen.models.scripted import Decide, Info, ScriptedModel, Turn
 from denizen.models.tokens import estimate_message
@@ -80,7 +80,8 @@ def entries(*cycles: str, tokens: int = 10) -> list[Entry]:
 @pytest.mark.parametrize(("tokens", "first"), [(0, 5), (9, 5), (10, 4), (29, 4), (30, 2), (39, 2), (49, 2), (50, 0)])
 def test_whole_cycles_stay_up_to_and_with_the_last_token(tokens: int, first: int):
     """What fills the room exactly fits it."""
-    assert first_that_fits(entries("a", "a", "b", "b", "c"), tokens) == first
+    life = entries("a", "a", "b", "b", "c")
+    assert keep(life, {}, target=tokens, half=0, recent_cycles=0).first == first
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from aiohttp import web
 from pydantic_ai.models import KnownModelName
 
 from denizen import Runtime, scripted
-from denizen.doors.wiring import Wiring
+from denizen.api.wiring import Wiring
 from denizen.errors import InvalidInput
 from denizen.models.catalog import Models
 from denizen.models.discovery import ANTHROPIC_MODEL, OPENAI_MODEL, USUAL_MODELS, Choice, choose_model

@@ -18,13 +18,13 @@ from denizen.consciousness.lease import LEASE_SECONDS
 from denizen.errors import InvalidInput, ModelRejected, NotFound
 from denizen.models.prices import Usage
 from denizen.models.scripted import Info, ScriptedModel, Turn, forever
-from denizen.panel import marks, standing
+from denizen.panel import reflection_cursor, standing
 from denizen.panel.advisors import Advisor
 from denizen.panel.panels import Panel
 from denizen.panel.reflecting import Purse, Reflecting
-from denizen.reflection.books import VOICES, Conversation, Run
 from denizen.reflection.claims import Claimant
 from denizen.reflection.settings import Manual, Metaprompt
+from denizen.reflection.stance_store import VOICES, Conversation, Run
 from denizen.reflection.state import Adjustment, StateOfMind
 from denizen.spaces.directory import Entity
 from denizen.storage.database import statement
@@ -350,16 +350,16 @@ async def test_an_instance_that_starts_meanwhile_does_not_pay_for_the_same_turn(
     (seth,) = await world.denizen.advisors(panel)
     denizen, another = world.denizen, Claimant("another", LEASE_SECONDS)
     await denizen.db.write(leases.appear, "another", LEASE_SECONDS)
-    reflecting = Reflecting(denizen._kit(), denizen.outlook.configuration, claimant=another)  # pyright: ignore[reportPrivateUsage]
+    reflecting = Reflecting(denizen._panel_deps(), denizen.prompt_config.configuration, claimant=another)  # pyright: ignore[reportPrivateUsage]
     async with denizen.living() as residents:
         await denizen.ask_panel(panel, noor, CROSS)
         await pondering.begun.wait()
-        assert await denizen.db.read(marks.behind, another) == []
+        assert await denizen.db.read(reflection_cursor.behind, another) == []
         assert not await reflecting.reflect_on_next(panel.id)
         assert len(pondering.model.requests) == 1
         await denizen.db.write(leases.vanish, denizen.instance)
-        assert await denizen.db.read(marks.behind, another) == [panel.id]
-        assert await denizen.db.write(marks.claim, panel.id, 1, another)
+        assert await denizen.db.read(reflection_cursor.behind, another) == [panel.id]
+        assert await denizen.db.write(reflection_cursor.claim, panel.id, 1, another)
         pondering.may_answer.set()
         await residents.panel_afterthoughts.settled()
         assert await runs(world, panel, seth) == []
@@ -437,7 +437,7 @@ async def test_room_is_kept_for_all_advisors_of_a_turn_together(small_world: Wor
     """Else each of a dozen would find the same room. The same in another process."""
     utility(small_world)
     _, panel = await board(small_world, "Seth", budget={"tokens": 1_000})
-    kit = small_world.denizen._kit()  # pyright: ignore[reportPrivateUsage]
+    kit = small_world.denizen._panel_deps()  # pyright: ignore[reportPrivateUsage]
     purse, named = Purse(kit, panel), await kit.model_for(panel.organization_id, "utility")
     first = await purse.keep(named, Usage(300, 300))
     with pytest.raises(InvalidInput, match="The budget of the panel is used up"):

@@ -14,7 +14,7 @@ from denizen.checker import check_database
 from denizen.errors import ModelRejected
 from denizen.models.scripted import Info, Turn, forever
 from denizen.panel.panels import Panel
-from denizen.reflection.books import VOICES
+from denizen.reflection.stance_store import VOICES
 from denizen.spaces.directory import Entity
 from tests.panel.test_rounds import a_panel, voices
 from tests.reflection.kitchens import utility

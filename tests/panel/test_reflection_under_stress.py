@@ -16,8 +16,8 @@ from denizen.ids import SpaceId
 from denizen.models.scripted import Info, Turn, forever
 from denizen.panel import reflecting
 from denizen.panel.panels import Panel
-from denizen.reflection.books import VOICES
 from denizen.reflection.settings import Manual, Metaprompt
+from denizen.reflection.stance_store import VOICES
 from denizen.spaces import directory
 from denizen.storage.database import Params, Row, Statement, Tx, statement
 from denizen.storage.schema import panel_reflecting

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from denizen.agents.outlook import Outlook
+from denizen.agents.prompt_config import PromptConfig
 from denizen.errors import InvalidInput
 from denizen.profiles import presets
 from denizen.profiles.files import PresetFile
@@ -202,12 +202,12 @@ def test_whatever_stands_in_the_file_is_right_or_an_error(tmp_path: Path, conten
 def test_metaprompts_and_quick_start_profiles_are_read_again_when_the_file_changes(tmp_path: Path):
     """And what was good last stays in force while it is not."""
     path = tmp_path / "presets.json"
-    outlook = Outlook(path)
-    assert "mine" not in outlook.configuration().profiles
+    prompt_config = PromptConfig(path)
+    assert "mine" not in prompt_config.configuration().profiles
     path.write_text(json.dumps({"sentimentTracking": {"profiles": {"mine": {"enabled": True}}}}))
-    good = outlook.configuration()
+    good = prompt_config.configuration()
     assert good.profiles["mine"].enabled
     path.write_text(json.dumps({"sentimentTracking": {"profiles": {"mine": {"enabled": "perhaps"}}}}))
-    assert outlook.configuration() is good
+    assert prompt_config.configuration() is good
     path.write_text(json.dumps({"metaPrompts": []}))
-    assert "mine" not in outlook.configuration().profiles
+    assert "mine" not in prompt_config.configuration().profiles

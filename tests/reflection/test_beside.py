@@ -19,8 +19,8 @@ from denizen.errors import DatabaseUnavailable, NotFound
 from denizen.ids import AgentId
 from denizen.reflection import records
 from denizen.reflection.afterthoughts import Afterthoughts
-from denizen.reflection.books import AGENTS, Conversation, Run
 from denizen.reflection.claims import Claimant
+from denizen.reflection.stance_store import AGENTS, Conversation, Run
 from denizen.reflection.state import Adjustment, StateOfMind
 from denizen.storage.database import statement
 from denizen.storage.schema import call_reservations, reflections, stances

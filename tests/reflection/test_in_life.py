@@ -17,8 +17,8 @@ from denizen.errors import InvalidInput, NotFound
 from denizen.models import location
 from denizen.models.scripted import Info, Turn, forever
 from denizen.reflection import thinking
-from denizen.reflection.books import AGENTS
 from denizen.reflection.signals import Counters
+from denizen.reflection.stance_store import AGENTS
 from denizen.reflection.state import StateOfMind
 from denizen.reflection.templates import VARIABLES
 from denizen.spaces.directory import Entity, Space
@@ -172,7 +172,7 @@ async def test_an_answer_that_takes_too_long_leaves_the_state_as_it_was(
     ada, noor, room = await kitchen(small_world)
     await say(small_world, noor, room, CROSS)
     assert await runs(small_world, ada, room) == [(1, "frustration_recovery", "user_frustrated", "failed")]
-    small_world.denizen.outlook.classifier = lambda _: float(may_answer.wait())
+    small_world.denizen.prompt_config.classifier = lambda _: float(may_answer.wait())
     sentiment = {"enabled": True, "method": "trained_classifier", "presets": ["all"]}
     await small_world.denizen.edit_agent(ada, reflection={"sentiment": sentiment})
     await say(small_world, noor, room, CROSS)
@@ -304,7 +304,7 @@ async def test_a_model_or_a_classifier_may_tell_how_people_feel(small_world: Wor
     ada, noor, room = await kitchen(small_world, profile="advanced")
     await say(small_world, noor, room, "Das ist furchtbar.", "Hm.")
     assert [each.name for each in await small_world.denizen.signals(ada, room)] == ["user_frustrated"]
-    small_world.denizen.outlook.classifier = lambda text: 0.9 if "gut" in text else 0
+    small_world.denizen.prompt_config.classifier = lambda text: 0.9 if "gut" in text else 0
     sentiment = {"enabled": True, "method": "trained_classifier", "presets": ["satisfaction_reinforcement"]}
     await small_world.denizen.edit_agent(ada, reflection={"sentiment": sentiment, "model": "utility"})
     utility(small_world, call("adjust", mood="encouraging"))

@@ -14,11 +14,11 @@ from denizen.errors import InvalidInput
 from denizen.ids import SpaceId
 from denizen.profiles.library import shipped_file
 from denizen.reflection import configuration
-from denizen.reflection.books import Run, Stance, settle
 from denizen.reflection.configuration import effective, merged
 from denizen.reflection.sentiment import Reading
 from denizen.reflection.settings import ReflectionSettings, SentimentSettings
 from denizen.reflection.signals import Counters
+from denizen.reflection.stance_store import Run, Stance, settle
 from denizen.reflection.state import IMPRINTS, Adjustment, StateOfMind, read_adjustment, schema
 from denizen.reflection.templates import VARIABLES, check_template, fill
 from denizen.reflection.thinking import Felt, values

@@ -22,7 +22,7 @@ from tests.world import World, open_world
 @pytest.fixture(autouse=True)
 def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """A loaded machine is no database that does not answer."""
-    monkeypatch.setattr("denizen.doors.wiring.READY_SECONDS", 60)
+    monkeypatch.setattr("denizen.api.wiring.READY_SECONDS", 60)
 
 
 async def asked(house: House) -> tuple[int, list[str]]:
@@ -94,7 +94,7 @@ async def test_without_its_servers_an_instance_is_not_ready_and_names_no_address
 
 async def test_a_database_that_does_not_answer_is_missing(small_world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not only one that refuses: a question that is never answered is given up."""
-    monkeypatch.setattr("denizen.doors.wiring.READY_SECONDS", 0)
+    monkeypatch.setattr("denizen.api.wiring.READY_SECONDS", 0)
     async with served(small_world) as house:
         assert await asked(house) == (503, ["database"])
 

@@ -22,7 +22,7 @@ CROSS = "I hate this, it is terrible and awful."
 @pytest.fixture
 def presets(small_house: House, tmp_path: Path) -> Path:
     """A file of presets, and the house that reads it."""
-    from denizen.agents.outlook import Outlook
+    from denizen.agents.prompt_config import PromptConfig
 
     path = tmp_path / "presets.json"
     path.write_text(
@@ -34,7 +34,7 @@ def presets(small_house: House, tmp_path: Path) -> Path:
             }
         )
     )
-    small_house.world.denizen.outlook = Outlook(path)
+    small_house.world.denizen.prompt_config = PromptConfig(path)
     return path
 
 

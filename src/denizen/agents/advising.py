@@ -22,7 +22,7 @@ from denizen.memory.sinks import Retriever, Wanted, retrieved
 from denizen.panel.background import Ask, Told, Turned
 from denizen.profiles.presets import Presets
 from denizen.profiles.router import Cached, Choice, panel_text
-from denizen.reflection.books import VOICES
+from denizen.reflection.stance_store import VOICES
 from denizen.storage.database import Database, Tx
 
 _PANELS_KNOWN: Final = 20_000

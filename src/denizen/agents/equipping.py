@@ -13,7 +13,7 @@ from denizen.access import secrets
 from denizen.access.vault import Vault
 from denizen.agents import registry
 from denizen.agents.definition import AgentDefinition
-from denizen.agents.outlook import Outlook
+from denizen.agents.prompt_config import PromptConfig
 from denizen.agents.registry import Agent
 from denizen.agents.restrictions import DefinitionPolicy, may_be_sent, not_allowed_here, sendings
 from denizen.bus.port import Bus
@@ -22,12 +22,12 @@ from denizen.consciousness.settings import profile_for
 from denizen.consciousness.window import Budget, budget
 from denizen.cycles import organization
 from denizen.cycles.budgets import Allowance, allowance
-from denizen.cycles.cycle import Faculties
+from denizen.cycles.cycle import CycleDeps
 from denizen.cycles.reflecting import Purse, reflect_on_next
 from denizen.cycles.routing import Choose
 from denizen.cycles.server_budget import ServerBudget
 from denizen.cycles.server_models import ServerModels
-from denizen.cycles.speaking import Voices
+from denizen.cycles.speaking import LiveTexts
 from denizen.cycles.stopping import Stop
 from denizen.cycles.triage import Judge, Sieve
 from denizen.errors import InvalidInput, ModelError, PriceUnknown, ToolMissing
@@ -45,8 +45,8 @@ from denizen.spaces import directory
 from denizen.storage.database import Database, Tx
 from denizen.telemetry.telemetry import OFF, Telemetry
 from denizen.tools.asking import ask_tool
+from denizen.tools.background_calls import BackgroundCalls
 from denizen.tools.declaring import DECLARING, WillUse
-from denizen.tools.errands import Errands
 from denizen.tools.outside import Outside
 from denizen.tools.prebuilt import PREBUILT, small_tools
 from denizen.tools.recalling import recall_tool
@@ -74,18 +74,18 @@ class Equipment:
     vault: Vault
     policy: DefinitionPolicy
     embedder: Embedder | None
-    errands: Errands
+    background_calls: BackgroundCalls
     outside: Outside
-    voices: Voices
+    voices: LiveTexts
     telemetry: Telemetry = OFF
     reminder: Reminder | None = None
     server_budget: ServerBudget | None = None
     """What all agents of the server together may use in a day."""
-    outlook: Outlook = field(default_factory=Outlook)
+    prompt_config: PromptConfig = field(default_factory=PromptConfig)
     contexts: Mapping[str, int] = field(default_factory=dict[str, int])
     """How many tokens models take, by name, where a setting says so."""
 
-    async def equip(self, agent: Agent) -> tuple[Faculties, Budget]:
+    async def equip(self, agent: Agent) -> tuple[CycleDeps, Budget]:
         """What this agent thinks with, and how much a request of it may hold. Raises where something is missing."""
         await self.refresh()
         definition = agent.definition
@@ -94,7 +94,7 @@ class Equipment:
         recalling, custom = recall_tool(self.db, self.embedder), await self._custom_tools(agent)
         about = definition.effects, definition.instructions
         context = await self._smallest_context(models)
-        faculties = Faculties(
+        faculties = CycleDeps(
             db=self.db,
             bus=self.bus,
             clock=self.clock,
@@ -105,7 +105,7 @@ class Equipment:
             profile=profile_for(definition.profile, context),
             settings=definition.cycle,
             prices=self.prices,
-            errands=self.errands,
+            background_calls=self.background_calls,
             stops=self.stops,
             models=models,
             default_model=self.server_models.default,
@@ -128,7 +128,7 @@ class Equipment:
         """What an operator has chosen since, here or through another process, counts from now on."""
         await self.server_models.refresh(self.db)
 
-    def is_outdated(self, faculties: Faculties) -> bool:
+    def is_outdated(self, faculties: CycleDeps) -> bool:
         """Whether an operator has chosen another model or address since the agent was equipped."""
         return faculties.models_revision != self.server_models.chosen.revision
 
@@ -157,7 +157,7 @@ class Equipment:
 
     def _profiling(self, agent: Agent) -> Profiling | None:
         settings = agent.definition.profiles
-        presets = self.outlook.presets() if settings.enabled else None
+        presets = self.prompt_config.presets() if settings.enabled else None
         return None if presets is None else Profiling(presets, settings.mode or agent.entity.handle, settings.preset)
 
     async def reflect_on_next(self, by: Claimant, agent_id: AgentId) -> bool:
@@ -178,7 +178,7 @@ class Equipment:
             about={"agent": agent.id},
             name=f"the agent {agent.name}",
             settings=agent.definition.reflection,
-            configuration=self.outlook.configuration(),
+            configuration=self.prompt_config.configuration(),
             model_for=model_for,
             purse=Purse(
                 self.db,
@@ -191,7 +191,7 @@ class Equipment:
                 self.server_budget,
                 self.clock,
             ),
-            classifier=self.outlook.classifier,
+            classifier=self.prompt_config.classifier,
         )
 
     def _named(self, model: str) -> str:

@@ -38,7 +38,7 @@ from denizen.plans import agenda, goals, notes
 from denizen.plans.agenda import Plan
 from denizen.plans.goals import Goal
 from denizen.plans.notes import Note
-from denizen.reflection.books import AGENTS, PastRun, Stance
+from denizen.reflection.stance_store import AGENTS, PastRun, Stance
 from denizen.spaces import directory
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import calls as calls_table

@@ -17,7 +17,7 @@ from denizen.cycles.ledger import Charge
 from denizen.cycles.server_budget import ServerBudget
 from denizen.ids import CycleId, new_id
 from denizen.memory.asking import Reserved, Spent
-from denizen.memory.rolling import House
+from denizen.memory.rolling import ConversationInfo
 from denizen.models.prices import Price, Usage, expected_cost
 from denizen.panel import costs, panels
 from denizen.panel.costs import NoRoom
@@ -33,7 +33,7 @@ class Purse:
     clock: Clock
     server_budget: ServerBudget | None = None
 
-    async def reserve(self, house: House, name: str, model: Model, need: Usage) -> Reserved:
+    async def reserve(self, house: ConversationInfo, name: str, model: Model, need: Usage) -> Reserved:
         """Reserve a call of the model in the budgets, or say why it is refused. No limits, no transaction more."""
         budget = self.server_budget
         call = None if budget is None else await budget.begin(self.db, self.clock, name, model, need)
@@ -50,18 +50,18 @@ class Purse:
         return await self.db.write(_reserve, house, amount, server)
 
 
-def _limits(tx: Tx, house: House) -> list[BudgetSettings]:
+def _limits(tx: Tx, house: ConversationInfo) -> list[BudgetSettings]:
     shared = budgets.organization_budget(tx, house.organization_id)
     return [each for each in (_own(tx, house), shared) if each is not None]
 
 
-def _own(tx: Tx, house: House) -> BudgetSettings | None:
+def _own(tx: Tx, house: ConversationInfo) -> BudgetSettings | None:
     if house.kind == "panel":
         return panels.get(tx, house.space_id).settings.budget
     return registry.get(tx, house.agents[0][0]).definition.budget
 
 
-def _reserve(tx: Tx, house: House, need: Amount, server: ServerLimit | None) -> Reserved:
+def _reserve(tx: Tx, house: ConversationInfo, need: Amount, server: ServerLimit | None) -> Reserved:
     if house.kind == "panel":
         reserved = costs.reserve_beside(tx, house.organization_id, house.space_id, _own(tx, house), need, server)
         return Reserved(refused=reserved.text) if isinstance(reserved, NoRoom) else Reserved(reserved)
@@ -77,7 +77,7 @@ def _reserve(tx: Tx, house: House, need: Amount, server: ServerLimit | None) -> 
     return Reserved(call)
 
 
-def pay(tx: Tx, house: House, spent: Spent | None, reserved: Sequence[str]) -> None:
+def pay(tx: Tx, house: ConversationInfo, spent: Spent | None, reserved: Sequence[str]) -> None:
     """What summing a conversation up has used is on the account of an agent in it, or of the panel, and what was
     reserved for it is released."""
     payer_id = house.space_id if house.kind == "panel" else house.agents[0][0]

@@ -31,25 +31,25 @@ from denizen.consciousness.selfhood import Identity
 from denizen.consciousness.window import Budget
 from denizen.cycles import alerts
 from denizen.cycles.budgets import release_due
-from denizen.cycles.cycle import Faculties, think
+from denizen.cycles.cycle import CycleDeps, think
 from denizen.cycles.opening import Opened, Stale, Waking, open_cycle, resume_cycle
 from denizen.cycles.outcome import Acted, Failed, Paused, Rested
 from denizen.cycles.pausing import stays_paused
+from denizen.cycles.recalling import remind
 from denizen.cycles.records import OpenCycle, open_cycle_id
-from denizen.cycles.reminding import remind
 from denizen.cycles.triage import sift
 from denizen.errors import DenizenError, LeaseLost, StorageError
 from denizen.ids import AgentId, SpaceId
 from denizen.memory.reminding import Reminder, shown_in
-from denizen.panel import marks, taking
+from denizen.panel import reflection_cursor, taking
 from denizen.profiles import choosing
 from denizen.reflection import records as reflection
 from denizen.reflection.afterthoughts import Afterthoughts
 from denizen.reflection.claims import Claimant
 from denizen.storage.database import Database, Tx
 from denizen.tools import calls, guard
+from denizen.tools.background_calls import BackgroundCalls, again, is_being_cancelled
 from denizen.tools.calls import Call
-from denizen.tools.errands import Errands, again, is_being_cancelled
 from denizen.tools.tool import spaces_of
 
 log_line = structlog.get_logger(__name__)
@@ -67,7 +67,7 @@ LET_GO_SECONDS = 5
 MOST_LIVES: Final = 1_000
 """Agents that may be awake here at once; the others wait for the next sweep."""
 
-Equip = Callable[[Agent], Awaitable[tuple[Faculties, Budget]]]
+Equip = Callable[[Agent], Awaitable[tuple[CycleDeps, Budget]]]
 """What an agent thinks with, by its definition. Raises a `ModelError` where its model cannot be had."""
 
 
@@ -106,16 +106,16 @@ class Residents:
         *,
         instance: str,
         equip: Equip,
-        is_outdated: Callable[[Faculties], bool],
+        is_outdated: Callable[[CycleDeps], bool],
         refresh: Callable[[], Awaitable[None]],
         pace: Pace,
-        errands: Errands,
+        background_calls: BackgroundCalls,
         afterthoughts: Afterthoughts[AgentId],
         panel_afterthoughts: Afterthoughts[SpaceId],
         lock: InstanceLock | None = None,
     ) -> None:
         self._db = db
-        self._errands = errands
+        self._background_calls = background_calls
         self._afterthoughts = afterthoughts
         self.panel_afterthoughts = panel_afterthoughts
         """What panels reflect on: they have no life of their own that could tell."""
@@ -167,7 +167,7 @@ class Residents:
             await asyncio.wait(lives, timeout=self._pace.grace_seconds)
         for task in [*lives, *self._loops]:
             task.cancel()
-        await self._errands.stop()
+        await self._background_calls.stop()
         await self._afterthoughts.stop()
         await self.panel_afterthoughts.stop()
         await self._tasks.__aexit__(None, None, None)
@@ -229,8 +229,8 @@ class Residents:
         while True:
             await self.sweep()
             await self._settled()
-            if self._errands.busy:
-                await self._errands.settled()
+            if self._background_calls.busy:
+                await self._background_calls.settled()
                 continue
             if self._afterthoughts.busy:
                 await self._afterthoughts.settled()
@@ -285,22 +285,22 @@ class Residents:
             if not await self._db.read(calls.unattended, self._instance, self._pace.lease_seconds):
                 return
             for call in await self._db.write(calls.attend, self._instance, self._pace.lease_seconds):
-                self._errands.start(self._db, call.id, self._again(call))
+                self._background_calls.start(self._db, call.id, self._again(call))
 
     async def _finish_own_calls(self) -> None:
         """What this instance was to carry out is under way, also where whoever made the call was gone before it heard
         that the call was stored, or the database did not hear the result."""
-        self._errands.tell_again(self._db)
+        self._background_calls.tell_again(self._db)
         for call_id, cycle_id in await self._db.read(calls.in_hands_of, self._instance):
-            if self._errands.knows(call_id, cycle_id):
+            if self._background_calls.knows(call_id, cycle_id):
                 continue
             # It may have been under way, and come to its end, since it was read.
             if not await self._db.read(calls.is_in_hands_of, call_id, self._instance):
                 continue
-            begun = self._errands.began(call_id)
+            begun = self._background_calls.began(call_id)
             call = await self._db.write(calls.left_undone, call_id, self._instance, begun=begun)
             if call is not None:
-                self._errands.start(self._db, call.id, self._again(call))
+                self._background_calls.start(self._db, call.id, self._again(call))
 
     async def _again(self, call: Call) -> str:
         """What the call answers when it is made again here; where its agent lacks something here, nobody knows."""
@@ -326,7 +326,7 @@ class Residents:
         for agent_id in await self._db.read(reflection.behind, by):
             if agent_id in self._lives or first_to_try(agent_id, self._peers) == self._instance:
                 self._afterthoughts.found(agent_id)
-        for panel_id in await self._db.read(marks.behind, by):
+        for panel_id in await self._db.read(reflection_cursor.behind, by):
             if first_to_try(panel_id, self._peers) == self._instance:
                 self.panel_afterthoughts.found(panel_id)
 
@@ -503,7 +503,7 @@ class Residents:
             if not life.woken.is_set() and not await self._rest(life):
                 return
 
-    async def _waking(self, mind: Mind, faculties: Faculties) -> Waking:
+    async def _waking(self, mind: Mind, faculties: CycleDeps) -> Waking:
         semantic = mind.window.strategy == "semantic"
         recalling = await remind(self._db, faculties.embedder, mind) if semantic else None
         inbox, toolboxes = mind.budget.inbox, faculties.toolboxes
@@ -534,7 +534,7 @@ class Residents:
             reminder.passed(mind, opened.cycle.events)
         return opened
 
-    async def _one(self, faculties: Faculties, mind: Mind, cycle: OpenCycle, life: _Life) -> bool:
+    async def _one(self, faculties: CycleDeps, mind: Mind, cycle: OpenCycle, life: _Life) -> bool:
         """Think one cycle; False if it stays open and must wait, so that there is nothing to do until then."""
         if faculties.reminder is not None and cycle.steps > 0:
             # Taken up again: what it was reminded of is guarded as before.
@@ -551,7 +551,7 @@ class Residents:
         # A paused one may have been answered meanwhile: whoever woke it shall not be forgotten.
         return not isinstance(outcome, Paused | Rested)
 
-    async def _compact(self, faculties: Faculties, mind: Mind, life: _Life) -> Mind:
+    async def _compact(self, faculties: CycleDeps, mind: Mind, life: _Life) -> Mind:
         """The mind with room for the next cycle. Where that takes long, whoever is waiting comes first."""
         tools, profile = faculties.toolboxes[mind.era.profile].tokens, faculties.profile
         try:
@@ -590,18 +590,18 @@ class Residents:
         return life.woken.is_set() and not self._stopping
 
     async def _worth_thinking(
-        self, faculties: Faculties, lease: Lease, identity: Identity, version: int, life: _Life
+        self, faculties: CycleDeps, lease: Lease, identity: Identity, version: int, life: _Life
     ) -> bool:
         """Whether something is left to think about once triage has skipped what it may."""
         sieve = faculties.sieve
         return sieve is None or await sift(sieve, self._db, lease, identity, version, life.kept)
 
-    async def _meet(self, lease: Lease) -> tuple[Agent, Faculties, Budget]:
+    async def _meet(self, lease: Lease) -> tuple[Agent, CycleDeps, Budget]:
         """Who the agent is and what it thinks with; nothing of its past."""
         agent = await self._db.read(registry.get, lease.agent_id)
         return agent, *await self._equip(agent)
 
-    async def _load(self, lease: Lease) -> tuple[Mind, Faculties]:
+    async def _load(self, lease: Lease) -> tuple[Mind, CycleDeps]:
         agent, faculties, budget = await self._meet(lease)
         mind = await self._db.read(_load_mind, lease, agent, budget)
         return mind, faculties
@@ -629,7 +629,7 @@ def compact_and_review(tx: Tx, lease: Lease, mind: Crowded) -> Compacted | Unfin
     return done
 
 
-def _count_compaction(faculties: Faculties, outcome: str) -> None:
+def _count_compaction(faculties: CycleDeps, outcome: str) -> None:
     if faculties.telemetry.metrics is not None:
         faculties.telemetry.metrics.compactions.add(1, outcome)
 

@@ -8,13 +8,13 @@ from typing import Final
 from pydantic import JsonValue
 
 from denizen.agents import registry
-from denizen.agents.outlook import Outlook
+from denizen.agents.prompt_config import PromptConfig
 from denizen.errors import InvalidInput
 from denizen.ids import AgentId, SpaceId
 from denizen.profiles.settings import NAME_CHARACTERS
 from denizen.reflection import configuration, records
-from denizen.reflection.books import AGENTS, Stance
 from denizen.reflection.settings import Metaprompt, ReflectionSettings
+from denizen.reflection.stance_store import AGENTS, Stance
 from denizen.reflection.thinking import Reflector
 from denizen.storage.database import Tx
 
@@ -23,17 +23,17 @@ SETTINGS: Final = ("preset", "mode", "reflection")
 
 
 def set_settings(
-    tx: Tx, agent_id: AgentId, space_id: SpaceId, given: Mapping[str, JsonValue], outlook: Outlook
+    tx: Tx, agent_id: AgentId, space_id: SpaceId, given: Mapping[str, JsonValue], prompt_config: PromptConfig
 ) -> Stance:
     """These settings hold in the conversation instead of the agent's; without any, the agent's own do."""
     agent = registry.get(tx, agent_id)
     kept = {name: value for name, value in given.items() if value not in (None, "", {})}
     reflection = check_settings(kept, agent.definition.reflection)
-    presets = outlook.presets()
+    presets = prompt_config.presets()
     if presets is not None and "preset" in kept:
         _require_known(str(kept["preset"]), presets.presets, "preset")
     if "reflection" in kept:
-        configuration.require_known(reflection, outlook.configuration())
+        configuration.require_known(reflection, prompt_config.configuration())
     records.set_overrides(tx, agent_id, space_id, kept, reflects=agent.definition.reflection.is_on)
     return AGENTS.stance(tx, agent_id, space_id)
 

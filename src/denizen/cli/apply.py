@@ -18,7 +18,7 @@ from denizen.agents.files import Declared, Source, read, render
 from denizen.cli.api import AsJson, Token, Url, as_mention, use_api
 from denizen.cli.console import print_json, stderr, stdout
 from denizen.cli.findings import counted
-from denizen.client.shapes.custody import Applied, Change, FieldChange
+from denizen.client.shapes.admin import Applied, Change, FieldChange
 from denizen.errors import DefinitionsInvalid, RequestRefused
 
 SUFFIXES: Final = (".yaml", ".yml", ".json")

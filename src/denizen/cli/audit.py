@@ -14,7 +14,7 @@ from denizen.access.audit import ACTIONS
 from denizen.cli.api import AsJson, Token, Url, as_mention, use_api
 from denizen.cli.chat.rendering import printable
 from denizen.cli.console import print_json, stderr, stdout
-from denizen.client.shapes.custody import AuditEntry
+from denizen.client.shapes.admin import AuditEntry
 from denizen.errors import InvalidInput
 
 _KINDS = sorted({each.kind for each in ACTIONS.values()})

@@ -17,7 +17,7 @@ from denizen.cli.api import AsJson, Token, Url, as_mention, find, use_api
 from denizen.cli.console import print_json, stderr
 from denizen.cli.findings import counted
 from denizen.client import Client
-from denizen.client.shapes.custody import Imported
+from denizen.client.shapes.admin import Imported
 from denizen.errors import ImportInvalid, InvalidInput, RequestRefused
 
 

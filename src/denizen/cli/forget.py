@@ -19,7 +19,7 @@ from denizen.cli.chat.rendering import printable
 from denizen.cli.console import print_json, stderr, stdout
 from denizen.cli.findings import counted
 from denizen.client import Client
-from denizen.client.shapes.custody import Receipt
+from denizen.client.shapes.admin import Receipt
 from denizen.errors import InvalidInput, RequestRefused
 from denizen.inbox.format import one_line, quoted_name
 

@@ -67,7 +67,10 @@ def _running_address(settings: Settings) -> str | None:
 def announced_address(home: Path, address: str) -> Generator[None]:
     """Inside, other commands of this home find the server that answers there."""
     path = home / ADDRESS_FILE
-    path.write_text(address + "\n")
+    # Never half written: a command that reads it meanwhile would take the server for stopped.
+    written = path.with_suffix(f".{os.getpid()}")
+    written.write_text(address + "\n")
+    written.replace(path)
     try:
         yield
     finally:

@@ -16,7 +16,7 @@ from denizen.access.secrets import Secret
 from denizen.app import Runtime
 from denizen.cli.house import open_records
 from denizen.client import Me
-from denizen.client.shapes.custody import Key, Login, NewToken, Token
+from denizen.client.shapes.admin import Key, Login, NewToken, Token
 from denizen.client.shapes.value import Value
 from denizen.clock import instant, moment
 from denizen.errors import NotFound

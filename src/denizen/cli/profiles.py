@@ -9,7 +9,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from denizen.agents.outlook import Outlook
+from denizen.agents.prompt_config import PromptConfig
 from denizen.cli.api import AsJson, Token, Url, use_api
 from denizen.cli.chat.rendering import printable
 from denizen.cli.console import begin, print_json, stderr, stdout
@@ -20,8 +20,8 @@ from denizen.settings.shape import Settings
 app = typer.Typer(help="Manage prompt profiles.", no_args_is_help=True)
 
 
-def _outlook(settings: Settings) -> Outlook:
-    return Outlook(settings.profiles.presets, settings.profiles.prompts)
+def _prompt_config(settings: Settings) -> PromptConfig:
+    return PromptConfig(settings.profiles.presets, settings.profiles.prompts)
 
 
 @app.command("list")
@@ -44,8 +44,8 @@ def list_(context: typer.Context, as_json: AsJson = False, url: Url = None, toke
 def check(context: typer.Context, as_json: AsJson = False) -> None:
     """Check the presets file on this machine for errors and likely mistakes."""
     settings = begin(context).settings
-    outlook = _outlook(settings)
-    found, known = outlook.presets(), outlook.configuration()
+    prompt_config = _prompt_config(settings)
+    found, known = prompt_config.presets(), prompt_config.configuration()
     warnings = [*(() if found is None else found.warnings), *known.warnings]
     if as_json:
         told = {"path": str(settings.profiles.presets), "presets": 0 if found is None else len(found.presets)}

@@ -15,7 +15,7 @@ from rich.text import Text
 from denizen.cli.api import AsJson, Token, Url, use_access
 from denizen.cli.console import print_json, stderr, stdout
 from denizen.client import Client, Me
-from denizen.client.shapes.custody import Key
+from denizen.client.shapes.admin import Key
 
 if TYPE_CHECKING:
     from denizen.cli.local_access import LocalAccess

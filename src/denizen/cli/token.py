@@ -15,7 +15,7 @@ from denizen.access.roles import PERSONAL
 from denizen.cli.api import AsJson, Url, use_access
 from denizen.cli.api import Token as Access
 from denizen.cli.console import print_json, stderr, stdout
-from denizen.client.shapes.custody import NewToken, Token
+from denizen.client.shapes.admin import NewToken, Token
 from denizen.errors import InvalidInput
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Create and revoke access tokens.")

@@ -15,7 +15,7 @@ from denizen.cli.api import AgentName, AsJson, Token, Url, use_api
 from denizen.cli.console import print_json, stderr, stdout
 from denizen.cli.secrets import read_secret
 from denizen.client import Client
-from denizen.client.shapes.custody import NewWebhook, Webhook
+from denizen.client.shapes.admin import NewWebhook, Webhook
 from denizen.errors import InvalidInput
 
 app = typer.Typer(

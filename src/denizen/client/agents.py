@@ -11,10 +11,10 @@ import httpx2
 from pydantic import JsonValue
 
 from denizen.client.connection import LONG, REQUEST_SECONDS, Connection, iso, keyed, path_to, those_given
+from denizen.client.shapes.admin import NewWebhook, Webhook
 from denizen.client.shapes.agents import Agent, AgentDetail, HealthReport, Models, TestedModel
 from denizen.client.shapes.answers import Accepted, Answer
 from denizen.client.shapes.costs import Budget, Usage
-from denizen.client.shapes.custody import NewWebhook, Webhook
 from denizen.client.shapes.value import Value
 from denizen.client.streaming import LifeEvent, resuming
 

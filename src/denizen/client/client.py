@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from denizen.client.admin import Administration
 from denizen.client.agents import Agents
-from denizen.client.custody import Custody
 from denizen.client.memories import Remembering
 from denizen.client.minds import Minds
 from denizen.client.panels import Panels
@@ -12,5 +12,5 @@ from denizen.client.stances import Stances
 from denizen.client.voices import Voices
 
 
-class Client(Places, Agents, Minds, Stances, Remembering, Panels, Voices, Custody):
+class Client(Places, Agents, Minds, Stances, Remembering, Panels, Voices, Administration):
     """Use it as `async with Client(url, token) as denizen`. Agents and entities are named by id or by `@handle`."""

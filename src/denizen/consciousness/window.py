@@ -42,15 +42,11 @@ def budget(settings: WindowSettings, context_tokens: int | None, fixed_tokens: i
     return Budget(request, output, int(request * settings.inbox_share))
 
 
-def first_that_fits(entries: Sequence[Entry], tokens: int) -> int:
+def _first_within(entries: Sequence[Entry], sizes: Sequence[int], tokens: int) -> int:
     """The index of the first entry to keep so that the rest, in whole cycles, has at most `tokens`.
 
     Cycles are never parted, so no tool call is parted from its result. May keep nothing.
     """
-    return _first_within(entries, [each.tokens for each in entries], tokens)
-
-
-def _first_within(entries: Sequence[Entry], sizes: Sequence[int], tokens: int) -> int:
     kept, spent = len(entries), 0
     for at in reversed(range(len(entries))):
         spent += sizes[at]

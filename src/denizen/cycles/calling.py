@@ -40,9 +40,9 @@ from denizen.spaces import directory
 from denizen.storage.database import Tx, statement, storable
 from denizen.storage.schema import cycles
 from denizen.tools import calls, declaring, effects, generous, grants, guard, hops
+from denizen.tools.background_calls import LATE_SECONDS
 from denizen.tools.calls import Call, Mode, New
 from denizen.tools.effects import EffectRecord
-from denizen.tools.errands import LATE_SECONDS
 from denizen.tools.guard import FoundWords
 from denizen.tools.hops import Shown, hop_of_plan
 from denizen.tools.prebuilt import MERGED
@@ -118,7 +118,7 @@ class Progress:
     """The outside calls that are to be made now, by position."""
     results: Entry | None
     """The results of all calls, once there are none left."""
-    errands: Mapping[int, CallId] = field(default_factory=dict[int, CallId])
+    background_calls: Mapping[int, CallId] = field(default_factory=dict[int, CallId])
     """The calls that go on while the cycle does not wait for them, by position."""
     paused: bool = False
     """Whether the cycle waits for answers: then the lease is given up."""
@@ -155,7 +155,7 @@ def carry_on(
     fence(tx, lease)
     if not step.stored:
         store_response(tx, lease.agent_id, cycle, (step.response,), step.charge)
-    desk = _Desk(tx, lease, cycle, step, toolbox)
+    desk = _CallRunner(tx, lease, cycle, step, toolbox)
     for position, outcome in finished.items():
         desk.complete(position, outcome)
     if step.asked:
@@ -176,7 +176,7 @@ def carry_on(
         desk.active_space_id,
         intended,
         entry,
-        desk.errands,
+        desk.background_calls,
         paused,
         desk.outside_from,
     )
@@ -231,7 +231,7 @@ def _announce(tx: Tx, agent_id: AgentId, cycle_id: CycleId) -> None:
     tx.announce(agent_topic(agent_id), CycleChanged(agent_id, cycle_id, "step").to_payload())
 
 
-class _Desk:
+class _CallRunner:
     """The calls of one response being worked through, inside one transaction."""
 
     def __init__(self, tx: Tx, lease: Lease, cycle: OpenCycle, step: Step, toolbox: Toolbox) -> None:
@@ -244,7 +244,7 @@ class _Desk:
         self._waiting: set[int] = set()
         self.results = dict(step.results)
         self.recorded: list[EffectRecord] = []
-        self.errands: dict[int, CallId] = {}
+        self.background_calls: dict[int, CallId] = {}
         self.sent_to: list[str] = []
         self.active_space_id = cycle.active_space_id
         self.outside_from = cycle.outside_from
@@ -386,7 +386,7 @@ class _Desk:
         if tool.mode == "background":
             new = self._new_call(position, "background", seconds=LATE_SECONDS, shown=tool.visible)
             self._open_call(replace(new, runner=self._lease.holder, on_crash=tool.on_crash), approved)
-            self.errands[position] = new.id
+            self.background_calls[position] = new.id
             if approved is None:
                 self._record(position, Done(_pending(new.id), changes=True))
             else:
@@ -434,7 +434,7 @@ class _Desk:
         capped = self._complete(position, told, self._source_of_result(position, outcome))
         if outcome.late:
             new = replace(self._new_call(position, "late", seconds=LATE_SECONDS), runner=self._lease.holder)
-            self.errands[position] = calls.run_on(self._tx, self._agent_id, new)
+            self.background_calls[position] = calls.run_on(self._tx, self._agent_id, new)
             return
         tool = self._tools.get(call.tool_name)
         if isinstance(tool, OutsideTool) and (tool.visible or tool.mode == "async"):

@@ -55,7 +55,7 @@ from denizen.cycles.records import OpenCycle, calls_of
 from denizen.cycles.routing import Choose, Situation, choose, model_of
 from denizen.cycles.server_budget import ServerBudget, ServerCall
 from denizen.cycles.settings import CycleSettings
-from denizen.cycles.speaking import Doubt, Speaker, Voices
+from denizen.cycles.speaking import Doubt, LiveTexts, Speaker
 from denizen.cycles.stopping import BUILT_IN, Spent, Stop, stop_reason
 from denizen.cycles.triage import Sieve
 from denizen.cycles.troubles import Trouble, classify
@@ -84,9 +84,9 @@ from denizen.storage.database import Database
 from denizen.telemetry.telemetry import OFF, Telemetry
 from denizen.telemetry.traces import under
 from denizen.tools import generous, guard, hops
+from denizen.tools.background_calls import BackgroundCalls, is_being_cancelled
 from denizen.tools.calls import UNKNOWN_OUTCOME
 from denizen.tools.effects import EffectRecord
-from denizen.tools.errands import Errands, is_being_cancelled
 from denizen.tools.hops import Shown
 from denizen.tools.prebuilt import SEND_MESSAGE, SKIP
 from denizen.tools.tool import Occasion, OutsideTool, OwnTool, Toolbox, spaces_of
@@ -115,7 +115,7 @@ Pausing = Literal["paused"] | None
 
 
 @dataclass(frozen=True, slots=True)
-class Faculties:
+class CycleDeps:
     """What an agent thinks with."""
 
     db: Database
@@ -130,7 +130,7 @@ class Faculties:
     """The one that its next era has."""
     settings: CycleSettings
     prices: Mapping[str, Price]
-    errands: Errands
+    background_calls: BackgroundCalls
     """What goes on while no cycle waits for it."""
     organization_id: OrganizationId
     stops: Mapping[str, Stop] = field(default_factory=lambda: BUILT_IN)
@@ -151,7 +151,7 @@ class Faculties:
     """What says what texts mean, where something does."""
     reminder: Reminder | None = None
     """What reminds it of what is remembered beyond its own life, where something does."""
-    voices: Voices = field(default_factory=Voices)
+    voices: LiveTexts = field(default_factory=LiveTexts)
     """Where those who come late hear what it is saying."""
     telemetry: Telemetry = OFF
     """Who is told of its cycles, beside those who live with it."""
@@ -167,7 +167,7 @@ class Faculties:
 
 
 async def think(
-    faculties: Faculties, mind: Mind, cycle: OpenCycle, arrived: Callable[[], bool] = lambda: True
+    faculties: CycleDeps, mind: Mind, cycle: OpenCycle, arrived: Callable[[], bool] = lambda: True
 ) -> CycleOutcome:
     """Live the cycle to its end. Raises only when the agent is ours no more, or when the database fails.
 
@@ -233,7 +233,7 @@ class _Thinking:
     """A cycle under way."""
 
     def __init__(
-        self, faculties: Faculties, mind: Mind, cycle: OpenCycle, arrived: Callable[[], bool], watch: Watch
+        self, faculties: CycleDeps, mind: Mind, cycle: OpenCycle, arrived: Callable[[], bool], watch: Watch
     ) -> None:
         self._with = faculties
         self._watch = watch
@@ -764,11 +764,11 @@ class _Thinking:
         step = replace(step, prepared=await self._prepare(step))
         while True:
             began = time.perf_counter()
-            with self._with.errands.expecting(self._cycle.id):
+            with self._with.background_calls.expecting(self._cycle.id):
                 progress = await self._with.db.write(
                     calling.carry_on, self._mind.lease, self._cycle, step, self._with.toolbox, finished
                 )
-                self._run_errands(step, progress.errands)
+                self._run_errands(step, progress.background_calls)
             if not step.stored:
                 self._mind.add(step.response)
                 self._steps += 1
@@ -862,16 +862,16 @@ class _Thinking:
             doing.result = await tool.call(generous.check(tool, step.calls[at].args), occasion)
             return doing.result
 
-    def _run_errands(self, step: Step, errands: Mapping[int, CallId]) -> None:
+    def _run_errands(self, step: Step, background_calls: Mapping[int, CallId]) -> None:
         """Calls that the cycle does not wait for go on without it."""
-        for at, call_id in errands.items():
+        for at, call_id in background_calls.items():
             late = self._late.pop((step.number, at), None)
             if late is None:
                 tool = self._with.toolbox.by_name[step.calls[at].tool_name]
                 assert isinstance(tool, OutsideTool)
-                self._with.errands.start(self._with.db, call_id, self._work(step, at, tool))
+                self._with.background_calls.start(self._with.db, call_id, self._work(step, at, tool))
             else:
-                self._with.errands.start(self._with.db, call_id, late, late=True)
+                self._with.background_calls.start(self._with.db, call_id, late, late=True)
 
     # Ending
 
@@ -885,7 +885,7 @@ class _Thinking:
             sending = answering.outgoing(move.deliver)
             return await self._end("answered", last=response, entries=(entry,), sending=sending)
         note = answering.reminder(entry.seq + 1, self._cycle.id, move.remind, offers=move.offers)
-        await self._remind(response, (entry, note), move.deliver)
+        await self._nudge(response, (entry, note), move.deliver)
         return None
 
     async def _tell_cut_off(self, response: ModelResponse) -> None:
@@ -893,7 +893,7 @@ class _Thinking:
         self._told_cut_off += 1
         entry = self._response_entry(response)
         note = calling.cut_off_note(entry.seq + 1, self._cycle.id, thinking.most_output(self._settings()))
-        await self._remind(response, (entry, note), None)
+        await self._nudge(response, (entry, note), None)
 
     @property
     def _silent_reply(self) -> SilentReply:
@@ -929,7 +929,7 @@ class _Thinking:
         agent_id, cycle = self._mind.lease.agent_id, self._cycle
         return await self._with.db.read(answering.unanswered_here, agent_id, cycle.id, cycle.events)
 
-    async def _remind(self, response: ModelResponse, entries: tuple[Entry, Entry], deliver: Words | None) -> None:
+    async def _nudge(self, response: ModelResponse, entries: tuple[Entry, Entry], deliver: Words | None) -> None:
         charge, sending = self._charge(response), answering.outgoing(deliver)
         sent = await self._with.db.write(
             calling.store_reminder, self._mind.lease, self._cycle, entries, charge, sending

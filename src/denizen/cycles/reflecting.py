@@ -29,9 +29,9 @@ from denizen.models import codec
 from denizen.models.prices import Price, Usage, expected_cost
 from denizen.plans import known
 from denizen.reflection import records, signals, thinking
-from denizen.reflection.books import AGENTS, Run
 from denizen.reflection.claims import Claimant
 from denizen.reflection.settings import Metaprompt
+from denizen.reflection.stance_store import AGENTS, Run
 from denizen.reflection.thinking import Felt, NamedModel, Reflector, Tried, Turn, last_felt, quoted, think
 from denizen.spaces import directory, posting
 from denizen.storage.database import Database, Tx, statement

@@ -262,7 +262,7 @@ SAID_AGAIN_SECONDS: Final = 0.1
 """How often at most what is being said is said again: however many come, they are told at once."""
 
 
-class Voices:
+class LiveTexts:
     """Who is saying something in this process at this moment."""
 
     def __init__(self) -> None:
@@ -283,7 +283,7 @@ class Voices:
 
 
 @asynccontextmanager
-async def heard_by_latecomers(bus: Bus, voices: Voices, clock: Clock) -> AsyncGenerator[None]:
+async def heard_by_latecomers(bus: Bus, voices: LiveTexts, clock: Clock) -> AsyncGenerator[None]:
     """Inside, these voices repeat themselves for readers who ask, on any instance."""
     spaces: set[SpaceId] = set()
     something = asyncio.Event()

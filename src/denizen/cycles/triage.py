@@ -46,7 +46,7 @@ from denizen.storage.database import Database, Tx, statement
 from denizen.storage.schema import agents, memberships
 from denizen.storage.schema import events as events_table
 from denizen.telemetry.metrics import Metrics
-from denizen.tools.errands import is_being_cancelled
+from denizen.tools.background_calls import is_being_cancelled
 
 log_line = structlog.get_logger(__name__)
 

@@ -25,7 +25,7 @@ from denizen.ids import EntityId, SpaceId
 from denizen.memory import asking, audience, documents, passing, rolling, sharing, sinks
 from denizen.memory.asking import Answered, Reserved, Spent
 from denizen.memory.documents import Written
-from denizen.memory.rolling import EVERYONE, House, Pass, Rolled
+from denizen.memory.rolling import EVERYONE, ConversationInfo, Pass, Rolled
 from denizen.memory.settings import CompactionProfile, Configuration
 from denizen.memory.sinks import Batch, Sink
 from denizen.models.embedders import Embedder
@@ -38,13 +38,13 @@ log_line = structlog.get_logger(__name__)
 Rolling = Literal["done", "off", "not due", "cooling down", "failed", "changed"]
 """What came of looking at a conversation. `changed`: what the pass was made from is not so any more."""
 
-ModelFor = Callable[[House, str], Awaitable[tuple[str, Model]]]
+ModelFor = Callable[[ConversationInfo, str], Awaitable[tuple[str, Model]]]
 """The model of a name, paid as the first agent's own is, or a panel's, with its real name."""
-ReserveCall = Callable[[House, str, Model, Usage], Awaitable[Reserved]]
+ReserveCall = Callable[[ConversationInfo, str, Model, Usage], Awaitable[Reserved]]
 """Reserves a call of that model in the budgets of whoever pays."""
-Pay = Callable[[Tx, House, Spent | None, Sequence[str]], None]
+Pay = Callable[[Tx, ConversationInfo, Spent | None, Sequence[str]], None]
 """What was used goes to the account of the first agent, or of the panel, and these reservations are released."""
-SummedUp = Callable[[Tx, House], None]
+SummedUp = Callable[[Tx, ConversationInfo], None]
 """What else is so once a conversation was summed up."""
 
 AT_ONCE: Final = 8
@@ -66,7 +66,7 @@ def cooling_ms(profile: CompactionProfile, failures: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Means:
+class MemoryDeps:
     """With what conversations are summed up."""
 
     db: Database
@@ -87,7 +87,7 @@ class Means:
 class Keeper:
     """Keeps the memory of conversations."""
 
-    def __init__(self, means: Means) -> None:
+    def __init__(self, means: MemoryDeps) -> None:
         self._with = means
         self._next: dict[SpaceId, int] = {}
         """The number of the message with which the next pass of a conversation is due, where that is known."""
@@ -209,9 +209,9 @@ class Keeper:
         if len(self._next) > _SPACES_KNOWN:
             del self._next[next(iter(self._next))]
 
-    async def _profile_of(self, space_id: SpaceId) -> tuple[House | None, CompactionProfile]:
+    async def _profile_of(self, space_id: SpaceId) -> tuple[ConversationInfo | None, CompactionProfile]:
         """The place of a conversation, and by which profile it is summed up."""
-        place = await self._with.db.read(rolling.house, space_id)
+        place = await self._with.db.read(rolling.conversation_info, space_id)
         _, profile = self._with.configuration.profile(place.modes if place is not None else ())
         return place, profile
 
@@ -220,7 +220,7 @@ class Keeper:
         return await self._roll(space_id, reader_id, *await self._profile_of(space_id))
 
     async def _roll(
-        self, space_id: SpaceId, reader_id: str, place: House | None, profile: CompactionProfile
+        self, space_id: SpaceId, reader_id: str, place: ConversationInfo | None, profile: CompactionProfile
     ) -> Rolling:
         if place is None or not place.has_readers or not profile.enabled:
             # Nobody in it would read the summary.
@@ -237,11 +237,11 @@ class Keeper:
             return "cooling down"
         return await self._pass(place, made, profile)
 
-    def _look_again(self, place: House, reader_id: str, at: int) -> None:
+    def _look_again(self, place: ConversationInfo, reader_id: str, at: int) -> None:
         if reader_id == EVERYONE or reader_id in place.advisors:
             self._look_at(place.space_id, max(at, self._with.clock.now() + 1))
 
-    async def _pass(self, place: House, made: Pass, profile: CompactionProfile) -> Rolling:
+    async def _pass(self, place: ConversationInfo, made: Pass, profile: CompactionProfile) -> Rolling:
         space_id, reader_id = made.before.space_id, made.before.reader_id
         answered = await self._ask(place, made, profile)
         leaving = await self._leaving(made, answered)
@@ -262,7 +262,7 @@ class Keeper:
             await self._hand_over(self._with.sink, left)
         return "done"
 
-    async def _ask(self, place: House, made: Pass, profile: CompactionProfile) -> Answered:
+    async def _ask(self, place: ConversationInfo, made: Pass, profile: CompactionProfile) -> Answered:
         try:
             instructions = asking.prompt_text(profile.prompt, self._with.prompts)
             name, model = await self._with.model_for(place, profile.model)
@@ -307,7 +307,7 @@ class Leaving:
 
 
 def keep_pass(
-    tx: Tx, made: Pass, answered: Answered, place: House, means: Means, leaving: Leaving | None
+    tx: Tx, made: Pass, answered: Answered, place: ConversationInfo, means: MemoryDeps, leaving: Leaving | None
 ) -> tuple[bool, Batch | None]:
     """The pass is kept, if it can be, with what is to be remembered of it, and is paid for in any case.
 
@@ -353,7 +353,7 @@ def _sources(tx: Tx, space_id: SpaceId, written: Written) -> list[tuple[Any, ...
     return rows
 
 
-def _batch(tx: Tx, place: House, made: Pass, written: Written) -> Batch:
+def _batch(tx: Tx, place: ConversationInfo, made: Pass, written: Written) -> Batch:
     space_id = made.before.space_id
     rows = _sources(tx, space_id, written)
     candidates = sharing.candidates(written.memory_json, {row[0]: row[1] for row in rows})

@@ -89,7 +89,7 @@ def find(tx: Tx, space_id: SpaceId, reader_id: str = EVERYONE) -> Rolled:
 
 
 @dataclass(frozen=True, slots=True)
-class House:
+class ConversationInfo:
     """The place of a conversation, as far as it decides how it is summed up."""
 
     organization_id: OrganizationId
@@ -128,7 +128,7 @@ _voices = statement(
 )
 
 
-def house(tx: Tx, space_id: SpaceId) -> House | None:
+def conversation_info(tx: Tx, space_id: SpaceId) -> ConversationInfo | None:
     """The space and its agents; None if it is gone."""
     row = tx.one(_space, space_id=space_id)
     if row is None:
@@ -137,7 +137,7 @@ def house(tx: Tx, space_id: SpaceId) -> House | None:
     if row[1] == "panel":
         voices = tuple(each[0] for each in tx.all(_voices, space_id=space_id)) or (ASSISTANT,)
     there = tuple((each[0], each[1]) for each in tx.all(_agents, space_id=space_id))
-    return House(row[0], row[1], there, space_id, voices)
+    return ConversationInfo(row[0], row[1], there, space_id, voices)
 
 
 @dataclass(frozen=True, slots=True)

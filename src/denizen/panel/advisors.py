@@ -14,7 +14,7 @@ from sqlalchemy import bindparam, select, update
 
 from denizen.errors import HandleTaken, InvalidInput, NotFound
 from denizen.ids import SpaceId, new_id
-from denizen.panel import marks, panels
+from denizen.panel import panels, reflection_cursor
 from denizen.panel.settings import MOST_ADVISORS, AdvisorSettings, checked
 from denizen.spaces.handles import MAX_HANDLE_CHARS, check_handle, check_name, handle_from
 from denizen.storage.database import Tx, insert_into, statement, storable
@@ -167,7 +167,7 @@ def add(tx: Tx, panel_id: SpaceId, given: Sequence[AdvisorDraft], *, key: str | 
             settings=_stored(each.settings),
             created_at=tx.now,
         )
-    marks.keep_reflecting(tx, panel_id)
+    reflection_cursor.keep_reflecting(tx, panel_id)
     panels.announce(tx, panel_id)
     return made
 
@@ -207,7 +207,7 @@ def edit(tx: Tx, panel_id: SpaceId, advisor_id: str, changes: Mapping[str, Any])
         new_active=int(after.active),
         new_settings=_stored(after.settings),
     )
-    marks.keep_reflecting(tx, panel_id)
+    reflection_cursor.keep_reflecting(tx, panel_id)
     panels.announce(tx, panel_id)
     return after
 
@@ -217,7 +217,7 @@ def remove(tx: Tx, panel_id: SpaceId, advisor_id: str) -> None:
     panels.hold(tx, panel_id)
     get(tx, panel_id, advisor_id)
     tx.run(_remove, advisor=advisor_id, at=tx.now)
-    marks.keep_reflecting(tx, panel_id)
+    reflection_cursor.keep_reflecting(tx, panel_id)
     panels.announce(tx, panel_id)
 
 

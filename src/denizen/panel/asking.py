@@ -58,7 +58,7 @@ It may have to be loaded, and many servers answer one voice after the other: the
 
 
 @dataclass(frozen=True)
-class Kit:
+class PanelDeps:
     """What this process has to answer with."""
 
     db: Database

@@ -29,10 +29,10 @@ from denizen.models.location import patience
 from denizen.models.prices import Usage
 from denizen.models.thinking import most_output
 from denizen.panel import assertions, costs, taking, voting
-from denizen.panel.asking import Asked, Kit, Speaking, TooLate, ask, in_time, said_in, settings_for
+from denizen.panel.asking import Asked, PanelDeps, Speaking, TooLate, ask, in_time, said_in, settings_for
 from denizen.panel.context import Line, fitting
 from denizen.panel.taking import Claim, Outcome, Work
-from denizen.tools.errands import is_being_cancelled
+from denizen.tools.background_calls import is_being_cancelled
 
 log_line = structlog.get_logger(__name__)
 
@@ -51,8 +51,8 @@ UNUSABLE: Final = "Your last answer could not be used. Answer with {tool}, and w
 class _Voice:
     """One voice that is being asked here: what it writes is passed on, what it uses is kept to be entered."""
 
-    def __init__(self, kit: Kit, claim: Claim) -> None:
-        self._kit = kit
+    def __init__(self, kit: PanelDeps, claim: Claim) -> None:
+        self._panel_deps = kit
         self.speaking = Speaking(kit.bus, claim)
         self.hear = self.speaking.hear
         self.model = ""
@@ -66,7 +66,7 @@ class _Voice:
         return self.speaking.claim
 
     def used(self, response: ModelResponse) -> None:
-        self.charges.append(self._kit.charge(response, self.model))
+        self.charges.append(self._panel_deps.charge(response, self.model))
 
     async def again(self) -> None:
         beginning = asyncio.ensure_future(self._begin_again())
@@ -77,7 +77,7 @@ class _Voice:
             await asyncio.wait((beginning,))
 
     async def _begin_again(self) -> None:
-        claim = await self._kit.db.write(taking.begin_again, self.claim, tuple(self.charges))
+        claim = await self._panel_deps.db.write(taking.begin_again, self.claim, tuple(self.charges))
         self.charges.clear()
         self.speaking.begin_again(claim)
 
@@ -92,7 +92,7 @@ class Moderator:
 
     def __init__(
         self,
-        kit: Kit,
+        kit: PanelDeps,
         *,
         instance: str,
         lease_seconds: float,
@@ -100,7 +100,7 @@ class Moderator:
         grace_seconds: float,
         most: int = MOST_AT_ONCE,
     ) -> None:
-        self._kit = kit
+        self._panel_deps = kit
         self._db, self._clock = kit.db, kit.clock
         self._instance = instance
         self._speaking = asyncio.Event()
@@ -190,7 +190,7 @@ class Moderator:
             room = self._most - len(self._voices)
             if self._stopping or room <= 0 or not (due := await self._db.read(taking.turns_due)):
                 return
-            background = self._kit.background
+            background = self._panel_deps.background
             brought = None if background is None else await background.bring(due)
             lease = self._lease_seconds
             for work in await self._db.write(taking.take, self._instance, lease, room, background, brought):
@@ -206,7 +206,7 @@ class Moderator:
 
     def _begin(self, work: Work) -> None:
         self._stop([work.claim.key])
-        voice = self._voices[work.claim.key] = _Voice(self._kit, work.claim)
+        voice = self._voices[work.claim.key] = _Voice(self._panel_deps, work.claim)
         self._speaking.set()
         # Whatever request asked, answering is no part of that.
         voice.task = self._tasks.create_task(
@@ -234,7 +234,7 @@ class Moderator:
             self._stop(before - held)
 
     async def _repeat(self) -> None:
-        async with self._kit.bus.subscribe(WANTED, limit=100_000) as asked:
+        async with self._panel_deps.bus.subscribe(WANTED, limit=100_000) as asked:
             async for item in asked:
                 if isinstance(item, Gap):
                     continue
@@ -293,8 +293,8 @@ class Moderator:
 
     async def _ask(self, work: Work, voice: _Voice) -> Outcome:
         claim = work.claim
-        wanted = self._kit.utility_model_of(work.panel.settings) if claim.part == "check" else work.model
-        voice.model, model = await self._kit.model_for(claim.organization_id, wanted)
+        wanted = self._panel_deps.utility_model_of(work.panel.settings) if claim.part == "check" else work.model
+        voice.model, model = await self._panel_deps.model_for(claim.organization_id, wanted)
         seconds = patience(model, work.panel.settings.total_seconds)
         try:
             return await in_time(self._clock, seconds, self._ask_model(work, voice, model))
@@ -303,7 +303,7 @@ class Moderator:
 
     async def _ask_model(self, work: Work, voice: _Voice, model: Model) -> Outcome:
         await context_size.ask_server(model)
-        context = context_size.size_of(model, voice.model, self._kit.contexts).tokens
+        context = context_size.size_of(model, voice.model, self._panel_deps.contexts).tokens
         output_tokens = most_output(_settings(work, model, context))
         call = await self._begin_call(work, voice.model, model, output_tokens)
         refused = await self._reserve(work, voice.model, model, output_tokens, None if call is None else call.near)
@@ -334,10 +334,10 @@ class Moderator:
         return found
 
     async def _begin_call(self, work: Work, name: str, model: Model, output_tokens: int) -> ServerCall | None:
-        if self._kit.server_budget is None:
+        if self._panel_deps.server_budget is None:
             return None
         most = Usage(costs.tokens_of(work.lines), output_tokens)
-        return await self._kit.server_budget.begin(self._db, self._clock, name, model, most)
+        return await self._panel_deps.server_budget.begin(self._db, self._clock, name, model, most)
 
     async def _reserve(
         self, work: Work, name: str, model: Model, output_tokens: int, server: ServerLimit | None
@@ -348,8 +348,8 @@ class Moderator:
         limits = [each for each in (own, shared) if each is not None]
         if not limits and server is None:
             return None
-        need = costs.most(work.lines, output_tokens, model, self._kit.prices, name)
-        if any(each.in_dollars for each in limits) and not costs.is_priced(model, self._kit.prices, name):
+        need = costs.most(work.lines, output_tokens, model, self._panel_deps.prices, name)
+        if any(each.in_dollars for each in limits) and not costs.is_priced(model, self._panel_deps.prices, name):
             raise PriceUnknown(name)
         claim = work.claim
         scope = await self._db.write(

@@ -12,7 +12,7 @@ from sqlalchemy import bindparam, select, update
 from denizen.bus.streams import PanelChanged, space_topic
 from denizen.errors import NotFound
 from denizen.ids import EntityId, OrganizationId, SpaceId
-from denizen.panel import marks
+from denizen.panel import reflection_cursor
 from denizen.panel.settings import PanelSettings, checked
 from denizen.spaces import directory
 from denizen.spaces.directory import Space
@@ -78,7 +78,7 @@ def create(
     space = directory.create_space(tx, organization_id, name=name, kind="panel", private=private, floor="all", id=id)
     given = checked(PanelSettings, settings or {}, "a panel")
     _keep(tx, space, given)
-    marks.keep_reflecting(tx, space.id)
+    reflection_cursor.keep_reflecting(tx, space.id)
     if owner is not None:
         directory.join(tx, space.id, owner, role="owner")
     for each in members:
@@ -120,7 +120,7 @@ def edit(tx: Tx, panel_id: SpaceId, changes: Mapping[str, Any]) -> Panel:
     panel = hold(tx, panel_id)
     settings = checked(PanelSettings, {**panel.settings.model_dump(), **changes}, "a panel")
     tx.run(_set, space=panel_id, new=_stored(settings))
-    marks.keep_reflecting(tx, panel_id)
+    reflection_cursor.keep_reflecting(tx, panel_id)
     announce(tx, panel_id)
     return Panel(panel.space, settings, panel.turns)
 

@@ -26,18 +26,18 @@ from denizen.ids import EntityId, MessageId, SpaceId
 from denizen.inbox.format import one_line
 from denizen.models.discovery import utility_model_for
 from denizen.models.prices import Usage, expected_cost
-from denizen.panel import costs, marks, panels, rounds, standing
-from denizen.panel.asking import Kit
+from denizen.panel import costs, panels, reflection_cursor, rounds, standing
+from denizen.panel.asking import PanelDeps
 from denizen.panel.costs import NoRoom
 from denizen.panel.panels import Panel
 from denizen.panel.standing import Voice
 from denizen.panel.taking import QUESTION_GONE
 from denizen.reflection import configuration, signals, thinking
-from denizen.reflection.books import VOICES, Conversation, Run
 from denizen.reflection.claims import Claimant
 from denizen.reflection.configuration import Configuration, Effective
 from denizen.reflection.sentiment import Classifier, Reading
 from denizen.reflection.settings import Metaprompt
+from denizen.reflection.stance_store import VOICES, Conversation, Run
 from denizen.reflection.thinking import Felt, NamedModel, Reflector, Tried, Turn, last_felt, quoted, reading_of, think
 from denizen.spaces import posting
 from denizen.storage.database import Tx, statement
@@ -78,7 +78,7 @@ _asked = statement(
 
 def next_held(tx: Tx, panel_id: SpaceId) -> Held | None:
     """The next turn that was not reflected on; None if there is none, or someone has still to answer it."""
-    mark = marks.mark(tx, panel_id)
+    mark = reflection_cursor.mark(tx, panel_id)
     panel = None if mark is None else panels.get(tx, panel_id)
     if mark is None or panel is None or panel.turns <= mark:
         return None
@@ -88,7 +88,7 @@ def next_held(tx: Tx, panel_id: SpaceId) -> Held | None:
     had = {voice for *_, voice, state, code in asked if state != "cancelled" and code != QUESTION_GONE}
     voices = tuple(each for each in standing.voices_once_asked(tx, panel, had) if each.reflection.is_on)
     turns = _turns(tx, panel_id, mark + 1, voices, *asked[0][:2]) if voices else {}
-    return Held(panel, mark + 1, turns, voices, marks.redactions_so_far(tx, panel_id))
+    return Held(panel, mark + 1, turns, voices, reflection_cursor.redactions_so_far(tx, panel_id))
 
 
 def _turns(
@@ -209,21 +209,21 @@ class Reflecting:
 
     def __init__(
         self,
-        kit: Kit,
+        kit: PanelDeps,
         configuration: Callable[[], Configuration],
         classifier: Classifier | None = None,
         *,
         claimant: Claimant,
     ) -> None:
-        self._kit, self._db, self._claimant = kit, kit.db, claimant
+        self._panel_deps, self._db, self._claimant = kit, kit.db, claimant
         self._configuration, self._classifier = configuration, classifier
 
     async def reflect_on_next(self, panel_id: SpaceId) -> bool:
         """The next turn that everyone has answered is reflected on; False if there is none, or another does it."""
         held = await self._db.read(next_held, panel_id)
-        if held is None or not await self._db.write(marks.claim, panel_id, held.number, self._claimant):
+        if held is None or not await self._db.write(reflection_cursor.claim, panel_id, held.number, self._claimant):
             return False
-        purse, readings = Purse(self._kit, held.panel), _Readings()
+        purse, readings = Purse(self._panel_deps, held.panel), _Readings()
         at_once = asyncio.Semaphore(held.panel.settings.at_once)
 
         async def over(voice: Voice) -> tuple[str, Conversation]:
@@ -248,7 +248,7 @@ class Reflecting:
     ) -> Tried:
         """Ask it now, of one voice. Only with `apply` does the answer change anything; it is paid in any case."""
         panel, voice, turn, felt, forgotten = await self._db.read(_situation, panel_id, voice_id)
-        reflector = self._reflector(panel, voice, Purse(self._kit, panel))
+        reflector = self._reflector(panel, voice, Purse(self._panel_deps, panel))
         asked = configuration.find(reflector.settings, reflector.configuration, wanted)
 
         async def keep(run: Run) -> bool:
@@ -258,9 +258,9 @@ class Reflecting:
 
     def _reflector(self, panel: Panel, voice: Voice, purse: Purse) -> Reflector:
         async def model_for(name: str | None) -> NamedModel:
-            own = self._kit.server_models.default if voice.model == "default" else voice.model
+            own = self._panel_deps.server_models.default if voice.model == "default" else voice.model
             wanted = name or panel.settings.utility_model or utility_model_for(own)
-            return await self._kit.model_for(panel.organization_id, wanted)
+            return await self._panel_deps.model_for(panel.organization_id, wanted)
 
         return Reflector(
             about={"panel": panel.id, "voice": voice.id},
@@ -283,7 +283,7 @@ def _situation(tx: Tx, panel_id: SpaceId, voice_id: str) -> tuple[Panel, Voice, 
     )
     last = next(iter(tx.all(_asked, space_id=panel_id, turn=panel.turns)), None)
     felt = Felt() if last is None else last_felt(VOICES.counters(tx, voice_id, panel_id, last[1]))
-    return panel, voice, turn, felt, marks.redactions_so_far(tx, panel_id)
+    return panel, voice, turn, felt, reflection_cursor.redactions_so_far(tx, panel_id)
 
 
 class _Readings:
@@ -312,8 +312,8 @@ async def _by_whom(reflector: Reflector, settings: Effective) -> str | None:
 class Purse:
     """Pays for what one turn's reflection uses, within the budgets of the panel and the organization."""
 
-    def __init__(self, kit: Kit, panel: Panel) -> None:
-        self._kit, self._db, self._panel = kit, kit.db, panel
+    def __init__(self, kit: PanelDeps, panel: Panel) -> None:
+        self._panel_deps, self._db, self._panel = kit, kit.db, panel
 
     async def keep(self, named: NamedModel, most: Usage) -> KeptCall:
         """A reservation for the most that the call may use, where that is limited.
@@ -321,15 +321,15 @@ class Purse:
         Raises `InvalidInput` where there is no room for it.
         """
         panel, own = self._panel, self._panel.settings.budget
-        budget = self._kit.server_budget
-        call = None if budget is None else await budget.begin(self._db, self._kit.clock, *named, most)
+        budget = self._panel_deps.server_budget
+        call = None if budget is None else await budget.begin(self._db, self._panel_deps.clock, *named, most)
         server = None if call is None else call.near
         shared = await self._db.read(budgets.organization_budget, panel.organization_id)
         limits = [each for each in (own, shared) if each is not None]
         if not limits and server is None:
             return KeptCall(None, call)
         # Reading the price list takes its time, the first time.
-        dollars = await asyncio.to_thread(expected_cost, named[1], most, self._kit.prices, asked=named[0])
+        dollars = await asyncio.to_thread(expected_cost, named[1], most, self._panel_deps.prices, asked=named[0])
         if dollars is None and any(each.in_dollars for each in limits):
             raise InvalidInput(f"There is a budget in dollars, but the price of {named[0]!r} is unknown.")
         need = Amount(most.input + most.output, ceil((dollars or 0) * 1_000_000))
@@ -341,7 +341,7 @@ class Purse:
     async def pay(self, named: NamedModel, kept: Any, response: ModelResponse | None) -> None:
         """The call is on the panel's account, and what was reserved for it is free again."""
         if response is not None:
-            await self._db.write(_enter, self._panel, self._kit.charge(response, named[0]), kept.reserved)
+            await self._db.write(_enter, self._panel, self._panel_deps.charge(response, named[0]), kept.reserved)
         elif kept.reserved is not None:
             await self._db.write(budgets.release_call, self._panel.id, kept.reserved)
 

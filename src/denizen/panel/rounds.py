@@ -201,7 +201,7 @@ _LAST: Final = 2**62
 _AFTER_REPLIES: Final = 1_000
 
 
-def post(
+def post_and_begin_turn(
     tx: Tx,
     space_id: SpaceId,
     author_id: EntityId,

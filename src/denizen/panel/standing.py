@@ -11,13 +11,13 @@ from sqlalchemy import bindparam, func, select
 
 from denizen.errors import NotFound
 from denizen.ids import EntityId, SpaceId
-from denizen.panel import advisors, history, marks, panels
+from denizen.panel import advisors, history, panels, reflection_cursor
 from denizen.panel.advisors import Advisor
 from denizen.panel.panels import Panel
 from denizen.panel.rounds import ASSISTANT
-from denizen.reflection.books import VOICES, Conversation, PastRun, Run, Stance
 from denizen.reflection.settings import ReflectionSettings
 from denizen.reflection.signals import Counters
+from denizen.reflection.stance_store import VOICES, Conversation, PastRun, Run, Stance
 from denizen.reflection.state import Adjustment, StateOfMind
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import replies, rounds, voice_feelings, voice_reflections, voice_stances
@@ -108,7 +108,7 @@ class Mind:
     """Without its profile: that is of no account here."""
     counters: Counters
     last_line: int
-    """What `Book.last_line` is."""
+    """What `StanceStore.last_line` is."""
 
 
 _minds = statement(
@@ -184,7 +184,7 @@ def reset(tx: Tx, panel_id: SpaceId, id: str, *, by: EntityId | None = None) -> 
 def keep_tried(tx: Tx, panel_id: SpaceId, id: str, run: Run, forgotten: int, by: EntityId | None) -> bool:
     """It is in the history, and what it changed is so; False, and nothing, if something was forgotten meanwhile."""
     panels.hold(tx, panel_id)
-    if marks.redactions_so_far(tx, panel_id) != forgotten:
+    if reflection_cursor.redactions_so_far(tx, panel_id) != forgotten:
         return False
     enter(tx, panel_id, id, run, by=by)
     return True
@@ -199,7 +199,9 @@ def keep_panel_turn(
     repeated, may be just that.
     """
     panels.hold(tx, panel_id)
-    if marks.redactions_so_far(tx, panel_id) != forgotten or not marks.advance(tx, panel_id, turn, instance):
+    if reflection_cursor.redactions_so_far(tx, panel_id) != forgotten or not reflection_cursor.advance(
+        tx, panel_id, turn, instance
+    ):
         return False
     there = {each.id for each in advisors.list_of(tx, panel_id)} | {ASSISTANT}
     for id, each in came.items():

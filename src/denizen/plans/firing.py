@@ -35,7 +35,7 @@ _WAITING = plans.c.state == "waiting"  # word for word the condition of the part
 
 
 @dataclass(frozen=True, slots=True)
-class Outlook:
+class NextFirings:
     """What the plans of all agents ask for."""
 
     now: Instant
@@ -49,12 +49,12 @@ _nearest = statement(select(func.min(plans.c.next_run)).where(_WAITING))
 _latest_reckoned = statement(select(func.max(plans.c.reckoned_at)).where(_WAITING))
 
 
-def outlook(tx: Tx) -> Outlook:
+def outlook(tx: Tx) -> NextFirings:
     """Whether there is anything to do, by the ends of two indexes."""
     nearest, reckoned = tx.one(_nearest), tx.one(_latest_reckoned)
     slack = CLOCK_SLACK_SECONDS * SECOND
     displaced = reckoned is not None and reckoned[0] is not None and reckoned[0] > tx.now + slack
-    return Outlook(tx.now, nearest[0] if nearest else None, displaced)
+    return NextFirings(tx.now, nearest[0] if nearest else None, displaced)
 
 
 _due = statement(

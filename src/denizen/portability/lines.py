@@ -17,7 +17,7 @@ from denizen.consciousness.log import EntryKind
 from denizen.inbox.events import EventType, SenderKind
 from denizen.panel.rounds import Kind as RoundKind
 from denizen.panel.rounds import Part
-from denizen.reflection.books import Outcome
+from denizen.reflection.stance_store import Outcome
 from denizen.reflection.state import Complexity, Mood, Skill
 from denizen.spaces.directory import AGENT_RUN_LIMIT, LARGEST_RUN_LIMIT, Attention, EntityKind, Floor, SpaceKind
 from denizen.storage.database import storable

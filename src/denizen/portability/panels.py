@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from sqlalchemy import Table, Text, bindparam, cast, select
 
 from denizen.ids import EntityId, OrganizationId, SpaceId
-from denizen.panel import marks
+from denizen.panel import reflection_cursor
 from denizen.panel.context import rebuilt
 from denizen.panel.rounds import ASSISTANT, OVER, SYNTHESIS
 from denizen.panel.settings import AdvisorSettings, PanelSettings, checked
@@ -267,7 +267,7 @@ class Assembling:
 
     def finish(self) -> None:
         """After the last line: a panel that reflects does so from its next turn on. Its past was thought over there."""
-        marks.keep_reflecting(self._tx, self._space_id)
+        reflection_cursor.keep_reflecting(self._tx, self._space_id)
 
 
 def _renamed(made_of: dict[str, Any], own: Callable[[str], str]) -> dict[str, Any]:

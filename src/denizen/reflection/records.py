@@ -17,8 +17,8 @@ from denizen.errors import NotFound
 from denizen.ids import AgentId, EntityId, SpaceId
 from denizen.plans import known
 from denizen.reflection import claims
-from denizen.reflection.books import AGENTS, Conversation, Run, Stance, upsert
 from denizen.reflection.claims import Claimant
+from denizen.reflection.stance_store import AGENTS, Conversation, Run, Stance, upsert
 from denizen.reflection.state import Adjustment
 from denizen.storage.database import Tx, insert_ignore, statement
 from denizen.storage.schema import agents, leases, memberships, minds, redactions, reflecting, stances

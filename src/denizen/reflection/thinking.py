@@ -32,12 +32,12 @@ from denizen.models import thinking as models_thinking
 from denizen.models.location import patience
 from denizen.models.prices import Usage
 from denizen.models.tokens import estimate_message
-from denizen.reflection import books, configuration, sentiment, signals, state, templates
-from denizen.reflection.books import Conversation, Run, Seen, Stance
+from denizen.reflection import configuration, sentiment, signals, stance_store, state, templates
 from denizen.reflection.configuration import Configuration, Effective
 from denizen.reflection.sentiment import Classifier, Reading
 from denizen.reflection.settings import Metaprompt, ReflectionSettings
 from denizen.reflection.signals import Counters
+from denizen.reflection.stance_store import Conversation, Run, Seen, Stance
 from denizen.reflection.state import Adjustment
 
 log_line = structlog.get_logger(__name__)
@@ -105,7 +105,7 @@ class Turn:
     errors: tuple[str, ...] = ()
     """What went wrong with them, the oldest first."""
     last_line: int = 0
-    """What `Book.last_line` was."""
+    """What `StanceStore.last_line` was."""
 
     @property
     def number(self) -> int:
@@ -164,7 +164,7 @@ async def _ask_all(
             reflector, settings, metaprompt, cause, templates.fill(metaprompt.prompt_template, told)
         )
         runs.append(run)
-        settled = books.settle(stance, run)
+        settled = stance_store.settle(stance, run)
         stance = replace(stance, state=settled.state, imprints=settled.imprints)
     return runs
 
@@ -413,7 +413,9 @@ async def try_metaprompt(
     run = await run_metaprompt(reflector, reflector.effective(stance), metaprompt, "manual", prompt)
     if keep is not None and not await keep(run):
         run = Run(run.metaprompt, run.cause, None, "Something was forgotten meanwhile: ask again.")
-    return Tried(prompt, run, stance, books.settle(stance, run).state, keep is not None and run.adjustment is not None)
+    return Tried(
+        prompt, run, stance, stance_store.settle(stance, run).state, keep is not None and run.adjustment is not None
+    )
 
 
 def last_felt(counted: Counters) -> Felt:

@@ -69,7 +69,7 @@ def may(tx: Tx, entity_id: EntityId, token_id: str, wanted: Role) -> bool:
     return role is not None and roles.reaches(roles.lesser(role, most), wanted)
 
 
-class Story(Protocol):
+class Feed(Protocol):
     """What one reader is told, and how far it has come."""
 
     @property
@@ -98,7 +98,7 @@ class Story(Protocol):
         ...
 
 
-async def narrate(context: Context, write: Callable[[Say], Story], say: Say) -> None:
+async def run_feed(context: Context, write: Callable[[Say], Feed], say: Say) -> None:
     """Tell a story until the bus is closed. Raises when the reader may not read any more, or is too slow."""
     gathered = _Gathered(say)
     story, clock = write(gathered.say), context.runtime.clock

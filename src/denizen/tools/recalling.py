@@ -23,7 +23,7 @@ from denizen.models.embedders import Embedder
 from denizen.plans import known, origins
 from denizen.spaces import directory
 from denizen.storage.database import Database, Tx
-from denizen.tools.errands import is_being_cancelled
+from denizen.tools.background_calls import is_being_cancelled
 from denizen.tools.tool import Arguments, Done, Hand, OwnTool, spaces_of
 
 log_line = structlog.get_logger(__name__)

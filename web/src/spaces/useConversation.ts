@@ -1,11 +1,12 @@
 /** Reads the messages of a space into the store, page by page, as far as they are looked at. */
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
-import { get, type Message } from "../denizen/api";
+import { ApiError, get, type Message } from "../denizen/api";
 import { type Store, useLive, useStore } from "../denizen/live";
 import { firstSeq, hasEarlier, hasLater, lastSeq, unread } from "../denizen/store";
 
 const PAGE = 50;
 const LONGEST_PAGE = 200;
+const RETRY_MS = 2_000;
 
 export interface Conversation {
   error: unknown;
@@ -84,6 +85,12 @@ export function useConversation(id: string, at: number | null): Conversation {
     if (open && failed) retry();
     // Only then: where the server refuses, asking again at once would be asking for ever.
   }, [open]);
+  useEffect(() => {
+    // The first request after a break may still fail, though the stream is open: then it is tried again.
+    if (!open || !(error instanceof ApiError) || error.code !== "offline") return;
+    const timer = setTimeout(retry, RETRY_MS);
+    return () => clearTimeout(timer);
+  }, [open, error, retry]);
 
   return useMemo(() => ({ error, loading, loadEarlier, loadLater, jump, retry }), [error, loading, loadEarlier, loadLater, jump, retry]);
 }

@@ -24,7 +24,7 @@ from denizen.server.auth import Admin, Caller, Person
 from denizen.server.context import context_of
 from denizen.server.idempotency import IdempotencyKey
 from denizen.server.problems import Problem
-from denizen.server.room import room
+from denizen.server.router import new_router
 from denizen.server.routes.spaces import enter
 from denizen.server.routes.spaces import shown as shown_space
 from denizen.server.routes.triggers import find_agent
@@ -43,7 +43,7 @@ from denizen.server.shapes.agents import (
 from denizen.spaces import directory
 from denizen.storage.database import Tx, storable
 
-router = room()
+router = new_router()
 
 LONGEST_PAGE: Final = 200
 _KEYS: Final = UUID("c9a5b2e4-3f0d-4b7e-8a54-1f6f0b7f9d20")

@@ -19,13 +19,13 @@ from denizen.ids import SpaceId
 from denizen.server.auth import Admin, Caller, Owner
 from denizen.server.context import context_of
 from denizen.server.gate import LINES
-from denizen.server.room import room
+from denizen.server.router import new_router
 from denizen.server.routes.tokens import find_entity
 from denizen.server.shapes.audit import AuditEntry, AuditPage, OpeningOut, OpenSpace
 from denizen.server.shapes.examples import text_answer
 from denizen.storage.database import Tx, storable
 
-router = room()
+router = new_router()
 
 _AT_ONCE: Final = 500
 _EXAMPLE: Final = '{"number":12,"action":"change_entity"}\n'

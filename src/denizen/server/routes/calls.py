@@ -12,7 +12,7 @@ from denizen.ids import EntityId
 from denizen.server.auth import Authenticated, Person
 from denizen.server.bodies import parse_json
 from denizen.server.context import context_of
-from denizen.server.room import room
+from denizen.server.router import new_router
 from denizen.server.routes.spaces import enter
 from denizen.server.routes.triggers import find_agent
 from denizen.server.schemas import AnswerCall, ApprovalList, ApprovalOut, CallList, CallOut
@@ -20,7 +20,7 @@ from denizen.storage.database import Tx, storable
 from denizen.tools import calls
 from denizen.tools.functions import as_text
 
-router = room()
+router = new_router()
 
 _LAST: Final = 2**62
 

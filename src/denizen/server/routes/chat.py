@@ -12,20 +12,20 @@ from pydantic import JsonValue
 
 from denizen.agents import chatting
 from denizen.agents.chatting import Answer, Asked
-from denizen.agents.outlook import Outlook
+from denizen.agents.prompt_config import PromptConfig
 from denizen.agents.registry import Agent
 from denizen.app import Runtime
 from denizen.errors import NotFound, OutcomeUnknown
 from denizen.ids import AgentId, MessageId, SpaceId, new_id
 from denizen.memory import reminding, rolling, settled
 from denizen.memory.policy import Policy
-from denizen.reflection.books import AGENTS
+from denizen.reflection.stance_store import AGENTS
 from denizen.server.answering import wait_while_there
 from denizen.server.auth import Caller, Person
 from denizen.server.context import context_of
 from denizen.server.idempotency import IdempotencyKey
 from denizen.server.problems import Problem
-from denizen.server.room import room
+from denizen.server.router import new_router
 from denizen.server.routes.spaces import enter
 from denizen.server.routes.triggers import find_agent
 from denizen.server.schemas import CallOut, MessageOut
@@ -36,7 +36,7 @@ from denizen.storage.database import Tx, storable
 from denizen.tools import calls
 from denizen.tools.calls import Call
 
-router = room()
+router = new_router()
 
 _KEYS: Final = UUID("c2a3f1d4-7b60-4a5e-9f0c-3d8e6b1a2f59")
 """Under which idempotency keys become the ids of messages."""
@@ -73,7 +73,7 @@ async def chat(request: Request, caller: Person, said: ChatRequest, key: Idempot
     asked = await ask(context.runtime, caller, question)
     answer = await wait_while_there(context, asked, said.seconds, request.receive)
     answer = answer or Answer("working")
-    waiting, outlook = await context.runtime.db.read(_seen, caller, asked, answer, context.runtime.outlook)
+    waiting, prompt_config = await context.runtime.db.read(_seen, caller, asked, answer, context.runtime.prompt_config)
     return ChatAnswer(
         outcome=answer.outcome,
         space_id=asked.space_id,
@@ -87,7 +87,7 @@ async def chat(request: Request, caller: Person, said: ChatRequest, key: Idempot
         cause=answer.cause,
         metadata={
             **(said.metadata or {}),
-            **outlook,
+            **prompt_config,
             **await context.runtime.db.read(_remembered, asked, answer),
         },
     )
@@ -158,14 +158,16 @@ def _reused() -> Problem:
 
 
 def _seen(
-    tx: Tx, caller: Caller, asked: Asked, answer: Answer, outlook: Outlook
+    tx: Tx, caller: Caller, asked: Asked, answer: Answer, prompt_config: PromptConfig
 ) -> tuple[list[Call], dict[str, JsonValue]]:
     # Where neither profiles nor reflection are wanted, nothing more is read.
-    tells = answer.cycle is not None and (asked.reflects or outlook.presets() is not None)
-    return seen_by(tx, caller, answer), _outlook(tx, answer.agent_id or asked.agent_id, asked.space_id) if tells else {}
+    tells = answer.cycle is not None and (asked.reflects or prompt_config.presets() is not None)
+    return seen_by(tx, caller, answer), _prompt_config(
+        tx, answer.agent_id or asked.agent_id, asked.space_id
+    ) if tells else {}
 
 
-def _outlook(tx: Tx, agent_id: AgentId, space_id: SpaceId) -> dict[str, JsonValue]:
+def _prompt_config(tx: Tx, agent_id: AgentId, space_id: SpaceId) -> dict[str, JsonValue]:
     """The profile and the state of mind that the agent has there."""
     stance = AGENTS.stance(tx, agent_id, space_id)
     return {

@@ -14,14 +14,14 @@ from denizen.errors import InvalidInput
 from denizen.portability.hiding import Hidden
 from denizen.server.auth import Admin, Caller
 from denizen.server.context import context_of
-from denizen.server.room import room
+from denizen.server.router import new_router
 from denizen.server.routes.triggers import find_agent
 from denizen.server.shapes.definitions import Applied, Apply, DocumentOut
 from denizen.spaces import directory
 from denizen.spaces.directory import Entity, Space
 from denizen.storage.database import Tx
 
-router = room()
+router = new_router()
 
 
 @router.post(
@@ -50,7 +50,7 @@ async def apply(request: Request, caller: Admin, wanted: Apply) -> Applied:
 
 
 class _Guard:
-    """The doors of the routes that do the same one by one."""
+    """Allows what the routes for single objects allow."""
 
     def __init__(self, caller: Caller) -> None:
         self._caller = caller

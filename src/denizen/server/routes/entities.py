@@ -17,14 +17,14 @@ from denizen.server.auth import Admin, Caller, Person, require
 from denizen.server.context import context_of
 from denizen.server.idempotency import IdempotencyKey
 from denizen.server.problems import Problem
-from denizen.server.room import room
+from denizen.server.router import new_router
 from denizen.server.shapes.people import EntityChange, EntityCreate, EntityOut, EntityPage
 from denizen.spaces import directory
 from denizen.spaces.directory import Entity, EntityKind
 from denizen.spaces.handles import check_handle, check_name, handle_from
 from denizen.storage.database import Tx, storable
 
-router = room()
+router = new_router()
 
 LONGEST_PAGE: Final = 200
 _KEYS: Final = UUID("8a6f1c52-0b0e-4d0c-9a3e-6c4a5e0d7b21")

@@ -13,11 +13,11 @@ from denizen.forgetting.subjects import find_subject
 from denizen.ids import EntityId, MessageId, SpaceId
 from denizen.server.auth import Admin, Caller, require
 from denizen.server.context import context_of
-from denizen.server.room import room
+from denizen.server.router import new_router
 from denizen.server.shapes.forgetting import Forget, ReceiptOut, ReceiptPage
 from denizen.storage.database import Tx, storable
 
-router = room()
+router = new_router()
 
 
 @router.post(

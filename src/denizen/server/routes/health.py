@@ -12,11 +12,11 @@ from denizen.agents.health import look
 from denizen.server.auth import Admin
 from denizen.server.context import context_of
 from denizen.server.problems import problem_response
-from denizen.server.room import room
+from denizen.server.router import new_router
 from denizen.server.schemas import Health, Ready
 from denizen.server.shapes.health import HealthOut
 
-router = room()
+router = new_router()
 
 
 @router.get("/healthz", summary="Whether the server answers; no token needed")

@@ -12,12 +12,12 @@ from denizen.errors import InvalidInput
 from denizen.ids import EntityId
 from denizen.server.auth import Admin, Caller, require
 from denizen.server.context import context_of
-from denizen.server.room import room
+from denizen.server.router import new_router
 from denizen.server.routes.tokens import find_entity
 from denizen.server.shapes.access import IdentityList, IdentityOut, LinkIdentity
 from denizen.storage.database import Tx
 
-router = room()
+router = new_router()
 
 WHO = {"x-who": "admins for members; owners for everyone"}
 

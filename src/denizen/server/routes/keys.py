@@ -11,11 +11,11 @@ from denizen.access.secrets import NAME, Secret
 from denizen.server.auth import Caller, Person, require
 from denizen.server.context import context_of
 from denizen.server.problems import Problem
-from denizen.server.room import room
+from denizen.server.router import new_router
 from denizen.server.shapes.access import KeyList, KeyOut, NamedWhose, SetKey
 from denizen.spaces.directory import Entity
 
-router = room()
+router = new_router()
 
 WHO = {"x-who": "people for their own; admins for the organization's"}
 

@@ -6,11 +6,11 @@ from fastapi import Request
 
 from denizen.server.auth import Authenticated
 from denizen.server.context import context_of
-from denizen.server.room import room
+from denizen.server.router import new_router
 from denizen.server.schemas import Me
 from denizen.spaces import directory
 
-router = room()
+router = new_router()
 
 
 @router.get("/api/me", summary="Who you are here")

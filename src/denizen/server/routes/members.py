@@ -10,7 +10,7 @@ from denizen.errors import NotAllowed, NotFound
 from denizen.ids import SpaceId
 from denizen.server.auth import Caller, Person
 from denizen.server.context import context_of
-from denizen.server.room import room
+from denizen.server.router import new_router
 from denizen.server.routes.entities import find_present
 from denizen.server.routes.spaces import enter
 from denizen.server.schemas import MemberOut
@@ -19,7 +19,7 @@ from denizen.spaces import directory, leaving
 from denizen.spaces.directory import Entity
 from denizen.storage.database import Tx
 
-router = room()
+router = new_router()
 
 
 @router.post(

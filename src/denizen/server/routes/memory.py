@@ -20,7 +20,7 @@ from denizen.memory.items import Remembered
 from denizen.memory.policy import OrganizationMemory
 from denizen.server.auth import Admin, Caller, Person
 from denizen.server.context import context_of
-from denizen.server.room import room
+from denizen.server.router import new_router
 from denizen.server.routes.spaces import enter
 from denizen.server.routes.triggers import find_agent
 from denizen.server.shapes.memory import (
@@ -36,7 +36,7 @@ from denizen.server.shapes.memory import (
 from denizen.spaces import directory
 from denizen.storage.database import Tx, storable
 
-router = room()
+router = new_router()
 
 Before = Annotated[str | None, Query(max_length=100, description="What `next` of the page before said.")]
 Limit = Annotated[int, Query(ge=1, le=200)]

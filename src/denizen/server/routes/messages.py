@@ -16,19 +16,19 @@ from denizen.server.auth import Authenticated
 from denizen.server.context import context_of
 from denizen.server.idempotency import IdempotencyKey
 from denizen.server.problems import Problem
-from denizen.server.room import room
+from denizen.server.router import new_router
 from denizen.server.routes.spaces import enter
 from denizen.server.schemas import EditMessage, MessageOut, MessagePage, PostMessage
 from denizen.server.shapes.examples import THING, text_answer
 from denizen.server.sse import MEDIA_TYPE as EVENTS
-from denizen.server.sse import EventStream, narrate
-from denizen.server.streams.space import SpaceStory
+from denizen.server.sse import EventStream, run_feed
+from denizen.server.streams.space import SpaceFeed
 from denizen.spaces import posting
 from denizen.spaces.directory import Space
 from denizen.spaces.posting import Message
 from denizen.storage.database import Tx, storable
 
-router = room()
+router = new_router()
 
 LONGEST_PAGE: Final = 200
 _LAST: Final = 2**62
@@ -171,8 +171,8 @@ async def stream(
     wanted = after if last_event_id is None else last_event_id
     # A number that was never given, as after a restored backup, would leave the reader deaf until it is.
     start = last if wanted is None else min(wanted, last)
-    story = partial(SpaceStory, context, caller, SpaceId(space_id), start)
-    return EventStream(context, partial(narrate, context, story))
+    story = partial(SpaceFeed, context, caller, SpaceId(space_id), start)
+    return EventStream(context, partial(run_feed, context, story))
 
 
 def _last_seq(tx: Tx, space_id: str, reader: EntityId) -> int:

@@ -12,12 +12,12 @@ from starlette.responses import Response
 from denizen.server.auth import ROLE_ASKED, Caller, require
 from denizen.server.context import context_of
 from denizen.server.problems import Problem
-from denizen.server.room import room
+from denizen.server.router import new_router
 from denizen.server.shapes.examples import text_answer
 from denizen.spaces import directory
 from denizen.telemetry.metrics import MEDIA_TYPE
 
-router = room()
+router = new_router()
 
 
 async def _may_read(request: Request, _: Annotated[object, Security(HTTPBearer(auto_error=False))]) -> None:

@@ -25,7 +25,7 @@ from denizen.inbox.delivery import OpenState
 from denizen.inbox.events import Lane
 from denizen.server.auth import Admin, Caller
 from denizen.server.context import context_of
-from denizen.server.room import room
+from denizen.server.router import new_router
 from denizen.server.routes.triggers import find_agent
 from denizen.server.shapes.minds import (
     AnswerAgain,
@@ -52,7 +52,7 @@ from denizen.tools import guard
 from denizen.tools.guard import Crossing
 from denizen.tools.recalling import QUERY_CHARACTERS
 
-router = room()
+router = new_router()
 
 _LAST: Final = 2**62
 _CURSOR: Final = re.compile(r"(urgent|normal)-(\d{1,18})")

@@ -9,14 +9,14 @@ from fastapi import Query, Request
 
 from denizen.access import secrets
 from denizen.access.operators import is_operator
+from denizen.api.model_setup import NOT_AN_OPERATOR
 from denizen.app import Runtime
-from denizen.doors.model_setup import NOT_AN_OPERATOR
 from denizen.models import catalog
 from denizen.models.providers import ModelProvider, providers
 from denizen.server.auth import Caller, Owner, Person
 from denizen.server.context import context_of
 from denizen.server.problems import Problem
-from denizen.server.room import room
+from denizen.server.router import new_router
 from denizen.server.shapes.models import (
     AgentModels,
     ChooseModel,
@@ -29,7 +29,7 @@ from denizen.server.shapes.models import (
     TestOut,
 )
 
-router = room()
+router = new_router()
 
 OPERATORS = {"x-who": "operators: owners of the first organization"}
 Setup = Annotated[bool, Query(description="Also what can be connected, and the model servers on this machine.")]

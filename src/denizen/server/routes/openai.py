@@ -36,8 +36,8 @@ from denizen.server.context import Context, context_of
 from denizen.server.errors_of_openai import error_body
 from denizen.server.idempotency import IdempotencyKey
 from denizen.server.problems import KINDS, Problem
-from denizen.server.room import room
 from denizen.server.round_text import text_of
+from denizen.server.router import new_router
 from denizen.server.routes.chat import Question, ask, seen_by
 from denizen.server.routes.triggers import find_agent
 from denizen.server.shapes.chat import final_response, waiting_note
@@ -69,7 +69,7 @@ from denizen.spaces import directory
 from denizen.storage.database import Tx, statement, storable
 from denizen.storage.schema import entities
 
-router = room("/v1", problem=ErrorOut)
+router = new_router("/v1", problem=ErrorOut)
 
 _CHUNK: Final = "chat.completion.chunk"
 

@@ -9,12 +9,12 @@ from denizen.access import audit, roles
 from denizen.cycles import organization
 from denizen.server.auth import Caller, Owner, Person
 from denizen.server.context import context_of
-from denizen.server.room import room
+from denizen.server.router import new_router
 from denizen.server.shapes.people import OrganizationChange, OrganizationDetail
 from denizen.spaces import directory
 from denizen.storage.database import Tx
 
-router = room()
+router = new_router()
 
 
 @router.get("/api/organization", summary="Your organization")

@@ -20,7 +20,7 @@ from denizen.server import paneling
 from denizen.server.auth import Authenticated, Caller, Person, require
 from denizen.server.context import Context, context_of
 from denizen.server.idempotency import IdempotencyKey, id_for
-from denizen.server.room import room
+from denizen.server.router import new_router
 from denizen.server.routes.entities import find_present
 from denizen.server.shapes.examples import text_answer
 from denizen.server.shapes.panels import (
@@ -52,7 +52,7 @@ from denizen.server.streams.advising import round_out
 from denizen.spaces import directory
 from denizen.storage.database import Tx, storable
 
-router = room()
+router = new_router()
 
 LONGEST_PAGE: Final = 100
 _LAST: Final = 2**62

@@ -14,7 +14,7 @@ from denizen.plans.agenda import PlanDraft, When
 from denizen.plans.goals import GoalChange
 from denizen.server.auth import Admin, Caller
 from denizen.server.context import context_of
-from denizen.server.room import room
+from denizen.server.router import new_router
 from denizen.server.routes.triggers import find_agent
 from denizen.server.shapes.plans import (
     ChangeGoal,
@@ -30,7 +30,7 @@ from denizen.server.shapes.plans import (
 )
 from denizen.storage.database import Tx, storable
 
-router = room()
+router = new_router()
 
 GoalNumber = Annotated[int, Path(ge=0, le=2**62)]
 

@@ -18,7 +18,7 @@ from denizen.errors import DenizenError
 from denizen.server.auth import Admin, Caller, Owner, Person, require
 from denizen.server.context import context_of
 from denizen.server.gate import LINES
-from denizen.server.room import room
+from denizen.server.router import new_router
 from denizen.server.routes.spaces import enter
 from denizen.server.routes.triggers import find_agent
 from denizen.server.shapes.examples import text_answer
@@ -27,7 +27,7 @@ from denizen.storage.database import Tx, storable
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
-router = room()
+router = new_router()
 
 MEDIA_TYPE: Final = LINES[0]
 _FILE: Final = '{"format":"denizen","version":1,"kind":"agent"}\n{"row":"end","lines":2}\n'

@@ -10,7 +10,7 @@ from denizen.errors import NotFound
 from denizen.ids import MessageId
 from denizen.server.auth import Authenticated, Caller, Person
 from denizen.server.context import context_of
-from denizen.server.room import room
+from denizen.server.router import new_router
 from denizen.server.routes.entities import find_profile
 from denizen.server.routes.spaces import enter
 from denizen.server.schemas import MessageOut
@@ -20,7 +20,7 @@ from denizen.spaces.posting import Message
 from denizen.spaces.searching import QUERY_CHARACTERS, Cursor, Found, Wanted, Words
 from denizen.storage.database import Tx, storable
 
-router = room()
+router = new_router()
 
 
 @router.get("/api/messages/search", summary="Find what was said")

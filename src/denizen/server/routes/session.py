@@ -12,13 +12,13 @@ from denizen.server.auth import Authenticated, Caller, Person, check_same_site, 
 from denizen.server.context import context_of
 from denizen.server.login_page import CONTENT_SECURITY_POLICY, PAGE
 from denizen.server.reach import Visit
-from denizen.server.room import room
+from denizen.server.router import new_router
 from denizen.server.routes.tokens import let_in, scope_for, tell_owner
 from denizen.server.shapes.access import CreateLogin, KnownToken, LoginCreated, OpenSession, SessionOpened
 from denizen.spaces import directory
 from denizen.storage.database import Tx
 
-router = room()
+router = new_router()
 
 
 @router.post(

@@ -15,7 +15,7 @@ from denizen.server.auth import Authenticated, Caller, Person, require
 from denizen.server.context import context_of
 from denizen.server.idempotency import IdempotencyKey
 from denizen.server.problems import Problem
-from denizen.server.room import room
+from denizen.server.router import new_router
 from denizen.server.routes.entities import find_present
 from denizen.server.routes.triggers import find_agent
 from denizen.server.schemas import SpaceList, SpaceOut
@@ -25,7 +25,7 @@ from denizen.spaces.directory import Space
 from denizen.spaces.handles import check_name
 from denizen.storage.database import Tx, storable
 
-router = room()
+router = new_router()
 
 LONGEST_PAGE: Final = 200
 _KEYS: Final = UUID("c1d9a2f4-3b67-4a55-8f0e-2d7c9b1e6a38")

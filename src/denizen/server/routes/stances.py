@@ -7,18 +7,18 @@ from typing import Annotated, Final
 from fastapi import Query, Request
 
 from denizen.agents import inspection, standing
-from denizen.agents.outlook import Outlook
+from denizen.agents.prompt_config import PromptConfig
 from denizen.consciousness import privacy
 from denizen.errors import InvalidInput, NotFound
 from denizen.ids import AgentId, SpaceId
 from denizen.reflection import records, state
-from denizen.reflection.books import AGENTS, Book
 from denizen.reflection.settings import Manual, Metaprompt
+from denizen.reflection.stance_store import AGENTS, StanceStore
 from denizen.reflection.state import Adjustment
 from denizen.reflection.templates import check_template
 from denizen.server.auth import Admin, Caller, Person
 from denizen.server.context import context_of
-from denizen.server.room import room
+from denizen.server.router import new_router
 from denizen.server.routes.triggers import find_agent
 from denizen.server.shapes.stances import (
     PresetList,
@@ -39,7 +39,7 @@ from denizen.server.shapes.stances import (
 )
 from denizen.storage.database import Tx, storable
 
-router = room()
+router = new_router()
 
 _STANCE: Final = "/api/agents/{agent_id}/stances/{conversation_id}"
 
@@ -50,19 +50,19 @@ Limit = Annotated[int, Query(ge=1, le=200)]
 @router.get("/api/profiles", summary="The prompt profiles of the house")
 async def list_profiles(request: Request, _: Admin) -> PresetList:
     """And by which names agents are given metaprompts and quick-start profiles of reflection."""
-    return PresetList.of(context_of(request).runtime.outlook)
+    return PresetList.of(context_of(request).runtime.prompt_config)
 
 
 @router.get("/api/reflection", summary="What reflection can be set to")
 async def list_reflection(request: Request, _: Person) -> ReflectionNames:
     """The names of quick-start profiles and metaprompts, for those who set how a panel reflects."""
-    return ReflectionNames.of(context_of(request).runtime.outlook.configuration())
+    return ReflectionNames.of(context_of(request).runtime.prompt_config.configuration())
 
 
 @router.post("/api/profiles/try", summary="Which profile a message would have")
 async def try_profile(request: Request, _: Admin, said: TryProfile) -> TriedProfile:
     """What the rules say of it, as if it were the first of a conversation. Nothing is changed."""
-    return TriedProfile.of(context_of(request).runtime.outlook.presets(), said.mode, said.text)
+    return TriedProfile.of(context_of(request).runtime.prompt_config.presets(), said.mode, said.text)
 
 
 @router.get("/api/agents/{agent_id}/stances", summary="How an agent stands to its conversations")
@@ -82,7 +82,7 @@ async def set_stance_settings(
 ) -> StanceOut:
     """They hold there instead of the agent's. An empty object takes them away."""
     runtime = context_of(request).runtime
-    return await runtime.db.write(_set_settings, agent_id, conversation_id, caller, wanted, runtime.outlook)
+    return await runtime.db.write(_set_settings, agent_id, conversation_id, caller, wanted, runtime.prompt_config)
 
 
 @router.put(f"{_STANCE}/state", summary="Set a state of mind")
@@ -157,10 +157,10 @@ def _get(tx: Tx, agent_id: str, conversation_id: str, caller: Caller) -> StanceO
 
 
 def _set_settings(
-    tx: Tx, agent_id: str, conversation_id: str, caller: Caller, wanted: SetStance, outlook: Outlook
+    tx: Tx, agent_id: str, conversation_id: str, caller: Caller, wanted: SetStance, prompt_config: PromptConfig
 ) -> StanceOut:
     agent, space = _find(tx, agent_id, conversation_id, caller)
-    return StanceOut.of(standing.set_settings(tx, agent, space, wanted.model_dump(exclude_none=True), outlook))
+    return StanceOut.of(standing.set_settings(tx, agent, space, wanted.model_dump(exclude_none=True), prompt_config))
 
 
 def _set_state(tx: Tx, agent_id: str, conversation_id: str, caller: Caller, wanted: Adjustment) -> StanceOut:
@@ -181,13 +181,13 @@ def _signals(tx: Tx, agent_id: str, conversation_id: str, caller: Caller, before
     return signal_page(tx, AGENTS, *_find(tx, agent_id, conversation_id, caller), before, limit)
 
 
-def run_page(tx: Tx, book: Book, who: str, space: SpaceId, before: int | None, limit: int) -> RunPage:
+def run_page(tx: Tx, book: StanceStore, who: str, space: SpaceId, before: int | None, limit: int) -> RunPage:
     found = book.runs_of(tx, who, space, before=before, limit=limit + 1)
     page = found[:limit]
     return RunPage(runs=[RunOut.of(each) for each in page], next=page[-1].number if len(found) > limit else None)
 
 
-def signal_page(tx: Tx, book: Book, who: str, space: SpaceId, before: int | None, limit: int) -> SignalPage:
+def signal_page(tx: Tx, book: StanceStore, who: str, space: SpaceId, before: int | None, limit: int) -> SignalPage:
     found = book.signals_of(tx, who, space, before=before, limit=limit + 1)
     page = found[:limit]
     return SignalPage(

@@ -11,17 +11,17 @@ from denizen.cycles import records
 from denizen.ids import AgentId
 from denizen.server.auth import Caller, Person
 from denizen.server.context import context_of
-from denizen.server.room import room
+from denizen.server.router import new_router
 from denizen.server.routes.triggers import find_agent
 from denizen.server.shapes.examples import ADA, KITCHEN, text_answer
 from denizen.server.sse import MEDIA_TYPE as EVENTS
-from denizen.server.sse import EventStream, narrate
+from denizen.server.sse import EventStream, run_feed
 from denizen.server.streams import cursor
-from denizen.server.streams.agent import AgentStory
-from denizen.server.streams.person import PersonStory
+from denizen.server.streams.agent import AgentFeed
+from denizen.server.streams.person import PersonFeed
 from denizen.storage.database import Tx
 
-router = room()
+router = new_router()
 
 _LAST: Final = 2**62
 _OF_AN_AGENT: Final = text_answer(
@@ -57,7 +57,7 @@ async def stream_agent(
     agent, last = await context.runtime.db.read(_agent, agent_id, caller)
     wanted = after if last_event_id is None else last_event_id
     start = last if wanted is None else min(wanted, last)
-    return EventStream(context, partial(narrate, context, partial(AgentStory, context, caller, agent, start)))
+    return EventStream(context, partial(run_feed, context, partial(AgentFeed, context, caller, agent, start)))
 
 
 def _agent(tx: Tx, agent_id: str, caller: Caller) -> tuple[AgentId, int]:
@@ -87,4 +87,4 @@ async def stream_everything(
     """
     context = context_of(request)
     given = cursor.decode(last_event_id) if last_event_id else {}
-    return EventStream(context, partial(narrate, context, partial(PersonStory, context, caller, given)))
+    return EventStream(context, partial(run_feed, context, partial(PersonFeed, context, caller, given)))

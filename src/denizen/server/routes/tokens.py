@@ -17,13 +17,13 @@ from denizen.ids import EntityId
 from denizen.server.auth import Caller, Person, require
 from denizen.server.context import context_of
 from denizen.server.problems import Problem
-from denizen.server.room import room
+from denizen.server.router import new_router
 from denizen.server.shapes.access import CreateToken, KnownToken, ListedToken, TokenCreated, TokenList
 from denizen.spaces import directory
 from denizen.spaces.directory import Entity
 from denizen.storage.database import Tx, storable
 
-router = room()
+router = new_router()
 
 WHO = {"x-who": "people for themselves; admins for members, services and agents; owners for everyone"}
 

@@ -19,12 +19,12 @@ from denizen.server.auth import Authenticated, Caller
 from denizen.server.context import context_of
 from denizen.server.idempotency import IdempotencyKey
 from denizen.server.problems import Problem
-from denizen.server.room import room
+from denizen.server.router import new_router
 from denizen.server.schemas import TriggerAccepted, TriggerAgent
 from denizen.spaces import directory
 from denizen.storage.database import Tx, storable
 
-router = room()
+router = new_router()
 
 _KEYS: Final = UUID("0a5a3c0e-6a0b-4f6e-9a57-5d2f4f1f7c3b")
 """Under which idempotency keys, and ids of services, become the ids of events."""

@@ -17,13 +17,13 @@ from denizen.cycles.server_budget import ServerBudget, used_today
 from denizen.errors import InvalidInput
 from denizen.server.auth import Admin, Caller
 from denizen.server.context import context_of
-from denizen.server.room import room
+from denizen.server.router import new_router
 from denizen.server.routes.triggers import find_agent
 from denizen.server.shapes.usage import BudgetOut, Limits, ServerUsed, UsageOut, UsedOut
 from denizen.spaces import directory
 from denizen.storage.database import Tx
 
-router = room()
+router = new_router()
 
 DAYS: Final = 30
 """How many are told where nobody says since when."""

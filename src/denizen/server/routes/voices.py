@@ -8,9 +8,9 @@ from denizen.ids import EntityId
 from denizen.panel import standing
 from denizen.panel.panels import Panel
 from denizen.reflection import state
-from denizen.reflection.books import VOICES
+from denizen.reflection.stance_store import VOICES
 from denizen.reflection.state import Adjustment
-from denizen.server.room import room
+from denizen.server.router import new_router
 from denizen.server.routes.panels import Member, Reader
 from denizen.server.routes.stances import Limit, Number, asked_of, run_page, signal_page
 from denizen.server.shapes.stances import (
@@ -24,7 +24,7 @@ from denizen.server.shapes.stances import (
 )
 from denizen.storage.database import Tx, storable
 
-router = room()
+router = new_router()
 
 _STANCE: Final = "/api/panels/{panel_id}/stances/{voice}"
 

@@ -9,13 +9,13 @@ from denizen.access.webhooks import Webhook
 from denizen.errors import NotFound
 from denizen.server.auth import Admin, Caller
 from denizen.server.context import context_of
-from denizen.server.room import room
+from denizen.server.router import new_router
 from denizen.server.routes.triggers import find_agent
 from denizen.server.schemas import CreateWebhook, WebhookCreated, WebhookList, WebhookOut
 from denizen.server.shapes.examples import text_answer
 from denizen.storage.database import Tx, storable
 
-router = room()
+router = new_router()
 
 
 @router.get("/api/agents/{agent_id}/webhooks", summary="The webhooks of an agent")

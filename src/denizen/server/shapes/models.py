@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, Field, StringConstraints
 
 from denizen.access.secrets import VALUE_CHARACTERS
+from denizen.api.model_setup import LocalModels, TestResult
 from denizen.cycles.server_models import Source
-from denizen.doors.model_setup import LocalModels, TestResult
 from denizen.masking import masked
 from denizen.models.abilities import Abilities, Thinking
 from denizen.models.providers import ADDRESS_CHARACTERS

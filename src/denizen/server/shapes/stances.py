@@ -8,13 +8,13 @@ from typing import Annotated
 from pydantic import BaseModel, Field, JsonValue
 
 from denizen.agents.inspection import Standing
-from denizen.agents.outlook import Outlook
+from denizen.agents.prompt_config import PromptConfig
 from denizen.clock import Instant, moment
 from denizen.panel import standing
 from denizen.profiles.presets import Preset, Presets
 from denizen.profiles.router import Choice, route
-from denizen.reflection.books import Outcome, PastRun, PastSignal, Stance
 from denizen.reflection.configuration import Configuration
+from denizen.reflection.stance_store import Outcome, PastRun, PastSignal, Stance
 from denizen.reflection.state import Complexity, Mood, Skill, StateOfMind
 from denizen.reflection.thinking import Tried
 from denizen.server.shapes.examples import KITCHEN, NINE, NOOR, THING, asked, given
@@ -336,8 +336,8 @@ class PresetList(BaseModel):
     profiles: Annotated[list[str], Field(description="The quick-start profiles of reflection.")]
 
     @classmethod
-    def of(cls, outlook: Outlook) -> PresetList:
-        presets, known = outlook.presets(), outlook.configuration()
+    def of(cls, prompt_config: PromptConfig) -> PresetList:
+        presets, known = prompt_config.presets(), prompt_config.configuration()
         found = [] if presets is None else [_preset(presets, each) for each in presets.presets.values()]
         return cls(presets=found, metaprompts=list(known.metaprompts), profiles=list(known.profiles))
 

@@ -45,7 +45,7 @@ from denizen.errors import NotFound
 from denizen.ids import AgentId, CycleId, EntityId, MessageId, SpaceId
 from denizen.inbox import delivery
 from denizen.models.prices import usage_of
-from denizen.reflection.books import AGENTS
+from denizen.reflection.stance_store import AGENTS
 from denizen.server.auth import Caller
 from denizen.server.context import Context
 from denizen.server.live import Live, Payload
@@ -162,7 +162,7 @@ def _look(tx: Tx, reader: _Reader, after: int, told: _Told | None) -> _Life:
     )
 
 
-class AgentStory:
+class AgentFeed:
     """What one reader is told of an agent, from the cycle after `after` on."""
 
     def __init__(self, context: Context, caller: Caller, agent_id: AgentId, after: int, say: Say) -> None:

@@ -42,7 +42,7 @@ from denizen.bus.streams import SpaceRead as SpaceReadFrame
 from denizen.errors import NotAMember, NotFound
 from denizen.ids import CallId, EntityId, MessageId, SpaceId
 from denizen.memory import rolling, settled
-from denizen.reflection.books import AGENTS
+from denizen.reflection.stance_store import AGENTS
 from denizen.server.auth import Caller
 from denizen.server.context import Context
 from denizen.server.live import Live, Payload
@@ -154,7 +154,7 @@ def _calls_since(
     return {each: calls.since(tx, each, seq, known=told[each].waiting) for each, seq in positions.items()}
 
 
-class PersonStory:
+class PersonFeed:
     """What one person is told. `given` is how far the reader was when it was here before."""
 
     def __init__(self, context: Context, caller: Caller, given: Mapping[Ending, int], say: Say) -> None:

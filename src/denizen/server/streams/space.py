@@ -107,7 +107,7 @@ def _event(told: Message | Call) -> bytes:
     return message_event(told, told.seq) if isinstance(told, Message) else call_event(told)
 
 
-class SpaceStory:
+class SpaceFeed:
     """What one reader of a space is told, from the message after `after` on."""
 
     def __init__(self, context: Context, caller: Caller, space_id: SpaceId, after: int, say: Say) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from denizen.agents.registry import Agent
-from denizen.doors.wiring import Wiring, id_of
+from denizen.api.wiring import Wiring, id_of
 from denizen.errors import InvalidInput
 from denizen.ids import AgentId, OrganizationId, SpaceId
 from denizen.memory import hygiene, items, rolling, settled, sinks

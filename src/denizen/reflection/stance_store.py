@@ -102,7 +102,7 @@ class Conversation:
     seen: Sequence[Seen]
     runs: Sequence[Run]
     last_line: int = 0
-    """What `Book.last_line` was when it was begun."""
+    """What `StanceStore.last_line` was when it was begun."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +159,7 @@ _STANCE: Final = (
 )
 
 
-class Book:
+class StanceStore:
     """The tables of one kind, and what is written in them. `who` is an agent or a voice, by its id."""
 
     def __init__(
@@ -347,5 +347,5 @@ def _past_run(row: tuple[Any, ...]) -> PastRun:
     return PastRun(number, space_id, when, metaprompt, cause, outcome, reason, mind, by_id, at)
 
 
-AGENTS: Final = Book(stances, feelings, signals, reflections, who="agent_id", when="cycle")
-VOICES: Final = Book(voice_stances, voice_feelings, voice_signals, voice_reflections, who="voice", when="turn")
+AGENTS: Final = StanceStore(stances, feelings, signals, reflections, who="agent_id", when="cycle")
+VOICES: Final = StanceStore(voice_stances, voice_feelings, voice_signals, voice_reflections, who="voice", when="turn")

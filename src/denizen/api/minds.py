@@ -8,6 +8,7 @@ from pydantic import JsonValue
 
 from denizen.agents.inspection import Inspection, inspect, readable_event, readable_passages, readable_record
 from denizen.agents.registry import Agent
+from denizen.api.wiring import ANSWERING, Who, Wiring, id_of
 from denizen.consciousness import log, privacy, replay
 from denizen.consciousness.log import Entry
 from denizen.consciousness.recall import embedding
@@ -15,7 +16,6 @@ from denizen.consciousness.recall.fetching import Found as Recalled
 from denizen.consciousness.replay import Rebuilt
 from denizen.cycles.records import CycleRecord, cycles_of
 from denizen.cycles.rethinking import Rethought, rethink
-from denizen.doors.wiring import ANSWERING, Who, Wiring, id_of
 from denizen.errors import NotFound
 from denizen.ids import AgentId, EntityId, SpaceId
 from denizen.inbox import delivery

@@ -11,7 +11,7 @@ from pydantic import JsonValue
 from denizen.access import people
 from denizen.agents import space_statuses
 from denizen.agents.space_statuses import ShownStatus
-from denizen.doors.wiring import Who, Wiring, id_of
+from denizen.api.wiring import Who, Wiring, id_of
 from denizen.errors import OutcomeUnknown
 from denizen.forgetting import changing
 from denizen.ids import AgentId, EntityId, MessageId, OrganizationId, SpaceId, new_id
@@ -114,7 +114,7 @@ class Places(Wiring):
 
         async def post() -> Posted:
             return await self.db.write(
-                rounds.post,
+                rounds.post_and_begin_turn,
                 id_of(space),
                 id_of(author),
                 what,

@@ -12,8 +12,8 @@ from denizen.access import audit, secrets
 from denizen.access.audit import OPERATOR, Actor
 from denizen.access.operators import is_operator
 from denizen.access.secrets import Place
+from denizen.api.wiring import Wiring
 from denizen.cycles import server_models
-from denizen.doors.wiring import Wiring
 from denizen.errors import InvalidInput, ModelError, NotAllowed
 from denizen.ids import OrganizationId
 from denizen.inbox import parking

@@ -7,11 +7,11 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from denizen.doors.places import Places
-from denizen.doors.wiring import Who, id_of
+from denizen.api.places import Places
+from denizen.api.wiring import Who, id_of
 from denizen.errors import InvalidInput
 from denizen.ids import EntityId, MessageId, OrganizationId, SpaceId
-from denizen.panel import advisors, desk, panels, rounds, standing, taking, transcript
+from denizen.panel import advisors, estimating, panels, rounds, standing, taking, transcript
 from denizen.panel.advisors import Advisor, AdvisorDraft
 from denizen.panel.costs import Foretold
 from denizen.panel.panels import Panel
@@ -21,8 +21,8 @@ from denizen.panel.standing import Standing
 from denizen.panel.suggesting import COUNT, Suggestion
 from denizen.panel.taking import Shown
 from denizen.reflection import configuration
-from denizen.reflection.books import VOICES, PastRun, PastSignal, Stance
 from denizen.reflection.settings import Metaprompt
+from denizen.reflection.stance_store import VOICES, PastRun, PastSignal, Stance
 from denizen.reflection.state import Complexity, Mood, Skill, wanted
 from denizen.reflection.thinking import Tried
 from denizen.spaces.directory import Organization, Space
@@ -99,7 +99,7 @@ class Panels(Places):
         self, panel: Panel | Space | SpaceId, topic: str, *, count: int = COUNT
     ) -> list[Suggestion]:
         """Advisors that a model proposes for the topic, each with a reason."""
-        return await desk.suggest(self._kit(), id_of(panel), topic, count)
+        return await estimating.suggest(self._panel_deps(), id_of(panel), topic, count)
 
     async def ask_panel(
         self,
@@ -158,7 +158,7 @@ class Panels(Places):
 
     async def foretell(self, panel: Panel | Space | SpaceId, text: str) -> list[Foretold]:
         """What the message would cost, voice by voice."""
-        return await desk.foretell(self._kit(), id_of(panel), text)
+        return await estimating.foretell(self._panel_deps(), id_of(panel), text)
 
     async def panel_transcript(self, panel: Panel | Space | SpaceId) -> str:
         """Everything that was said in the panel, in Markdown."""
@@ -232,7 +232,7 @@ class Panels(Places):
         for each in given:
             if each is not None:
                 settings = checked(PanelSettings, {"reflection": each}, "a panel").reflection
-                configuration.require_known(settings, self.outlook.configuration())
+                configuration.require_known(settings, self.prompt_config.configuration())
                 self._require_classifier(settings)
 
     def _drafted(self, given: AdvisorDraft | Mapping[str, Any] | str) -> AdvisorDraft:

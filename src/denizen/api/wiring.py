@@ -19,7 +19,7 @@ from denizen.agents import gauges, paying, registry
 from denizen.agents.advising import Advising, Remembering
 from denizen.agents.equipping import Equipment
 from denizen.agents.instance_lock import InstanceLock
-from denizen.agents.outlook import Outlook
+from denizen.agents.prompt_config import PromptConfig
 from denizen.agents.registry import Agent
 from denizen.agents.residents import Pace, Residents
 from denizen.agents.restrictions import NO_ACCESS, Author, DefinitionPolicy, HostAccess
@@ -34,23 +34,23 @@ from denizen.cycles.budgets import BudgetSettings
 from denizen.cycles.routing import Choose
 from denizen.cycles.server_budget import ServerBudget
 from denizen.cycles.server_models import FOUND_NOTHING, ServerModels
-from denizen.cycles.speaking import Voices, heard_by_latecomers
+from denizen.cycles.speaking import LiveTexts, heard_by_latecomers
 from denizen.cycles.stopping import BUILT_IN, Stop
 from denizen.cycles.triage import Judge
 from denizen.errors import InvalidInput, StorageError
 from denizen.ids import AgentId, OrganizationId, SpaceId, new_id
 from denizen.inbox import parking
 from denizen.memory import sinks
-from denizen.memory.keeping import Keeper, Means
+from denizen.memory.keeping import Keeper, MemoryDeps
 from denizen.memory.reminding import Reminder
-from denizen.memory.rolling import House
+from denizen.memory.rolling import ConversationInfo
 from denizen.memory.settings import Configuration, MemoryOptions
 from denizen.memory.sinks import DatabaseRetriever
 from denizen.models.catalog import Models
 from denizen.models.discovery import Choice, choose_model, utility_model_for
 from denizen.models.embedders import NONE, Embedder, make_embedder
 from denizen.models.prices import Price
-from denizen.panel.asking import Kit
+from denizen.panel.asking import PanelDeps
 from denizen.panel.moderator import Moderator
 from denizen.panel.reflecting import Reflecting
 from denizen.plans.agenda import PLANNED
@@ -67,7 +67,7 @@ from denizen.storage.migrating import is_current
 from denizen.storage.opening import open_database
 from denizen.telemetry.metrics import Metrics
 from denizen.telemetry.telemetry import Telemetry
-from denizen.tools.errands import Errands
+from denizen.tools.background_calls import BackgroundCalls
 from denizen.tools.outside import Outside
 from denizen.tools.tool import OutsideTool
 
@@ -83,7 +83,7 @@ Who = Entity | Agent
 
 
 class Wiring:
-    """What a runtime is made of, and how it is opened, lives and is closed. The doors stand beside it."""
+    """What a runtime is made of, and how it is opened, lives and is closed. The modules beside it have its methods."""
 
     finds_models: ClassVar[bool] = True
     """Whether a runtime that names no model looks for one. Tests turn it off: what they see is the same everywhere."""
@@ -147,13 +147,13 @@ class Wiring:
         self._routes = dict(routes or {})
         self._triages = dict(triages or {})
         self._pace = pace or Pace()
-        self._errands = Errands()
-        self._voices = Voices()
+        self._background_calls = BackgroundCalls()
+        self._voices = LiveTexts()
         self.public_url = public_url.rstrip("/")
         """Where others reach this server, as they are told it."""
         self.telemetry = telemetry or Telemetry(Metrics())
         """With what this runtime is watched; by default it counts, and traces nothing."""
-        self.outlook = Outlook(presets, prompts, classifier)
+        self.prompt_config = PromptConfig(presets, prompts, classifier)
         """Prompt profiles and metaprompts: the file `presets`, with the add-ons in `prompts`."""
         self._outside = Outside(self.clock, self.answer_address)
         self.draining = False
@@ -171,7 +171,7 @@ class Wiring:
         self._closing = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
-        self.outlook.check()
+        self.prompt_config.check()
         if self._finds_model:
             await self._find_model()
         self.models.check_name(self.default_model)
@@ -192,7 +192,7 @@ class Wiring:
             if self._memory is not None:
                 self._begin_remembering(self._memory)
             else:
-                self._advising = Advising(self.db, self.outlook.presets, None)
+                self._advising = Advising(self.db, self.prompt_config.presets, None)
         except BaseException:
             await self._closing.aclose()
             raise
@@ -200,7 +200,7 @@ class Wiring:
 
     def _require_classifier(self, settings: ReflectionSettings) -> None:
         """Raises `InvalidInput` where sentiment is to be told by a classifier that this house does not have."""
-        require_classifier(settings, self.outlook.configuration(), self.outlook.classifier)
+        require_classifier(settings, self.prompt_config.configuration(), self.prompt_config.classifier)
 
     async def _find_model(self) -> None:
         """As `denizen up` does: DENIZEN_MODEL, a key in the environment, a server on this machine, or the demo."""
@@ -225,8 +225,8 @@ class Wiring:
             retriever = sinks.load(options.retriever, "memory.retriever", "retrieve")
         finding = retriever(self.db, self.embedder)
         self._reminder = Reminder(self.db, finding, configuration)
-        self._advising = Advising(self.db, self.outlook.presets, Remembering(finding, configuration))
-        means = Means(
+        self._advising = Advising(self.db, self.prompt_config.presets, Remembering(finding, configuration))
+        means = MemoryDeps(
             self.db,
             self.clock,
             configuration,
@@ -242,12 +242,12 @@ class Wiring:
         self._keeper = Keeper(means)
         self._keeper.compacted += [self._reminder.compacted, self._advising.compacted]
 
-    async def _utility_model(self, house: House, name: str) -> tuple[str, Model]:
+    async def _utility_model(self, house: ConversationInfo, name: str) -> tuple[str, Model]:
         if name == "default":
             name = utility_model_for(self.default_model)
         if house.kind != "panel":
             return await self._equipment().model_for(await self.get_agent(house.agents[0][0]), name)
-        return await self._kit().model_for(house.organization_id, name)
+        return await self._panel_deps().model_for(house.organization_id, name)
 
     async def __aexit__(self, *error: object) -> None:
         await self._closing.aclose()
@@ -312,7 +312,7 @@ class Wiring:
                     self._make_recallable(AgentId(str(payload["agent"])))
             else:
                 if payload.get("type") == "message.created":
-                    self._count_message(payload)
+                    self._on_message_posted(payload)
                 elif payload.get("type") == "round.changed":
                     self._look_back_at(SpaceId(str(payload["space"])))
                 self._bus.publish(topic, payload)
@@ -324,7 +324,7 @@ class Wiring:
         if self._residents is not None:
             self._residents.panel_afterthoughts.hint(panel_id)
 
-    def _count_message(self, payload: Mapping[str, JsonValue]) -> None:
+    def _on_message_posted(self, payload: Mapping[str, JsonValue]) -> None:
         if self.telemetry.metrics is not None:
             self.telemetry.metrics.posts.add(1)
         if self._keeper is not None:
@@ -344,7 +344,7 @@ class Wiring:
             is_outdated=equipment.is_outdated,
             refresh=equipment.refresh,
             pace=self._pace,
-            errands=self._errands,
+            background_calls=self._background_calls,
             afterthoughts=Afterthoughts(partial(equipment.reflect_on_next, self._claimant)),
             panel_afterthoughts=Afterthoughts(self._reflecting().reflect_on_next),
             lock=self._lock,
@@ -382,16 +382,16 @@ class Wiring:
     def _new_moderator(self) -> Moderator:
         pace = self._pace
         return Moderator(
-            self._kit(),
+            self._panel_deps(),
             instance=self.instance,
             lease_seconds=pace.lease_seconds,
             sweep_seconds=pace.sweep_seconds,
             grace_seconds=pace.grace_seconds,
         )
 
-    def _kit(self) -> Kit:
+    def _panel_deps(self) -> PanelDeps:
         """What advisors of panels answer with."""
-        return Kit(
+        return PanelDeps(
             self.db,
             self._bus,
             self.clock,
@@ -406,8 +406,10 @@ class Wiring:
 
     def _reflecting(self) -> Reflecting:
         """What the voices of panels reflect with."""
-        outlook = self.outlook
-        return Reflecting(self._kit(), outlook.configuration, outlook.classifier, claimant=self._claimant)
+        prompt_config = self.prompt_config
+        return Reflecting(
+            self._panel_deps(), prompt_config.configuration, prompt_config.classifier, claimant=self._claimant
+        )
 
     @property
     def _claimant(self) -> Claimant:
@@ -483,13 +485,13 @@ class Wiring:
             vault=self.vault,
             policy=self._policy,
             embedder=self.embedder,
-            errands=self._errands,
+            background_calls=self._background_calls,
             outside=self._outside,
             voices=self._voices,
             telemetry=self.telemetry,
             reminder=self._reminder,
             server_budget=self.server_budget,
-            outlook=self.outlook,
+            prompt_config=self.prompt_config,
             contexts=self.contexts,
         )
 
@@ -528,7 +530,7 @@ def _keys(given: str | None, file: Path | None, database_url: str) -> Keys:
     return keys_in_memory() if database_url in ("sqlite://", "sqlite:///", "sqlite:///:memory:") else no_keys
 
 
-def _review_profiles(tx: Tx, house: House) -> None:
+def _review_profiles(tx: Tx, house: ConversationInfo) -> None:
     """The profiles that agents have in a conversation that was summed up are chosen anew with its next turn."""
     for agent_id, _ in house.agents:
         choosing.ask_review_in(tx, agent_id, house.space_id)

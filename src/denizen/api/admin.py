@@ -13,7 +13,7 @@ from denizen.access.audit import OPERATOR, Actor
 from denizen.access.secrets import Place, Secret
 from denizen.agents.registry import Agent
 from denizen.agents.restrictions import Author
-from denizen.doors.wiring import Who, Wiring, id_of
+from denizen.api.wiring import Who, Wiring, id_of
 from denizen.forgetting import forgetting
 from denizen.forgetting.erasing import empty_write_ahead_log
 from denizen.forgetting.forgetting import Receipt, Rehearsed
@@ -27,7 +27,7 @@ from denizen.spaces.posting import Message, Posted
 from denizen.storage.database import Tx
 
 
-class Custody(Wiring):
+class Administration(Wiring):
     """Forgetting, secrets, export and import."""
 
     async def forget_message(

@@ -1,4 +1,4 @@
-"""What a house has for the outlook of its agents: prompt profiles and metaprompts, read again when changed."""
+"""What a house has for the prompt_config of its agents: prompt profiles and metaprompts, read again when changed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from denizen.reflection.sentiment import Classifier
 log_line = structlog.get_logger(__name__)
 
 
-class Outlook:
+class PromptConfig:
     """The file of presets with its add-ons, and the classifier of the house."""
 
     def __init__(

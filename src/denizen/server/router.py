@@ -10,7 +10,7 @@ from denizen.server.bodies import BoundedRoute
 from denizen.server.schemas import Problem
 
 
-def room(prefix: str = "", *, problem: type[BaseModel] = Problem) -> APIRouter:
+def new_router(prefix: str = "", *, problem: type[BaseModel] = Problem) -> APIRouter:
     """A router whose routes are whole, so that an app takes them as they are.
 
     One that an app includes is built a second time for that app, route by route, while its first requests wait.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from denizen.agents.registry import Agent
-from denizen.doors.wiring import Wiring, id_of
+from denizen.api.wiring import Wiring, id_of
 from denizen.ids import AgentId
 from denizen.plans import agenda, from_outside, goals, notes
 from denizen.plans.agenda import Plan, PlanDraft, When

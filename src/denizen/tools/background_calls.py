@@ -27,7 +27,7 @@ LATE_SECONDS: Final = 3_600
 """How long a call may go on after its cycle has stopped waiting for it."""
 
 
-class Errands:
+class BackgroundCalls:
     """The calls that this process is carrying out on the side."""
 
     def __init__(self) -> None:

@@ -17,7 +17,7 @@ from denizen.models.prices import Usage
 from denizen.models.thinking import most_output
 from denizen.panel import advisors, context, costs, history, panels, suggesting
 from denizen.panel.advisors import Advisor
-from denizen.panel.asking import Asked, Kit, TooLate, ask, in_time, settings_for
+from denizen.panel.asking import Asked, PanelDeps, TooLate, ask, in_time, settings_for
 from denizen.panel.background import Ask, Background, Told, Turned
 from denizen.panel.context import Line, Persona, Said, Turn
 from denizen.panel.costs import Foretold, NoRoom
@@ -31,7 +31,7 @@ from denizen.storage.database import Tx
 SUGGESTING_TOKENS = 6_000
 
 
-async def suggest(kit: Kit, panel_id: SpaceId, topic: str, count: int = suggesting.COUNT) -> list[Suggestion]:
+async def suggest(kit: PanelDeps, panel_id: SpaceId, topic: str, count: int = suggesting.COUNT) -> list[Suggestion]:
     """Advisors that a model proposes for the topic. They are not in the panel until someone adds them."""
     panel, there = await kit.db.read(_panel, panel_id)
     names = [each.name for each in there]
@@ -91,7 +91,7 @@ def _pay(tx: Tx, panel: Panel, charges: Sequence[Charge], reserved: str) -> None
         costs.enter(tx, panel.organization_id, panel.id, each)
 
 
-async def foretell(kit: Kit, panel_id: SpaceId, text: str) -> list[Foretold]:
+async def foretell(kit: PanelDeps, panel_id: SpaceId, text: str) -> list[Foretold]:
     """What the message would cost, voice by voice."""
     panel, asked = await kit.db.read(_requests, panel_id, text, kit.background)
     told: list[Foretold] = []

@@ -8,13 +8,13 @@ from pydantic import JsonValue
 
 from denizen.agents import standing
 from denizen.agents.registry import Agent
+from denizen.api.wiring import Who, Wiring, id_of
 from denizen.cycles.reflecting import try_metaprompt
-from denizen.doors.wiring import Who, Wiring, id_of
 from denizen.ids import AgentId, EntityId, SpaceId
 from denizen.reflection import records as reflection
 from denizen.reflection import state
-from denizen.reflection.books import AGENTS, PastRun, PastSignal, Stance
 from denizen.reflection.settings import Metaprompt
+from denizen.reflection.stance_store import AGENTS, PastRun, PastSignal, Stance
 from denizen.reflection.state import Complexity, Mood, Skill
 from denizen.reflection.thinking import Tried
 from denizen.spaces.directory import Space
@@ -35,7 +35,7 @@ class Stances(Wiring):
         self, agent: Agent | AgentId, space: Space | SpaceId, settings: Mapping[str, JsonValue]
     ) -> Stance:
         """These hold in the conversation instead of the agent's: `preset`, `mode`, `reflection`. Empty: the agent's."""
-        return await self.db.write(standing.set_settings, id_of(agent), id_of(space), settings, self.outlook)
+        return await self.db.write(standing.set_settings, id_of(agent), id_of(space), settings, self.prompt_config)
 
     async def set_state_of_mind(
         self,

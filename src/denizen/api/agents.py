@@ -24,10 +24,10 @@ from denizen.agents.files import Declared
 from denizen.agents.fitness import Fitness, Unable
 from denizen.agents.registry import Agent, Status
 from denizen.agents.restrictions import Author
+from denizen.api.wiring import Who, Wiring, id_of
 from denizen.cycles import budgets
 from denizen.cycles.budgets import BudgetSettings, Resting, Spending
 from denizen.cycles.troubles import classify
-from denizen.doors.wiring import Who, Wiring, id_of
 from denizen.errors import DenizenError, OutcomeUnknown, PriceUnknown
 from denizen.ids import AgentId, EntityId, OrganizationId, SpaceId, new_id
 from denizen.inbox import delivery

@@ -11,7 +11,7 @@ import httpx2
 from pydantic import JsonValue
 
 from denizen.client.connection import LONG, Connection, iso, path_to, refusal, those_given
-from denizen.client.shapes.custody import (
+from denizen.client.shapes.admin import (
     Applied,
     AuditPage,
     Imported,
@@ -39,7 +39,7 @@ class _Document(Value):
     document: Mapping[str, JsonValue]
 
 
-class Custody(Connection):
+class Administration(Connection):
     """Tokens and keys, forgetting, export and import, definition files."""
 
     async def forget(self, kind: str, id: str, *, also_replies: bool = False, dry_run: bool = False) -> Receipt:
