@@ -24,7 +24,7 @@ LIVING = [
     "hand_back",
     "open_cycle",
     "pay_broken_off",
-    "post",
+    "post_and_begin_turn",
     "postpone_cycle",
     "release",
     "renew",

@@ -207,9 +207,11 @@ async def test_what_ended_leaves_no_file_descriptor(small_world: World) -> None:
 
         await visit()
         before = await _open_files()
-        for _ in range(20):
+        visits = 20
+        for _ in range(visits):
             await visit()
-        assert await _open_files() <= before
+        # Pools may have grown by a connection or two; what leaks is there once for each visit.
+        assert await _open_files() < before + visits
 
 
 async def _open_files() -> int:
