@@ -131,21 +131,24 @@ MANY_LETTERS: Final = 24
 
 
 class Lettered:
-    """A text in which quotations are looked for by their letters alone, wherever its spaces stand."""
+    """Texts in which quotations are looked for by their letters alone, wherever their spaces stand."""
 
-    def __init__(self, said: Iterable[str]) -> None:
-        self._letters = "".join(said)
-        self._first: dict[str, int] = {}
-        for at in range(len(self._letters) - LETTERS + 1):
-            self._first.setdefault(self._letters[at : at + LETTERS], at)
+    def __init__(self, texts: Iterable[Sequence[str]]) -> None:
+        self._texts = list(dict.fromkeys("".join(each) for each in texts))
+        self._begins: set[str] = set()
+        for letters in self._texts:
+            self._begins.update(letters[at : at + LETTERS] for at in range(len(letters) - LETTERS + 1))
 
-    def holds(self, letters: str, start: int, end: int) -> bool:
-        """Whether these letters, from `start` to `end`, stand in it, in a row."""
-        at = self._first.get(letters[start : start + LETTERS])
-        return at is not None and self._letters.find(letters[start:end], at) >= 0
+    def candidates(self, letters: str, starts: Sequence[int]) -> list[int]:
+        """Which of these places in a text begin with letters that stand in one of the texts: indices into `starts`."""
+        begins = self._begins
+        return [at for at, start in enumerate(starts) if letters[start : start + LETTERS] in begins]
+
+    def holds(self, letters: str) -> bool:
+        return any(letters in each for each in self._texts)
 
 
-def quoted_grams(source: Sequence[str], length: int, wanted: set[Gram], written: Sequence[Lettered]) -> set[Gram]:
+def quoted_grams(source: Sequence[str], length: int, wanted: set[Gram], written: Lettered) -> set[Gram]:
     """The runs of so many words of the source that stand in one of the texts, wherever its spaces are.
 
     `wanted` are the runs of the texts, for those that have too few letters to be known by them.
@@ -153,14 +156,14 @@ def quoted_grams(source: Sequence[str], length: int, wanted: set[Gram], written:
     found: set[Gram] = set()
     letters = "".join(source)
     starts = [0, *accumulate(map(len, source))]
-    for at in range(len(source) - length + 1):
+    # What stands in a text word for word stands there by its letters as well.
+    for at in written.candidates(letters, starts[: max(len(source) - length + 1, 0)]):
         start, end = starts[at], starts[at + length]
-        # What stands in a text word for word stands there by its letters as well.
-        if end - start < LETTERS:
-            if (gram := tuple(source[at : at + length])) in wanted:
-                found.add(gram)
-        elif any(each.holds(letters, start, end) for each in written):
+        if end - start >= LETTERS and written.holds(letters[start:end]):
             found.add(tuple(source[at : at + length]))
+    for at in range(len(source) - length + 1):
+        if starts[at + length] - starts[at] < LETTERS and (gram := tuple(source[at : at + length])) in wanted:
+            found.add(gram)
     return found
 
 

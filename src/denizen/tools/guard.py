@@ -17,6 +17,7 @@ import re
 from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Final, cast
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
@@ -27,7 +28,8 @@ from denizen.access.audit import Actor
 from denizen.consciousness import privacy
 from denizen.consciousness.recall import settling
 from denizen.consciousness.recall.fetching import said as text_of_passage
-from denizen.consciousness.recall.full_text import lists, numbers_of
+from denizen.consciousness.recall.full_text import Listed, lists, numbers_of
+from denizen.consciousness.recall.settling import Extent
 from denizen.consciousness.recall.terms import count_terms
 from denizen.folding import hidden_letters
 from denizen.ids import AgentId, CycleId, EntityId, SpaceId
@@ -305,7 +307,7 @@ def _quoted_memory(
 ) -> tuple[str, str, int] | None:
     """The first of these memories that is repeated: a short one as a whole, a longer one in part."""
     written = [said(form)[:MOST_WORDS] for form in dict.fromkeys(forms)] if closed else []
-    lettered = [Lettered(form) for form in written]
+    lettered = Lettered(written)
     for memory in closed:
         words = said(memory.text)
         many = min(length, len(words))
@@ -449,22 +451,23 @@ class _Search:
         # Once for all of them: whoever serves many has a private space with each.
         for (encoded,) in self.tx.all(_read_in_window, agent_id=self._agent_id, mark="%spaceId: %"):
             yield from _transcripts(encoded, closed)
-        # Words that are run together are in no index: what the agent heard last is looked at whatever it is.
-        for space_id, text in self.tx.all(_newest, agent_id=self._agent_id):
+        # Words that are run together are in no index: what the agent heard last is looked at whatever it is, and with
+        # it everything that the index does not have yet.
+        life = settling.extent(self.tx, self._agent_id)
+        newest = max(NEWEST, min(life.passages - life.settled, settling.MOST_UNSETTLED))
+        for space_id, text in self.tx.all(_newest, agent_id=self._agent_id, limit=newest):
             yield _Text(space_id, text or "")
         for form in forms:
-            yield from self._recalled(form)
+            yield from self._recalled(form, life)
 
-    def _recalled(self, form: str) -> Iterator[_Text]:
-        """Passages that hold all the terms of some run: none that quotes is missed, long texts are cut apart."""
+    def _recalled(self, form: str, life: Extent) -> Iterator[_Text]:
+        """Passages that hold the rarest terms of some run: none that quotes is missed, long texts are cut apart."""
         # As they are spelled, which is what the index knows, and as they look, where letters of other scripts stand in.
         ways = {tuple(spelled(form)[:MOST_WORDS]), tuple(said(form)[:MOST_WORDS])}
-        runs = {frozenset(count_terms(spelt(gram))) for words in ways for gram in grams(words, self.length)}
-        wanted = {term for run in runs for term in run}
-        holding = self._holding(wanted)
+        runs = {run for words in ways for run in _terms_of_runs(words, self.length)}
         shared: defaultdict[int, int] = defaultdict(int)
-        for run in runs:
-            for number in _common(run, holding):
+        for common in self._common(runs, life):
+            for number in common:
                 shared[number] += 1
         numbers = sorted(shared, key=lambda number: (-shared[number], -number))[:MOST_TEXTS]
         for at in range(0, len(numbers), _AT_ONCE):
@@ -472,27 +475,57 @@ class _Search:
             for space_id, text in self.tx.all(_texts, agent_id=self._agent_id, **_spelled("n", some)):
                 yield _Text(space_id, text or "")
 
-    def _holding(self, terms: Iterable[str]) -> Mapping[str, set[int]]:
-        """In which passages each term occurs: the rarest ones whole, of the commonest as many as there is room for."""
-        found: defaultdict[str, set[int]] = defaultdict(set)
-        wanted = sorted(terms)
-        life = settling.extent(self.tx, self._agent_id)
-        for number, counts in settling.unsettled(self.tx, self._agent_id, life):
-            for term in counts.keys() & wanted:
-                found[term].add(number)
+    def _common(self, runs: Iterable[frozenset[str]], life: Extent) -> Iterator[set[int]]:
+        """The passages that hold the rarest terms of each run, or one that follows or precedes them."""
+        wanted = sorted({term for run in runs for term in run})
+        found: defaultdict[str, list[Listed]] = defaultdict(list)
+        for each in lists(self.tx, self._agent_id, life, wanted) if wanted else ():
+            found[each.term].append(each)
+        sizes = {term: sum(each.size for each in found[term]) for term in found}
+        deciding = {_rarest(run, sizes) for run in runs if run and sizes.keys() >= run}
+        holding = self._holding({term for terms in deciding for term in terms}, sizes, found)
+        for terms in deciding:
+            known = [holding[term] for term in terms if term in holding]
+            if known:
+                rarest, *others = known
+                # A long text is several passages, and a run may go over the end of one.
+                yield {at for at in rarest if all(at in each or at + 1 in each or at - 1 in each for each in others)}
+
+    def _holding(
+        self, terms: Iterable[str], sizes: Mapping[str, int], found: Mapping[str, Sequence[Listed]]
+    ) -> Mapping[str, set[int]]:
+        """In which passages each term occurs, without those too common to decide."""
+        chosen: list[Listed] = []
         room = MOST_POSTINGS
-        for each in sorted(lists(self.tx, self._agent_id, life, wanted), key=lambda each: each.size):
-            if each.size > room:
-                # Too common to look at: it does not decide.
-                found[each.term].add(_EVERYWHERE)
-                continue
-            room -= each.size
-            found[each.term].update(numbers_of(self.tx, self._agent_id, each))
-        # A long text is several passages, and a run may go over the end of one: each has the words of the next as well.
-        return {term: numbers | {number - 1 for number in numbers if number > 0} for term, numbers in found.items()}
+        for term in sorted(terms, key=lambda term: (sizes[term], term)):
+            if sizes[term] <= room:
+                room -= sizes[term]
+                chosen += found[term]
+        holding: defaultdict[str, set[int]] = defaultdict(set)
+        for each, numbers in numbers_of(self.tx, self._agent_id, chosen):
+            holding[each.term].update(numbers)
+        return holding
 
 
-_EVERYWHERE: Final = -1
+_DECIDING: Final = 2
+"""So many of the terms of a run, the rarest, say where it may have been said."""
+
+
+def _rarest(run: frozenset[str], sizes: Mapping[str, int]) -> tuple[str, ...]:
+    return tuple(sorted(run, key=lambda term: (sizes[term], term))[:_DECIDING])
+
+
+def _terms_of_runs(words: Sequence[str], length: int) -> Iterator[frozenset[str]]:
+    """The terms of every run of so many words."""
+    if all(map(str.isascii, words)):
+        terms = {word: tuple(count_terms(word)) for word in set(words)}
+        for at in range(len(words) - length + 1):
+            yield frozenset(chain.from_iterable(map(terms.__getitem__, words[at : at + length])))
+    else:
+        # Letters that are written without spaces have terms across what counts as words.
+        for gram in grams(words, length):
+            yield frozenset(count_terms(spelt(gram)))
+
 
 _said = statement(select(messages.c.space_id, messages.c.text).where(messages.c.id == bindparam("id")))
 _read_in_window = statement(
@@ -510,7 +543,7 @@ _newest = statement(
     .select_from(passages.outerjoin(messages, messages.c.id == passages.c.message_id))
     .where(passages.c.agent_id == bindparam("agent_id"), passages.c.kind.in_(("heard", "said")))
     .order_by(passages.c.number.desc())
-    .limit(NEWEST)
+    .limit(bindparam("limit"))
 )
 _NUMBERS = [bindparam(f"n{at}", type_=passages.c.number.type) for at in range(_AT_ONCE)]
 _texts = statement(
@@ -527,16 +560,6 @@ _texts = statement(
 
 def _spelled(letter: str, values: Sequence[Any]) -> dict[str, Any]:
     return {f"{letter}{at}": values[at] if at < len(values) else None for at in range(_AT_ONCE)}
-
-
-def _common(terms: Iterable[str], holding: Mapping[str, set[int]]) -> set[int]:
-    """The passages that hold all these terms, as far as their terms decide."""
-    lists = sorted((holding.get(term, set()) for term in terms), key=len)
-    deciding = [each for each in lists if _EVERYWHERE not in each]
-    common = set(deciding[0]) if deciding else set[int]()
-    for each in deciding[1:]:
-        common &= each
-    return common
 
 
 _MARK: Final = re.compile(r"spaceId: ([^\]\s]+)\]")
@@ -585,17 +608,19 @@ def _whereabouts(
     """Which runs were said in each private space, and which the readers may know."""
     held: defaultdict[str, set[Gram]] = defaultdict(set)
     known: set[Gram] = set()
-    free: dict[str, bool] = {to_space_id: True, "": False}
+    elsewhere: list[_Text] = []
     wanted = {gram for form in forms for gram in grams(form, search.length)}
-    written = [Lettered(form) for form in {tuple(form) for form in forms}]
+    written = Lettered(forms)
     for source in search.sources(texts, closed):
-        there = quoted_grams(said(source.text), search.length, wanted, written)
-        if not there:
-            continue
-        if source.space_id in closed:
+        if source.space_id not in closed:
+            elsewhere.append(source)
+        elif there := quoted_grams(said(source.text), search.length, wanted, written):
             held[source.space_id] |= there
-        elif free.setdefault(source.space_id, _may_know(search.tx, source.space_id, readers)):
-            known |= there
+    # Most messages repeat nothing private: then it does not matter what their readers know.
+    free: dict[str, bool] = {to_space_id: True, "": False}
+    for source in elsewhere if held else ():
+        if free.setdefault(source.space_id, _may_know(search.tx, source.space_id, readers)):
+            known |= quoted_grams(said(source.text), search.length, wanted, written)
     return held, known
 
 

@@ -15,7 +15,7 @@ from sqlalchemy import bindparam, func, select
 
 from denizen.consciousness.recall import segments, settling
 from denizen.consciousness.recall.cues import Period
-from denizen.consciousness.recall.postings import ENTRY_BYTES, block_of, columns, pack, rarity, shape, unpack, weigh
+from denizen.consciousness.recall.postings import ENTRY_BYTES, block_of, columns, numbers_in, pack, rarity, shape, weigh
 from denizen.consciousness.recall.settling import Extent
 from denizen.ids import AgentId
 from denizen.storage.database import Tx, statement
@@ -127,10 +127,10 @@ def lists(tx: Tx, agent_id: AgentId, life: Extent, terms: Sequence[str]) -> Iter
             yield Listed(block, term, size, None)
 
 
-def numbers_of(tx: Tx, agent_id: AgentId, listed: Listed) -> list[int]:
-    """The passages in which the term occurs."""
-    ((_, entries),) = _read(tx, agent_id, [listed])
-    return [number for number, _ in unpack(listed.block, entries)]
+def numbers_of(tx: Tx, agent_id: AgentId, chosen: Sequence[Listed]) -> Iterator[tuple[Listed, Sequence[int]]]:
+    """The passages of each of these lists."""
+    for each, entries in _read(tx, agent_id, chosen):
+        yield each, numbers_in(each.block, entries)
 
 
 def _read(tx: Tx, agent_id: AgentId, chosen: Sequence[Listed]) -> Iterator[tuple[Listed, bytes]]:
@@ -141,8 +141,10 @@ def _read(tx: Tx, agent_id: AgentId, chosen: Sequence[Listed]) -> Iterator[tuple
             yield each, each.entries
             continue
         if each.block not in rows:
-            wanted = [other.term for other in chosen if other.block == each.block and other.entries is None]
-            rows[each.block] = dict(tx.all(_entries, agent_id=agent_id, block=each.block, **_spelled(wanted)))
+            wanted = (other.term for other in chosen if other.block == each.block and other.entries is None)
+            rows[each.block] = {}
+            while some := list(islice(wanted, MOST_TERMS)):
+                rows[each.block] |= tx.all(_entries, agent_id=agent_id, block=each.block, **_spelled(some))
         yield each, rows[each.block][each.term]
 
 
