@@ -28,6 +28,7 @@ from denizen.cycles.routing import Choose
 from denizen.cycles.server_budget import ServerBudget
 from denizen.cycles.server_models import ServerModels
 from denizen.cycles.speaking import LiveTexts
+from denizen.cycles.steps import PrepareStep
 from denizen.cycles.stopping import Stop
 from denizen.cycles.triage import Judge, Sieve
 from denizen.errors import InvalidInput, ModelError, PriceUnknown, ToolMissing
@@ -70,6 +71,7 @@ class Equipment:
     prices: Mapping[str, Price]
     stops: Mapping[str, Stop]
     routes: Mapping[str, Choose]
+    steps: Mapping[str, PrepareStep]
     triages: Mapping[str, Judge]
     vault: Vault
     policy: DefinitionPolicy
@@ -111,6 +113,7 @@ class Equipment:
             default_model=self.server_models.default,
             models_revision=self.server_models.chosen.revision,
             routes=self.routes,
+            steps=self.steps,
             sieve=None if sieve is None else self._within_limits(sieve, agent, limits),
             allowance=limits,
             server_budget=self.server_budget,
@@ -145,8 +148,7 @@ class Equipment:
         definition = agent.definition
         await self._check_host_access(agent)
         self._check_names(agent)
-        routed = [name for route in definition.cycle.routing for name in route.models]
-        models = await self._resolve_all(agent, [definition.model, *routed])
+        models = await self._resolve_all(agent, [definition.model, *definition.cycle.models])
         sieve = await self._sieve(agent)
         return models, sieve, await self._limits(agent, models, sieve)
 
@@ -210,9 +212,12 @@ class Equipment:
         judges = [cycle.triage.by] if cycle.triage is not None and cycle.triage.by is not None else []
         tools = [each for each in definition.tools if isinstance(each, str)]
         routes = [route.by for route in cycle.routing if route.by is not None]
+        stops = [each for each in cycle.stop_when if isinstance(each, str)]
+        steps = [] if cycle.prepare_step is None else [cycle.prepare_step]
         for names, known, what, where in (
             (tools, self.tools, "uses tools that", "tools=[...]"),
-            (cycle.stop_when, self.stops, "stops by what", "stops={...}"),
+            (stops, self.stops, "stops by what", "stops={...}"),
+            (steps, self.steps, "prepares its steps with a function that", "steps={...}"),
             (routes, self.routes, "is routed by what", "routes={...}"),
             (judges, self.triages, "has its events sifted by what", "triages={...}"),
         ):
@@ -272,10 +277,9 @@ class Equipment:
     async def check_prices(self, agents: Iterable[tuple[OrganizationId, AgentDefinition]]) -> None:
         """Raises `PriceUnknown` if a model that one of these names has no known price. For budgets in dollars."""
         for home, definition in agents:
-            routed = [name for route in definition.cycle.routing for name in route.models]
             triage = definition.cycle.triage
             judged = [triage.model] if triage is not None and triage.model is not None else []
-            for name in dict.fromkeys(map(self._named, [definition.model, *routed, *judged])):
+            for name in dict.fromkeys(map(self._named, [definition.model, *definition.cycle.models, *judged])):
                 await self._check_price(home, name)
 
     async def _check_price(self, home: OrganizationId, name: str) -> None:

@@ -4278,6 +4278,7 @@ export interface components {
              *       "routing": [],
              *       "routing_per": "cycle",
              *       "silent_reply": "nudge",
+             *       "step_models": [],
              *       "stop_when": [],
              *       "token_budget": 50000
              *     }
@@ -4882,6 +4883,8 @@ export interface components {
              * @default []
              */
             phases: components["schemas"]["denizen__cycles__phases__Phase"][];
+            /** Prepare Step */
+            prepare_step?: string | null;
             /**
              * Routing
              * @default []
@@ -4900,10 +4903,15 @@ export interface components {
              */
             silent_reply: "nudge" | "deliver" | "ignore";
             /**
+             * Step Models
+             * @default []
+             */
+            step_models: string[];
+            /**
              * Stop When
              * @default []
              */
-            stop_when: string[];
+            stop_when: (string | components["schemas"]["StopAfter"])[];
             /**
              * Token Budget
              * @default 50000
@@ -9606,6 +9614,19 @@ export interface components {
             usage: components["schemas"]["UsageOfCall"];
         };
         /**
+         * StopAfter
+         * @description Stop once a tool has been called with success.
+         */
+        StopAfter: {
+            /** After */
+            after: string;
+            /**
+             * Times
+             * @default 1
+             */
+            times: number;
+        };
+        /**
          * StreamOptions
          * @description How chunks are sent.
          */
@@ -10649,6 +10670,16 @@ export interface components {
          * @description What an agent may do until a certain step.
          */
         denizen__cycles__phases__Phase: {
+            /**
+             * Name
+             * @default
+             */
+            name: string;
+            /**
+             * Reads
+             * @default false
+             */
+            reads: boolean;
             /**
              * Strict
              * @default false

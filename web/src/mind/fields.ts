@@ -94,7 +94,6 @@ export const SECTIONS: Section[] = [
       { path: "cycle.max_dollars", label: "Maximum dollars", kind: "number", hint: "Only for models with a known price." },
       { path: "cycle.alert_dollars", label: "Report cycles that cost more than", kind: "number", hint: "In dollars." },
       { path: "cycle.max_seconds", label: "Maximum seconds", kind: "number", hint: "Checked between steps." },
-      { path: "cycle.stop_when", label: "Additional stop conditions", kind: "words", hint: "responded_to_all, or the name of a condition defined on this server." },
     ],
   },
   {
@@ -190,6 +189,9 @@ export const SECTIONS: Section[] = [
       { path: "profiles", label: "Prompt profiles", kind: "json", hint: 'Used in all its conversations: {"preset": "concise"} or {"mode": "ada"}.' },
       { path: "reflection", label: "Reflection", kind: "json", hint: '{"profile": "basic", "model": "…"}; results are under Stance.' },
       { path: "cycle.phases", label: "Phases", kind: "json", hint: 'A list, or "observe-think-respond".' },
+      { path: "cycle.stop_when", label: "Additional stop conditions", kind: "json", hint: '["responded_to_all", {"after": "book_hotel"}], or names of conditions defined on this server.' },
+      { path: "cycle.prepare_step", label: "Function for each step", kind: "text", hint: "The name of a Python function defined on this server." },
+      { path: "cycle.step_models", label: "Models that the function may choose", kind: "words" },
       { path: "cycle.routing", label: "Routing", kind: "json", hint: "Use other models for certain events or steps." },
       {
         path: "cycle.routing_per",

@@ -1,0 +1,174 @@
+"""Think cycles."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from denizen import NextStep, StepContext, call, forever, reply, scripted, skip, tool
+from denizen.models.scripted import ScriptedModel, Turn
+from tests.world import World, as_text, open_world
+
+
+@tool
+async def book_hotel(city: str) -> str:
+    """Book a hotel."""
+    return f"Booked in {city}."
+
+
+async def a_question(world: World, *turns: Turn, model: ScriptedModel | None = None, **cycle: Any):
+    """Noor asks Ada something in a space of the two, and Ada thinks about it."""
+    ada = await world.agent("Ada", model=model or scripted(*turns), tools=[book_hotel], cycle=cycle)
+    noor = await world.person("Noor")
+    hall = await world.space("Hall", noor, ada)
+    await world.say(noor, "A hotel in Rome, please", hall)
+    await world.run()
+    return ada, hall
+
+
+async def test_a_function_runs_before_each_step() -> None:
+    """A function of your own runs before each step of a cycle, with the number of the step and what was done before.
+
+    Docs: cycles.md
+    """
+    seen: list[tuple[int, list[str]]] = []
+
+    def look(context: StepContext) -> None:
+        seen.append((context.step, [use.tool for use in context.calls]))
+
+    async with open_world("sqlite://", steps={"look": look}) as world:
+        await a_question(world, call("read_messages"), reply("Done."), "Answered.", prepare_step="look")
+    assert seen == [(0, []), (1, ["read_messages"]), (2, ["read_messages", "send_message"])]
+
+
+async def test_a_function_restricts_the_tools_of_a_step() -> None:
+    """The function may restrict the tools of one step and force the model to call one of them.
+
+    Docs: cycles.md
+    """
+
+    def look_first(context: StepContext) -> NextStep | None:
+        return NextStep(tools=["read_messages"], tool_choice="required") if context.step == 0 else None
+
+    async with open_world("sqlite://", steps={"look_first": look_first}) as world:
+        turns = reply("Too early."), reply("Done."), "Answered."
+        ada, hall = await a_question(world, *turns, prepare_step="look_first")
+        assert (await world.transcript(hall))[1:] == ["Ada: Done."]
+        assert (world.model(ada).infos[0].settings or {}).get("tool_choice") == "required"
+
+
+async def test_a_function_adds_context_to_a_step() -> None:
+    """The function may add text to one request; the next request does not have it.
+
+    Docs: cycles.md
+    """
+
+    def tell(context: StepContext) -> NextStep:
+        return NextStep(context="It rains." if context.step == 0 else "")
+
+    async with open_world("sqlite://", steps={"tell": tell}) as world:
+        ada, _ = await a_question(world, reply("Take an umbrella."), "Answered.", prepare_step="tell")
+        requests = world.model(ada).requests
+        assert [any("It rains." in as_text(each) for each in request) for request in requests] == [True, False]
+
+
+async def test_phases_restrict_tools_by_step(world: World) -> None:
+    """Phases say which tools may be called at which step: first observe, then think and act, then only respond.
+
+    Docs: cycles.md
+    """
+    looking = [call("read_messages")] * 7
+    ada, hall = await a_question(
+        world, *looking, call("book_hotel", city="Rome"), reply("Done."), "Answered.", phases="observe-think-respond"
+    )
+    assert (await world.transcript(hall))[1:] == ["Ada: Done."]
+    assert "book_hotel may not be called in this step" in (await world.history(ada))[16]
+
+
+async def test_the_model_is_told_its_phase(world: World) -> None:
+    """The model is told which phase it is in and which tools it may call there.
+
+    Docs: cycles.md
+    """
+    ada, _ = await a_question(
+        world, call("recall", query="Rome"), reply("Done."), "Answered.", phases=[{"reads": True}]
+    )
+    told = as_text(world.model(ada).requests[0][-1])
+    assert told == "[PHASE] You may call only: read_messages, read_entry, recall, skip."
+
+
+async def test_a_cycle_stops_after_a_number_of_steps(world: World) -> None:
+    """A cycle stops after a number of steps: 20, unless you set another.
+
+    Docs: cycles.md
+    Differs: a person who still waits is answered in one more step, or told that the limit was reached.
+    """
+    ada, _ = await a_question(world, model=forever(lambda *_: reply("And on.")), max_steps=3)
+    assert [(each.stop_reason, each.steps) for each in await world.cycles(ada)] == [("max_steps", 3)]
+
+
+async def test_a_cycle_stops_after_a_number_of_tokens(world: World) -> None:
+    """A cycle stops after a number of tokens: 50,000, unless you set another.
+
+    Docs: cycles.md
+    Differs: only what the cycle adds is counted. The prompt that is sent again with each step would use the budget up
+    after a few steps of an agent with a long life.
+    """
+    counting = forever(lambda _, info: reply(f"And {info.number}."))
+    ada, _ = await a_question(world, model=counting, token_budget=500, max_steps=1_000)
+    assert [each.stop_reason for each in await world.cycles(ada)] == ["token_budget"]
+
+
+async def test_a_cycle_stops_when_every_event_has_an_answer(world: World) -> None:
+    """A cycle may stop as soon as there is a message for each event.
+
+    Docs: cycles.md
+    """
+    ada, _ = await a_question(world, model=forever(lambda *_: reply("Yes.")), stop_when=["responded_to_all"])
+    assert [(each.stop_reason, each.steps) for each in await world.cycles(ada)] == [("responded_to_all", 1)]
+
+
+async def test_a_cycle_stops_by_a_condition_of_your_own() -> None:
+    """A condition of your own sees the steps with their calls and results, and may end the cycle.
+
+    Docs: cycles.md
+    """
+    stops = {"booked": lambda context: any("Booked in Rome" in use.result for use in context.calls)}
+    async with open_world("sqlite://", stops=stops) as world:
+        ada, _ = await a_question(
+            world, model=forever(lambda *_: call("book_hotel", city="Rome")), stop_when=["booked"]
+        )
+        assert [(each.stop_reason, each.steps) for each in await world.cycles(ada)] == [("booked", 1)]
+
+
+async def test_a_cycle_stops_after_a_tool_has_succeeded(world: World) -> None:
+    """A definition can say that a cycle stops after a certain tool has succeeded.
+
+    Docs: cycles.md
+    """
+    booking = forever(lambda *_: call("book_hotel", city="Rome"))
+    ada, _ = await a_question(world, model=booking, stop_when=[{"after": "book_hotel"}])
+    assert [(each.stop_reason, each.steps) for each in await world.cycles(ada)] == [("after book_hotel", 1)]
+
+
+async def test_a_cycle_ends_with_text_without_calls(world: World) -> None:
+    """A cycle ends by itself when the model writes text and calls no tool.
+
+    Docs: cycles.md
+    """
+    ada, _ = await a_question(world, reply("Booked."), "Booked a hotel for Noor.")
+    assert await world.endings(ada) == [(1, "acted", "answered", "Booked a hotel for Noor.")]
+
+
+async def test_skip_leaves_no_trace(world: World) -> None:
+    """An agent that is not concerned calls `skip`: no message, no cycle, nothing in its memory.
+
+    Docs: cycles.md
+    Differs: while a person waits for this agent and no other takes over, a skip ends the cycle as a normal one, and the
+    space shows that there was no reply.
+    """
+    ada = await world.agent("Ada", skip("not for me"))
+    noor, bert = await world.person("Noor"), await world.person("Bert")
+    hall = await world.space("Hall", noor, bert, ada)
+    await world.say(noor, "Bert?", hall)
+    await world.run()
+    assert (await world.cycles(ada), await world.history(ada)) == ([], [])
