@@ -159,6 +159,64 @@ async def test_a_cycle_ends_with_text_without_calls(world: World) -> None:
     assert await world.endings(ada) == [(1, "acted", "answered", "Booked a hotel for Noor.")]
 
 
+async def while_it_works(world: World, text: str, **cycle: Any) -> list[str]:
+    """Noor says something while a tool of Ada's runs: the last message of each of Ada's requests."""
+
+    @tool
+    async def work() -> str:
+        """Work."""
+        await world.say(noor, text, hall)
+        return "worked"
+
+    turns = call("work"), reply("Done."), "Worked.", reply("Noted."), "Noted it."
+    ada = await world.agent("Ada", *turns, tools=[work], cycle=cycle)
+    noor = await world.person("Noor")
+    hall = await world.space("Hall", noor, ada)
+    await world.say(noor, "Work!", hall)
+    await world.run()
+    return [as_text(request[-1]) for request in world.model(ada).requests]
+
+
+async def test_what_arrives_meanwhile_is_previewed(world: World) -> None:
+    """What arrives while the agent works is shown in a line each before its next step, and read in its next cycle.
+
+    Docs: cycles.md
+    """
+    last = await while_it_works(world, "The deadline moved to Friday.")
+    assert "[INBOX PREVIEW — 1 new event waiting]" in last[1]
+    assert "The deadline moved to Friday." in last[3]
+
+
+async def test_what_is_urgent_is_told_in_the_middle_of_a_cycle(world: World) -> None:
+    """Urgent events are told whole before the next step, and belong to the cycle.
+
+    Docs: cycles.md
+    """
+    last = await while_it_works(world, "Stop! Use the other one.")
+    assert "[MID-CYCLE UPDATE - 1 new event]" in last[1]
+    assert "Stop! Use the other one." in last[1]
+
+
+async def test_everything_can_be_told_in_the_middle_of_a_cycle(world: World) -> None:
+    """With one setting, every event is told whole before the next step, urgent or not.
+
+    Docs: cycles.md
+    """
+    last = await while_it_works(world, "The deadline moved to Friday.", awareness="all")
+    assert "[MID-CYCLE UPDATE - 1 new event]" in last[1]
+    assert "The deadline moved to Friday." in last[1]
+
+
+async def test_an_agent_can_be_left_alone_while_it_works(world: World) -> None:
+    """With another, it is told nothing before its cycle has ended.
+
+    Docs: cycles.md
+    """
+    last = await while_it_works(world, "Stop! Use the other one.", awareness="none")
+    assert not any("Use the other one." in each for each in last[:3])
+    assert "Use the other one." in last[3]
+
+
 async def test_skip_leaves_no_trace(world: World) -> None:
     """An agent that is not concerned calls `skip`: no message, no cycle, nothing in its memory.
 

@@ -31,7 +31,8 @@ class CycleSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     awareness: Awareness = "combined"
-    """What it is told of events that arrive meanwhile: nothing, a preview, what is urgent, or both."""
+    """What it is told of events that arrive meanwhile: nothing, a preview, what is urgent, both (`combined`), or every
+    event whole (`all`)."""
     phases: tuple[Phase, ...] = ()
     """Which tools may be called until which step; or the name of a preset, such as `observe-think-respond`."""
     routing: tuple[Route, ...] = ()

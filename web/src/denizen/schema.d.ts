@@ -4363,11 +4363,22 @@ export interface components {
             tools: (string | (components["schemas"]["HttpTool"] | components["schemas"]["ClientTool"]))[];
             /**
              * @default {
-             *       "people": [],
-             *       "words": [
+             *       "commands": [
              *         "stop",
-             *         "cancel"
+             *         "cancel",
+             *         "abort",
+             *         "hold on",
+             *         "stopp",
+             *         "halt",
+             *         "abbrechen",
+             *         "abbruch",
+             *         "stoppen",
+             *         "aufhören",
+             *         "brich … ab",
+             *         "hör … auf"
              *       ],
+             *       "people": [],
+             *       "words": [],
              *       "works_for": []
              *     }
              */
@@ -4868,7 +4879,7 @@ export interface components {
              * @default combined
              * @enum {string}
              */
-            awareness: "none" | "preview" | "urgent" | "combined";
+            awareness: "none" | "preview" | "urgent" | "combined" | "all";
             /** Max Dollars */
             max_dollars?: number | string | null;
             /** Max Seconds */
@@ -10138,16 +10149,31 @@ export interface components {
          */
         UrgentRule: {
             /**
+             * Commands
+             * @default [
+             *       "stop",
+             *       "cancel",
+             *       "abort",
+             *       "hold on",
+             *       "stopp",
+             *       "halt",
+             *       "abbrechen",
+             *       "abbruch",
+             *       "stoppen",
+             *       "aufhören",
+             *       "brich … ab",
+             *       "hör … auf"
+             *     ]
+             */
+            commands: string[];
+            /**
              * People
              * @default []
              */
             people: string[];
             /**
              * Words
-             * @default [
-             *       "stop",
-             *       "cancel"
-             *     ]
+             * @default []
              */
             words: string[];
             /**

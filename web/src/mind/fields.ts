@@ -56,7 +56,8 @@ export const SECTIONS: Section[] = [
     about: "Urgent messages reach it in the middle of a cycle.",
     fields: [
       { path: "urgent.people", label: "People whose messages are always urgent", kind: "words", hint: "Handles, separated by commas." },
-      { path: "urgent.words", label: "Words that make a message urgent", kind: "words", normal: "stop, cancel", hint: "When used by someone it works for." },
+      { path: "urgent.commands", label: "Commands that make a message urgent", kind: "words", normal: "stop, cancel, …", hint: "When said as a command by someone it works for. … stands for words in between." },
+      { path: "urgent.words", label: "Words that make a message urgent", kind: "words", hint: "Wherever they stand in a message of someone it works for." },
       { path: "urgent.works_for", label: "People it works for", kind: "words", hint: "Handles. Empty: every person." },
     ],
   },
@@ -73,6 +74,7 @@ export const SECTIONS: Section[] = [
         hint: "What it learns about events that arrive while it works.",
         choices: [
           ["combined", "Urgent ones, and a preview"],
+          ["all", "All of them, in full"],
           ["urgent", "Urgent ones"],
           ["preview", "A preview"],
           ["none", "Nothing"],
