@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from denizen import NextStep, StepContext, call, forever, reply, scripted, skip, tool
+from denizen.models.discovery import utility_model_for
 from denizen.models.scripted import ScriptedModel, Turn
 from tests.world import World, as_text, open_world
 
@@ -230,3 +231,24 @@ async def test_skip_leaves_no_trace(world: World) -> None:
     await world.say(noor, "Bert?", hall)
     await world.run()
     assert (await world.cycles(ada), await world.history(ada)) == ([], [])
+
+
+async def test_a_skip_is_cheap(world: World) -> None:
+    """In a space with several agents, what is not for an agent costs a few hundred tokens, however long its life is.
+
+    Docs: cycles.md
+    Differs: a small model decides, by who the agent is and what was said. The agent's own model would have to read its
+    whole window to decide.
+    """
+    small = forever(lambda *_: skip("for Bo"))
+    world.denizen.models.register("anthropic:large", forever(lambda *_: "Never asked."))
+    world.denizen.models.register(utility_model_for("anthropic:large"), small)
+    ada = await world.denizen.create_agent("Ada", model="anthropic:large")
+    bo, noor = await world.agent("Bo", reply("Yes."), "Answered."), await world.person("Noor")
+    hall = await world.space("Hall", noor, bo, ada)
+    await world.say(noor, "@bo, is the login page all right?", hall)
+    await world.run()
+    # What Noor said, and what Bo answered.
+    assert await world.ledger(ada) == [("skip", "triage: for Bo")] * 2
+    (used,) = await world.denizen.spending(ada)
+    assert used.input_tokens + used.output_tokens < 2 * 1_000

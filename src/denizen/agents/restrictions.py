@@ -233,7 +233,7 @@ def own_models(definition: AgentDefinition) -> dict[str, str]:
     sentiment = None if reflection.sentiment is None else reflection.sentiment.model
     named = {
         "model": definition.model,
-        "cycle.triage.model": None if cycle.triage is None else cycle.triage.model,
+        "cycle.triage.model": None if cycle.own_triage is None else cycle.own_triage.model,
         "reflection.model": reflection.model,
         "reflection.sentiment.model": sentiment,
         **{f"reflection.metaprompts.{each.id}.model": each.model for each in reflection.metaprompts},
@@ -410,7 +410,7 @@ def render() -> str:
 
 def models_in(definition: AgentDefinition) -> set[str]:
     """The names of the models that an agent thinks with."""
-    triage = definition.cycle.triage
+    triage = definition.cycle.own_triage
     judged = {triage.model} if triage is not None and triage.model is not None else set[str]()
     return {definition.model, *definition.cycle.models, *judged}
 

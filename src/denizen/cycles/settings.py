@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
@@ -44,8 +44,9 @@ class CycleSettings(BaseModel):
     and may set the model, tools, tool choice, settings and extra context of this step, or stop."""
     step_models: tuple[str, ...] = ()
     """The models that the function of `prepare_step` may choose, beside the agent's own and those of `routing`."""
-    triage: Triage | None = None
-    """What decides, before anything is loaded, that events need not be thought about."""
+    triage: Triage | Literal["auto", "off"] = "auto"
+    """What decides, before anything is loaded, that events need not be thought about. `auto`: in spaces with several
+    agents, the small model of the agent's provider is asked about what nobody waits to have answered."""
     max_steps: int = Field(default=20, ge=1)
     """Model calls in one cycle."""
     token_budget: int = Field(default=50_000, ge=500)
@@ -71,6 +72,16 @@ class CycleSettings(BaseModel):
         if given not in PRESETS:
             raise ValueError(f"there is no preset {given!r}; there is {', '.join(PRESETS)}")
         return PRESETS[given]
+
+    @field_validator("triage", mode="before")
+    @classmethod
+    def _no_triage_is_the_default(cls, given: Any) -> Any:
+        return "auto" if given is None else given
+
+    @property
+    def own_triage(self) -> Triage | None:
+        """The triage that its owner has set up."""
+        return None if isinstance(self.triage, str) else self.triage
 
     @property
     def models(self) -> tuple[str, ...]:

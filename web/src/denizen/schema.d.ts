@@ -4280,7 +4280,8 @@ export interface components {
              *       "silent_reply": "nudge",
              *       "step_models": [],
              *       "stop_when": [],
-             *       "token_budget": 50000
+             *       "token_budget": 50000,
+             *       "triage": "auto"
              *     }
              */
             cycle: components["schemas"]["CycleSettings"];
@@ -4928,7 +4929,11 @@ export interface components {
              * @default 50000
              */
             token_budget: number;
-            triage?: components["schemas"]["Triage"] | null;
+            /**
+             * Triage
+             * @default auto
+             */
+            triage: components["schemas"]["Triage"] | ("auto" | "off");
         };
         /**
          * DayOut

@@ -205,7 +205,7 @@ export const SECTIONS: Section[] = [
           ["step", "Before each step"],
         ],
       },
-      { path: "cycle.triage", label: "Triage", kind: "json", hint: "Decides which events the agent can skip." },
+      { path: "cycle.triage", label: "Triage", kind: "json", normal: '"auto"', hint: 'Decides which events the agent can skip: "auto", "off", or rules and a small model of your own.' },
     ],
   },
 ];
