@@ -197,6 +197,9 @@ async def test_a_function_that_this_runtime_does_not_have_is_named(small_world: 
     message = r"prepares its steps with a function that this runtime does not have: prepare\. .*steps=\{\.\.\.\}"
     with pytest.raises(InvalidInput, match=message):
         await asked(small_world, reply("Here."))
+    (found,) = await small_world.denizen.check_agents()
+    assert found.unable is not None
+    assert "a function that this runtime does not have: prepare" in found.unable.text
 
 
 async def test_models_without_a_function_that_chooses_them_are_refused(small_world: World):
