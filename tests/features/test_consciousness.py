@@ -10,6 +10,8 @@ async def test_relevant_old_cycles_come_back_whole(world: World) -> None:
     """With semantic compaction, the old cycles most relevant to the inbox come back whole, with what the agent did.
 
     Docs: consciousness.md
+    Differs: they come as one message behind the inbox. Put back into the past, they would change the beginning of the
+    prompt, and the provider's cache could not serve it.
     """
     ada, noor, kitchen = await a_booking(world, "Please book a hotel for the puppet festival in Turin.")
     found = await comes_to_mind(world, ada, noor, kitchen, "Which puppet festival was it?")

@@ -72,6 +72,54 @@ async def test_a_function_adds_context_to_a_step() -> None:
         assert [any("It rains." in as_text(each) for each in request) for request in requests] == [True, False]
 
 
+async def test_a_function_chooses_the_model_of_a_step() -> None:
+    """The function may choose another model, and other settings of it, for one step.
+
+    Docs: cycles.md
+    """
+
+    def think_hard(context: StepContext) -> NextStep | None:
+        return NextStep(model="big", settings={"temperature": 0.2}) if context.step == 1 else None
+
+    async with open_world("sqlite://", steps={"think_hard": think_hard}) as world:
+        big = scripted(reply("Here is the plan."), name="big")
+        world.denizen.models.register("big", big)
+        turns = call("read_messages"), "Answered."
+        _, hall = await a_question(world, *turns, prepare_step="think_hard", step_models=["big"])
+        assert (await world.transcript(hall))[1:] == ["Ada: Here is the plan."]
+        assert [(info.settings or {}).get("temperature") for info in big.infos] == [0.2]
+
+
+async def test_a_function_that_fails_leaves_nobody_in_silence() -> None:
+    """If the function fails, the space of whoever waits says why, and the message is kept.
+
+    Docs: cycles.md
+    """
+
+    def fail(_context: StepContext) -> None:
+        raise RuntimeError("no idea")
+
+    async with open_world("sqlite://", steps={"fail": fail}) as world:
+        ada, hall = await a_question(world, prepare_step="fail")
+        (status,) = await world.denizen.statuses(hall)
+        assert "The function 'fail' failed: RuntimeError: no idea." in status.text
+        assert await world.inbox(ada) == ["A hotel in Rome, please"]
+
+
+async def test_a_strict_phase_leaves_tools_out(world: World) -> None:
+    """A strict phase leaves the tools that it does not allow out of the request.
+
+    Docs: cycles.md
+    Differs: only a strict one does. The list of tools is part of what a provider caches, so other phases leave it as it
+    is: at OpenAI the other tools cannot be called, elsewhere such a call is refused.
+    """
+    phases = [{"until_step": 0, "reads": True, "strict": True}]
+    ada, _ = await a_question(world, call("read_messages"), reply("Done."), "Answered.", phases=phases)
+    first, second, _ = world.model(ada).infos
+    assert first.tools == ("read_messages", "read_entry", "recall", "skip")
+    assert "send_message" in second.tools
+
+
 async def test_phases_restrict_tools_by_step(world: World) -> None:
     """Phases say which tools may be called at which step: first observe, then think and act, then only respond.
 
