@@ -125,7 +125,7 @@ class StepFunctionFailed(InvalidInput):
     code = "step_function_failed"
 
     def __init__(self, function: str, what: str) -> None:
-        self.function = function
+        self.function, self.what = function, what
         super().__init__(f"The function {function!r} failed: {what}. Correct it and start the server again.")
 
 

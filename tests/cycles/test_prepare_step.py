@@ -183,7 +183,7 @@ async def test_a_function_that_fails_is_told_to_whoever_waits_and_nothing_is_los
         ada, hall, model = await asked(world, reply("Here."), "Answered.")
         assert model.requests == []
         (status,) = await shown(world, hall)
-        assert "The function 'prepare' failed" in status
+        assert "Ada cannot start here: its function 'prepare' failed: " in status
         assert told in status
         assert [kind for kind, _ in await world.ledger(ada)] == ["failure"]
         assert told in str((await world.ledger(ada))[0][1])
@@ -245,4 +245,4 @@ async def test_a_condition_that_fails_is_told_as_well():
         await world.say(noor, "Hello?", hall)
         await world.run()
         (status,) = await shown(world, hall)
-        assert "The function 'broken' failed: RuntimeError: no idea." in status
+        assert "its function 'broken' failed: RuntimeError: no idea. " in status

@@ -102,7 +102,7 @@ async def test_a_function_that_fails_leaves_nobody_in_silence() -> None:
     async with open_world("sqlite://", steps={"fail": fail}) as world:
         ada, hall = await a_question(world, prepare_step="fail")
         (status,) = await world.denizen.statuses(hall)
-        assert "The function 'fail' failed: RuntimeError: no idea." in status.text
+        assert "its function 'fail' failed: RuntimeError: no idea. " in status.text
         assert await world.inbox(ada) == ["A hotel in Rome, please"]
 
 
