@@ -6,6 +6,9 @@ An agent lives N cycles of two requests each, a minute apart, while its goals, p
 and go. Beside our layout stands the one of the documents Denizen was built from, over the same history: a system prompt
 with the time in it, written anew for each cycle. There it stands at the very end of that prompt, which is the best
 place it could have. Tokens are characters ÷ 4.
+
+Then somebody says something to another agent in a space that the three share, and what the skip of it costs is counted:
+by the agent's own model, which reads its whole window and calls `skip`, and by triage, which asks a small model.
 """
 
 from __future__ import annotations
@@ -17,7 +20,8 @@ from typing import Any
 
 from pydantic_ai.messages import ModelMessage, ModelRequest, SystemPromptPart, ToolReturnPart
 
-from denizen import ManualClock, Runtime, forever, reply
+from denizen import ManualClock, Runtime, forever, reply, skip
+from denizen.agents.registry import Agent
 from denizen.clock import moment
 from denizen.models import codec
 from denizen.models.scripted import Info
@@ -59,6 +63,9 @@ class Listener:
         self.seed_layout = Share()
         self._encoded: dict[int, tuple[ModelMessage, str]] = {}
         self._cycle_began = ""
+        self.skips = False
+        self.skip_tokens: dict[str, int] = {}
+        """What a skip took, by who decided."""
 
     def decide(self, messages: list[ModelMessage], _info: Info) -> Any:
         first, rest = messages[0], [self._text(each) for each in messages[1:]]
@@ -67,6 +74,8 @@ class Listener:
             self._cycle_began = moment(self.clock.now()).isoformat()
         self.ours.add([_self(first), *rest])
         self.seed_layout.add([f"{_self(first)}\nNow: {self._cycle_began}", *rest])
+        if self.skips:
+            return skip("not for me")
         return "Answered Noor about the kettle. Nothing is pending." if second_step else reply(SAYS)
 
     def _text(self, message: ModelMessage) -> str:
@@ -110,7 +119,27 @@ async def live(cycles: int) -> Listener:
                 clock.advance(60)
                 await runtime.post(kitchen, noor, f"Question {number}: {SAYS}")
                 await residents.run_until_idle()
+        await _count_skips(runtime, ada, listener)
     return listener
+
+
+async def _count_skips(runtime: Runtime, ada: Agent, listener: Listener) -> None:
+    """What the agent is not concerned with is said to another, once without triage and once with it."""
+    listener.skips = True
+    bo = await runtime.create_agent("Bo", model=forever(lambda *_: skip("not for me")))
+    sue = await runtime.create_person("Sue")
+    hall = await runtime.create_space("Hall", [sue, bo, ada], floor="all")
+    runtime.models.register("small", forever(lambda *_: skip("not for Ada")))
+    for who, triage in (("own_model", "off"), ("triage", {"model": "small"})):
+        await runtime.edit_agent(ada, cycle={"triage": triage})
+        before = await _used(runtime, ada)
+        await runtime.post(hall, sue, "Bo, can you check the CSS on the login page? The button has moved again.")
+        await runtime.run_until_idle()
+        listener.skip_tokens[who] = await _used(runtime, ada) - before
+
+
+async def _used(runtime: Runtime, agent: Agent) -> int:
+    return sum(each.input_tokens + each.output_tokens for each in await runtime.spending(agent))
 
 
 def main() -> None:
@@ -123,6 +152,8 @@ def main() -> None:
         "cycles": given.cycles,
         "ours": heard.ours.share,
         "seed_layout": heard.seed_layout.share,
+        "tokens_per_skip": heard.skip_tokens["own_model"],
+        "tokens_per_skip_by_triage": heard.skip_tokens["triage"],
     }
     print(json.dumps(result))
 

@@ -8,7 +8,9 @@ import denizen
 def test_the_public_names_are_exactly_these():
     assert denizen.__all__ == [
         "ManualClock",
+        "NextStep",
         "Runtime",
+        "StepContext",
         "call",
         "forever",
         "reply",

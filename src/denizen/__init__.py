@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from denizen.app import Runtime
     from denizen.clock import ManualClock
+    from denizen.cycles.steps import NextStep, StepContext
     from denizen.models.scripted import call, forever, reply, say, scripted, skip, think
     from denizen.tools.functions import tool
 
@@ -15,7 +16,9 @@ __version__ = "0.1.0"
 
 __all__ = [
     "ManualClock",
+    "NextStep",
     "Runtime",
+    "StepContext",
     "call",
     "forever",
     "reply",
@@ -28,7 +31,9 @@ __all__ = [
 
 _PLACES = {
     "ManualClock": "denizen.clock",
+    "NextStep": "denizen.cycles.steps",
     "Runtime": "denizen.app",
+    "StepContext": "denizen.cycles.steps",
     "call": "denizen.models.scripted",
     "forever": "denizen.models.scripted",
     "reply": "denizen.models.scripted",

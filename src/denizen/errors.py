@@ -3,6 +3,7 @@
 DenizenError
 ├── InvalidInput            something handed in cannot be accepted as it is
 │   ├── ToolMissing         an agent uses tools that this process does not have
+│   ├── StepFunctionFailed  a function of an agent's cycles failed, or decided what cannot be done
 │   ├── HandleTaken         another entity of the organization has that handle
 │   ├── PriceUnknown        a budget in dollars needs the price of a model that nobody knows
 │   ├── DefinitionsInvalid  files of definitions say what cannot be done
@@ -116,6 +117,16 @@ class ToolMissing(InvalidInput):
     """An agent uses tools that this process does not have."""
 
     code = "tool_missing"
+
+
+class StepFunctionFailed(InvalidInput):
+    """A function of an agent's cycles failed, or decided what cannot be done."""
+
+    code = "step_function_failed"
+
+    def __init__(self, function: str, what: str) -> None:
+        self.function, self.what = function, what
+        super().__init__(f"The function {function!r} failed: {what}. Correct it and start the server again.")
 
 
 class NotFound(DenizenError):

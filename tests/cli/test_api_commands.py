@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer import Context
 from typer.testing import CliRunner
 
 from denizen.cli.api import find
@@ -439,6 +440,7 @@ async def test_a_server_that_is_gone_is_not_waited_for(house: House, environ: di
 ASKING = """
 import sys
 from denizen.cli.main import app
+from typer import Context
 from typer.testing import CliRunner
 for arguments in (["agents", "list"], ["spaces", "list"], ["send", "Cellar", "Hello"], ["inspect", "@ada"]):
     assert CliRunner().invoke(app, arguments).exit_code == 0
@@ -518,6 +520,33 @@ def _commands() -> Iterator[tuple[str, Any]]:
 
     for entry in COMMANDS:
         yield from below(entry.name, command_of(entry))
+
+
+NAMES_SOMEONE = {"AGENT", "MEMBER", "HANDLE"}
+MORE_THAN_HANDLES = {"spaces create", "panel create"}
+"""These take lists, each of which is looked at in the command."""
+
+
+def test_every_command_takes_a_handle_with_or_without_its_at_sign() -> None:
+    """`denizen inspect ada` is `denizen inspect @ada`; an id stays an id."""
+    id = "01a1e50f-6bb2-7f3f-8f67-744ca3379451"
+    checked: set[str] = set()
+    for name, command in _commands():
+        for each in command.params:
+            if (each.metavar or "").strip("[].") in NAMES_SOMEONE and name not in MORE_THAN_HANDLES:
+                context = Context(command)
+                given = [each.process_value(context, named) for named in ("ada", "@ada", id)]
+                assert given == ["@ada", "@ada", id], f"{name}: {each.name}"
+                checked.add(name.split()[0])
+    assert checked >= {"inspect", "replay", "fork", "agents", "spaces", "trigger", "webhooks", "mind", "memory"}
+    assert checked >= {"token", "login", "secrets", "forget", "export", "apply", "approvals"}
+
+
+def test_an_agent_is_inspected_by_its_bare_handle(ready_home: None, run: Run) -> None:
+    for named in ("ada", "@ada", "ADA"):
+        result = run("inspect", named, "--json")
+        assert result.exit_code == 0, result.stderr
+        assert json.loads(result.stdout)["handle"] == "ada"
 
 
 def test_the_page_about_commands_is_the_one_they_make() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic_ai.messages import ModelMessage
 
-from denizen import forever, reply
+from denizen import call, forever, reply, tool
 from denizen.agents.registry import Agent
 from denizen.agents.residents import Pace
 from denizen.consciousness import lease as leases
@@ -103,6 +103,51 @@ async def test_only_what_matters_comes_to_mind(small_world: World, text: str, ma
     ada, noor, kitchen = await a_life(small_world)
     found = await comes_to_mind(small_world, ada, noor, kitchen, text)
     assert (matters in found) if matters else found == ""
+
+
+async def a_booking(world: World, text: str, notes: str = "") -> tuple[Agent, Entity, Space]:
+    """Ada, who has booked something in a cycle long ago."""
+
+    @tool(results="trusted")
+    async def book_hotel(city: str) -> str:
+        """Book a hotel."""
+        return f"Hotel Aurora in {city}, room 12.{notes}"
+
+    script = [call("book_hotel", city="Turin"), reply("It is booked."), "Booked it for Noor."]
+
+    def booking(_messages: list[ModelMessage], _info: Info) -> Turn:
+        return script.pop(0) if script else "Listened."
+
+    silent = {"silent_reply": "ignore"}
+    ada = await world.agent("Ada", model=forever(booking), tools=[book_hotel], window=WINDOW, cycle=silent)
+    noor = await world.person("Noor")
+    kitchen = await world.space("Kitchen", noor, ada)
+    for each in (text, *BIRDS):
+        await world.say(noor, each, kitchen)
+        await world.run()
+    return ada, noor, kitchen
+
+
+async def test_the_cycle_that_matters_comes_whole_with_what_the_agent_did_in_it(world: World):
+    """Not only the line of a person that has the words."""
+    ada, noor, kitchen = await a_booking(world, "Please book a hotel for the puppet festival in Turin.")
+    found = await comes_to_mind(world, ada, noor, kitchen, "Which puppet festival was it?")
+    lines = [line for line in found.splitlines() if line.startswith("Cycle 1, ")]
+    assert [line.split(", ", 2)[2] for line in lines] == [
+        'Noor: "Please book a hotel for the puppet festival in Turin."',
+        'You: "It is booked."',
+        "You did:",
+        'You summed up: "Booked it for Noor."',
+    ]
+    assert 'book_hotel {"city": "Turin"} → Hotel Aurora in Turin, room 12.' in found
+
+
+async def test_of_a_cycle_that_does_not_fit_only_what_matters_comes(world: World):
+    long = " It has a view." * 60
+    ada, noor, kitchen = await a_booking(world, "Please book a hotel for the puppet festival in Turin.", long)
+    found = await comes_to_mind(world, ada, noor, kitchen, "Which puppet festival was it?")
+    assert "Please book a hotel for the puppet festival in Turin." in found
+    assert "You did" not in found
 
 
 async def test_with_an_embedder_what_means_the_same_comes_to_mind(ready_sqlite_url: str):

@@ -495,7 +495,7 @@ async def test_a_last_step_that_brings_nothing_is_told(world: World):
     told = "Ada reached its limit of steps before it had answered. Ask again."
     ada, hall = await alone(world, looking, looking, cycle={"max_steps": 1})
     assert await shown(world, hall) == [told]
-    assert "may not be called in this phase" in (await world.history(ada))[-1]
+    assert "may not be called in this step" in (await world.history(ada))[-1]
     assert [(each.stop_reason, each.steps) for each in await world.cycles(ada)] == [("max_steps", 2)]
 
     bo, noor = await world.agent("Bo", looking, "", cycle={"max_steps": 1}), await world.denizen.find("noor")

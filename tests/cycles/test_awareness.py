@@ -64,6 +64,15 @@ async def test_what_is_urgent_is_told_whole_and_belongs_to_the_cycle(world: Worl
     assert await world.waiting(ada) == []
 
 
+async def test_with_all_everything_is_told_whole_and_belongs_to_the_cycle(world: World):
+    ada, last = await interrupted(world, "all", LATER)
+    assert "[MID-CYCLE UPDATE - 1 new event]" in last[1]
+    assert LATER in last[1]
+    assert not any("PREVIEW" in each for each in last)
+    assert len(await world.cycles(ada)) == 1
+    assert await world.waiting(ada) == []
+
+
 @pytest.mark.parametrize("awareness", ["none", "preview"])
 async def test_without_injection_what_is_urgent_waits_for_the_next_cycle(world: World, awareness: str):
     ada, _ = await interrupted(world, awareness, LATER, urgent=True)

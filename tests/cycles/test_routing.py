@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from denizen import forever, reply, scripted
-from denizen.cycles.routing import Situation
+from denizen import StepContext, forever, reply, scripted
 from denizen.errors import InvalidInput, ModelUnknown
 from denizen.models.prices import Price
 from denizen.models.scripted import ScriptedModel
@@ -56,9 +55,9 @@ async def test_the_first_rule_that_applies_chooses_else_the_agents_own_model(wor
 
 
 async def test_a_cycle_keeps_its_model_whatever_a_function_says_later():
-    seen: list[Situation] = []
+    seen: list[StepContext] = []
 
-    def by_step(situation: Situation) -> str:
+    def by_step(situation: StepContext) -> str:
         seen.append(situation)
         return "big" if situation.step == 0 else "small"
 
@@ -69,12 +68,12 @@ async def test_a_cycle_keeps_its_model_whatever_a_function_says_later():
         await world.run()
         assert await asked_models(world, ada) == ["big", "big"]
     (situation,) = seen
-    assert (situation.step, situation.effects, [event.text for event in situation.events]) == (0, (), ["Hello"])
+    assert (situation.step, situation.calls, [event.text for event in situation.events]) == (0, (), ["Hello"])
 
 
 async def test_a_model_may_be_chosen_for_each_step():
     """From a certain step on, or by a function that sees what was done."""
-    routes = {"after_sending": lambda now: "big" if "send_message" in now.effects else "small"}
+    routes = {"after_sending": lambda now: "big" if now.called("send_message") else "small"}
     for routing in (
         [{"model": "big", "from_step": 1}],
         [{"by": "after_sending", "among": ["big", "small"]}],
@@ -86,7 +85,7 @@ async def test_a_model_may_be_chosen_for_each_step():
             assert (await asked_models(world, ada))[:2] == ["small", "big"]
 
 
-def _fails(_situation: Situation) -> str:
+def _fails(_situation: StepContext) -> str:
     raise RuntimeError("no idea")
 
 
@@ -104,7 +103,7 @@ async def test_a_resumed_cycle_goes_on_with_the_model_it_began_with(ready_url: s
     """The first stored response says which; its function is not asked again."""
     asked: list[int] = []
 
-    def once(situation: Situation) -> str:
+    def once(situation: StepContext) -> str:
         asked.append(situation.step)
         return "big" if len(asked) == 1 else "small"
 

@@ -18,6 +18,7 @@ from denizen.checker import check_database
 from denizen.cycles import triage
 from denizen.errors import InvalidInput, ModelUnreachable
 from denizen.models import location
+from denizen.models.discovery import utility_model_for
 from denizen.models.scripted import ScriptedModel
 from denizen.storage.database import Database
 from tests.models.loopback import Failure, loopback
@@ -336,3 +337,56 @@ async def test_what_triage_needs_is_missed_at_once(small_world: World):
 async def test_triage_that_decides_nothing_is_refused(small_world: World, wrong: dict[str, Any]):
     with pytest.raises(InvalidInput, match="triage"):
         await small_world.denizen.create_agent("Ada", cycle={"triage": wrong})
+
+
+# Without being set up
+
+
+async def shared_hall(world: World, *judgements: Any, model: str = "anthropic:large", others: int = 1, **options: Any):
+    """Ada thinks with a large model whose provider has a small one; she is in a hall with people and other agents."""
+    large, small = scripted(reply("Yes?"), "Done."), scripted(*judgements)
+    world.denizen.models.register(model, large)
+    world.denizen.models.register(utility_model_for(model), small)
+    ada = await world.denizen.create_agent("Ada", model=model, **options)
+    noor, bert = await world.person("Noor"), await world.person("Bert")
+    bees = [await world.agent(f"Bee {number}", skip("not mine")) for number in range(others)]
+    hall = await world.space("Hall", noor, bert, ada, *bees)
+    return ada, noor, hall, large, small
+
+
+async def test_in_a_space_with_several_agents_the_small_model_of_the_provider_is_asked(world: World):
+    ada, noor, hall, large, small = await shared_hall(world, skip("about lunch"))
+    await world.say(noor, "Bert, lunch?", hall)
+    await world.run()
+    assert (len(small.requests), len(large.requests)) == (1, 0)
+    assert await world.ledger(ada) == [("skip", "triage: about lunch")]
+    await no_trace(world, ada)
+
+
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        ("@ada, lunch?", {}),
+        ("Bert, lunch?", {"others": 0}),
+        ("Bert, lunch?", {"cycle": {"triage": "off"}}),
+        ("Stop!", {}),
+    ],
+    ids=["a person waits", "the only agent", "off", "urgent"],
+)
+async def test_elsewhere_the_agent_thinks_at_once(small_world: World, text: str, options: dict[str, Any]):
+    _, noor, hall, large, small = await shared_hall(small_world, **options)
+    await small_world.say(noor, text, hall)
+    await small_world.run()
+    assert (len(small.requests), len(large.requests)) == (0, 2)
+
+
+async def test_what_comes_from_no_space_is_thought_about_at_once(small_world: World):
+    ada, _, _, large, small = await shared_hall(small_world)
+    await small_world.denizen.trigger(ada, "alarm", text="Smoke")
+    await small_world.run()
+    assert (len(small.requests), len(large.requests)) == (0, 2)
+
+
+async def test_an_older_definition_without_triage_has_the_default(small_world: World):
+    ada = await small_world.agent("Ada", cycle={"triage": None})
+    assert ada.definition.cycle.triage == "auto"

@@ -60,29 +60,104 @@ async def test_some_words_of_those_it_works_for_are_urgent(world: World):
     assert await lanes(world, bee) == [("urgent", "Stop!"), ("urgent", "Please STOP that"), ("urgent", "hold on")]
 
 
+COMMANDS = [
+    "stop",
+    "Stop!",
+    "STOP IT NOW",
+    "stop stop stop",
+    "Stop! Wrong dataset.",
+    "Wait, stop.",
+    "No no stop",
+    "@ada stop please",
+    "Ada, stop the deployment",
+    "please cancel",
+    "Please STOP that",
+    "Actually cancel that — don't deploy yet.",
+    "Never mind, cancel it",
+    "Can you stop?",
+    "Could you please cancel the upload?",
+    "I want you to stop.",
+    "You should stop here",
+    "Let's stop here",
+    "Stop at once",
+    "Hold on, that is the wrong file",
+    "That is enough. Abort.",
+    "Stopp!",
+    "Bitte stopp",
+    "Halt, falsche Datei",
+    "Nein, abbrechen!",
+    "Bitte sofort abbrechen",
+    "Kannst du das bitte abbrechen?",
+    "Brich das Hochladen ab",
+    "Hör auf!",
+    "Hör jetzt bitte auf",
+    "Du sollst damit aufhören",
+    "Moment, stop",
+]
+SENTENCES = [
+    "",
+    "Where's the bus stop?",
+    "the bus stop",
+    "Where should I stop?",
+    "Does the train stop in Ulm?",
+    "Stop words are removed before indexing",
+    "Stop signs are red",
+    "The cancel button is grey",
+    "Cancel buttons should be grey",
+    "I can't stop laughing",
+    "Don't stop now",
+    "Please don't cancel it",
+    "never stop learning",
+    "Full stop.",
+    "do it non-stop",
+    "the stopwatch",
+    "unstoppable",
+    "a full_stop",
+    "cancellation policy",
+    "How do I cancel my subscription?",
+    "I had to cancel my trip",
+    "Stop by tomorrow",
+    "I will stop at the shop",
+    "Cancel?",
+    'He said "stop" to me',
+    "Wo ist die nächste Haltestelle?",
+    "Das ist halt so.",
+    "Halt die Tür auf",
+    "Bitte nicht abbrechen",
+    "Soll ich abbrechen?",
+    "Ich musste die Reise abbrechen",
+    "Wie kann ich mein Abo stoppen?",
+    "Der Film läuft nonstop",
+    "Das Stoppschild ist rot",
+    "Wann hört der Regen auf?",
+]
+
+
 @pytest.mark.parametrize(
-    ("plain", "urgent"),
-    [
-        ("stop", True),
-        ("Stop! Wrong dataset.", True),
-        ("please cancel", True),
-        ("do it non-stop", True),
-        ("the stopwatch", False),
-        ("unstoppable", False),
-        ("a full_stop", False),
-        ("cancellation policy", False),
-        ("", False),
-    ],
+    ("plain", "urgent"), [*((each, True) for each in COMMANDS), *((each, False) for each in SENTENCES)]
 )
-def test_only_whole_words_count(plain: str, urgent: bool):
-    """Elsewhere "plan" matched "explanation"."""
+def test_a_command_is_urgent_and_a_sentence_with_the_same_word_is_not(plain: str, urgent: bool):
     assert UrgentRule().applies(handle="noor", kind="human", plain=plain) is urgent
     assert UrgentRule().applies(handle="bee", kind="agent", plain=plain) is False
 
 
+@pytest.mark.parametrize(
+    ("plain", "urgent"),
+    [("There is a fire in the kitchen", True), ("FIRE!", True), ("the fireplace", False), ("Hello", False)],
+)
+def test_words_of_an_owners_own_count_wherever_they_stand_as_a_whole(plain: str, urgent: bool):
+    """Elsewhere "plan" matched "explanation"."""
+    rule = UrgentRule(words=("fire",))
+    assert rule.applies(handle="noor", kind="human", plain=plain) is urgent
+    # In plain letters a text is looked through faster, to the same end.
+    assert rule.applies(handle="noor", kind="human", plain=f"{plain} —") is urgent
+
+
 def test_what_is_no_word_makes_nothing_urgent():
     """An empty one stands at the end of every sentence."""
-    assert not UrgentRule(words=("", " ")).applies(handle="noor", kind="human", plain="Good morning. How are you?")
+    assert not UrgentRule(words=("", " "), commands=("", " ")).applies(
+        handle="noor", kind="human", plain="Good morning. How are you?"
+    )
 
 
 async def test_words_are_looked_for_in_what_people_read(small_world: World):
@@ -118,12 +193,3 @@ async def test_a_waiting_event_may_be_made_urgent_and_is_then_told_first(world: 
     )
     with pytest.raises(NotFound):
         await world.denizen.mark_urgent(ada, second.id)
-
-
-@pytest.mark.parametrize("text", ["Stop!", "STOP it", "nonstop", "stop_it", "please cancel", "Cancelled", "", "sto p"])
-def test_a_word_makes_urgent_as_a_whole_whatever_stands_beside_it(text: str):
-    """In plain letters a text is looked through faster, to the same end."""
-    rule = UrgentRule()
-    applies = rule.applies(handle="noor", kind="human", plain=text)
-    assert applies == (text in {"Stop!", "STOP it", "please cancel"})
-    assert applies == rule.applies(handle="noor", kind="human", plain=f"{text} —")

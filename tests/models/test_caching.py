@@ -132,6 +132,32 @@ async def test_openai_is_given_a_key_for_each_agent(kind: Any) -> None:
     assert "cache_control" not in json.dumps(bodies)
 
 
+OBSERVING = [{"until_step": 0, "reads": True, "tool_choice": "required"}, {"tools": ["send_message"]}]
+
+
+@pytest.mark.parametrize("kind", [OpenAIChatModel, OpenAIResponsesModel])
+async def test_openai_is_told_which_tools_a_phase_allows_with_the_list_of_tools_as_it_was(kind: Any) -> None:
+    """A call outside the phase cannot be made then, and the prefix stays."""
+    async with gpt(kind) as (server, model):
+        server.tool, server.arguments = "read_entry", '{"entry": "cycles"}'
+        await live(model, "Good morning!", phases=OBSERVING)
+    first, second = (each.body for each in server.received)
+    assert json.dumps(first["tools"]) == json.dumps(second["tools"])
+    allowed = [body["tool_choice"].get("allowed_tools", body["tool_choice"]) for body in (first, second)]
+    names = [[(tool.get("function") or tool)["name"] for tool in each["tools"]] for each in allowed]
+    assert names == [["read_messages", "read_entry", "recall", "skip"], ["send_message", "skip"]]
+    assert [each["mode"] for each in allowed] == ["required", "auto"]
+
+
+async def test_servers_that_only_speak_openais_language_are_sent_all_tools_in_every_phase() -> None:
+    async with gpt(OpenAIChatModel, "http://127.0.0.1:1/v1") as (server, model):
+        server.tool, server.arguments = "read_entry", '{"entry": "cycles"}'
+        await live(model, "Good morning!", phases=OBSERVING)
+    first, second = (each.body for each in server.received)
+    assert len(first["tools"]) == len(second["tools"]) > 4
+    assert [body["tool_choice"] for body in (first, second)] == ["required", "auto"]
+
+
 @pytest.mark.parametrize("address", ["http://127.0.0.1:1/v1", "https://openai.com.example/v1"])
 async def test_others_that_speak_its_language_are_told_nothing(address: str) -> None:
     """Some of them refuse a request with a field that they do not know."""

@@ -28,9 +28,10 @@ from denizen.cycles.routing import Choose
 from denizen.cycles.server_budget import ServerBudget
 from denizen.cycles.server_models import ServerModels
 from denizen.cycles.speaking import LiveTexts
+from denizen.cycles.steps import PrepareStep
 from denizen.cycles.stopping import Stop
-from denizen.cycles.triage import Judge, Sieve
-from denizen.errors import InvalidInput, ModelError, PriceUnknown, ToolMissing
+from denizen.cycles.triage import Judge, Sieve, Triage
+from denizen.errors import InvalidInput, ModelError, PriceUnknown, SecretKeyMissing, SecretUnreadable, ToolMissing
 from denizen.ids import AgentId, OrganizationId
 from denizen.memory.reminding import Reminder
 from denizen.models import context_size
@@ -70,6 +71,7 @@ class Equipment:
     prices: Mapping[str, Price]
     stops: Mapping[str, Stop]
     routes: Mapping[str, Choose]
+    steps: Mapping[str, PrepareStep]
     triages: Mapping[str, Judge]
     vault: Vault
     policy: DefinitionPolicy
@@ -111,6 +113,7 @@ class Equipment:
             default_model=self.server_models.default,
             models_revision=self.server_models.chosen.revision,
             routes=self.routes,
+            steps=self.steps,
             sieve=None if sieve is None else self._within_limits(sieve, agent, limits),
             allowance=limits,
             server_budget=self.server_budget,
@@ -145,8 +148,7 @@ class Equipment:
         definition = agent.definition
         await self._check_host_access(agent)
         self._check_names(agent)
-        routed = [name for route in definition.cycle.routing for name in route.models]
-        models = await self._resolve_all(agent, [definition.model, *routed])
+        models = await self._resolve_all(agent, [definition.model, *definition.cycle.models])
         sieve = await self._sieve(agent)
         return models, sieve, await self._limits(agent, models, sieve)
 
@@ -207,12 +209,16 @@ class Equipment:
     def _check_names(self, agent: Agent) -> None:
         """Everything that the definition names is registered here."""
         definition, cycle = agent.definition, agent.definition.cycle
-        judges = [cycle.triage.by] if cycle.triage is not None and cycle.triage.by is not None else []
+        triage = cycle.own_triage
+        judges = [triage.by] if triage is not None and triage.by is not None else []
         tools = [each for each in definition.tools if isinstance(each, str)]
         routes = [route.by for route in cycle.routing if route.by is not None]
+        stops = [each for each in cycle.stop_when if isinstance(each, str)]
+        steps = [] if cycle.prepare_step is None else [cycle.prepare_step]
         for names, known, what, where in (
             (tools, self.tools, "uses tools that", "tools=[...]"),
-            (cycle.stop_when, self.stops, "stops by what", "stops={...}"),
+            (stops, self.stops, "stops by what", "stops={...}"),
+            (steps, self.steps, "prepares its steps with a function that", "steps={...}"),
             (routes, self.routes, "is routed by what", "routes={...}"),
             (judges, self.triages, "has its events sifted by what", "triages={...}"),
         ):
@@ -228,13 +234,33 @@ class Equipment:
         return {name: self.models.resolve(name, await self._provider_key(agent, name)) for name in real}
 
     async def _sieve(self, agent: Agent) -> Sieve | None:
-        triage = agent.definition.cycle.triage
+        triage = agent.definition.cycle.own_triage
         if triage is None:
-            return None
+            return await self._automatic_sieve(agent) if agent.definition.cycle.triage == "auto" else None
         if triage.model is None:
             return Sieve(triage, functions=self.triages)
         ((name, model),) = (await self._resolve_all(agent, [triage.model])).items()
         return Sieve(triage, model, name, self.triages, self.prices)
+
+    async def _automatic_sieve(self, agent: Agent) -> Sieve | None:
+        """The small model of the agent's own provider, for spaces with several agents; None where that does not pay or
+        cannot be paid: it is a help, and must not keep the agent from thinking."""
+        own = self._named(agent.definition.model)
+        small = utility_model_for(own)
+        if small == own:
+            return None
+        try:
+            ((name, model),) = (await self._resolve_all(agent, [small])).items()
+        except (ModelError, SecretUnreadable, SecretKeyMissing):
+            return None
+        budgets = agent.definition.budget, agent.shared_budget
+        if any(each is not None and each.in_dollars for each in budgets) and not await self._has_price(model, name):
+            return None
+        return Sieve(Triage(model=name), model, name, prices=self.prices, shared_spaces_only=True)
+
+    async def _has_price(self, model: Model, name: str) -> bool:
+        # Reading the price list takes its time, the first time.
+        return await asyncio.to_thread(expected_cost, model, Usage(1, 1), self.prices, asked=name) is not None
 
     def _within_limits(self, sieve: Sieve, agent: Agent, limits: Allowance | None) -> Sieve:
         return replace(
@@ -254,8 +280,7 @@ class Equipment:
             return limits
         asked = {**models, **({sieve.model_name: sieve.model} if sieve is not None and sieve.model is not None else {})}
         for name, model in asked.items():
-            # Reading the price list takes its time, the first time.
-            if await asyncio.to_thread(expected_cost, model, Usage(1, 1), self.prices, asked=name) is None:
+            if not await self._has_price(model, name):
                 raise PriceUnknown(name)
         return limits
 
@@ -272,10 +297,9 @@ class Equipment:
     async def check_prices(self, agents: Iterable[tuple[OrganizationId, AgentDefinition]]) -> None:
         """Raises `PriceUnknown` if a model that one of these names has no known price. For budgets in dollars."""
         for home, definition in agents:
-            routed = [name for route in definition.cycle.routing for name in route.models]
-            triage = definition.cycle.triage
+            triage = definition.cycle.own_triage
             judged = [triage.model] if triage is not None and triage.model is not None else []
-            for name in dict.fromkeys(map(self._named, [definition.model, *routed, *judged])):
+            for name in dict.fromkeys(map(self._named, [definition.model, *definition.cycle.models, *judged])):
                 await self._check_price(home, name)
 
     async def _check_price(self, home: OrganizationId, name: str) -> None:
@@ -285,7 +309,7 @@ class Equipment:
             model = self.models.resolve(name, key)
         except ModelError:
             return  # that it cannot be had, or not without a key, is told when it is asked
-        if await asyncio.to_thread(expected_cost, model, Usage(1, 1), self.prices, asked=name) is None:
+        if not await self._has_price(model, name):
             raise PriceUnknown(name)
 
     async def _provider_key(self, agent: Agent, model_name: str) -> str | None:

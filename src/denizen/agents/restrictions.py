@@ -233,7 +233,7 @@ def own_models(definition: AgentDefinition) -> dict[str, str]:
     sentiment = None if reflection.sentiment is None else reflection.sentiment.model
     named = {
         "model": definition.model,
-        "cycle.triage.model": None if cycle.triage is None else cycle.triage.model,
+        "cycle.triage.model": None if cycle.own_triage is None else cycle.own_triage.model,
         "reflection.model": reflection.model,
         "reflection.sentiment.model": sentiment,
         **{f"reflection.metaprompts.{each.id}.model": each.model for each in reflection.metaprompts},
@@ -243,6 +243,7 @@ def own_models(definition: AgentDefinition) -> dict[str, str]:
             for name in route.models
             if name.startswith(OWN)
         },
+        **{f"cycle.step_models.{number}": name for number, name in enumerate(cycle.step_models)},
     }
     return {part: name for part, name in named.items() if name is not None and name.startswith(OWN)}
 
@@ -409,10 +410,9 @@ def render() -> str:
 
 def models_in(definition: AgentDefinition) -> set[str]:
     """The names of the models that an agent thinks with."""
-    routed = {name for route in definition.cycle.routing for name in route.models}
-    triage = definition.cycle.triage
+    triage = definition.cycle.own_triage
     judged = {triage.model} if triage is not None and triage.model is not None else set[str]()
-    return {definition.model, *routed, *judged}
+    return {definition.model, *definition.cycle.models, *judged}
 
 
 @dataclass(frozen=True, slots=True)

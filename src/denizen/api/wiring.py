@@ -35,6 +35,7 @@ from denizen.cycles.routing import Choose
 from denizen.cycles.server_budget import ServerBudget
 from denizen.cycles.server_models import FOUND_NOTHING, ServerModels
 from denizen.cycles.speaking import LiveTexts, heard_by_latecomers
+from denizen.cycles.steps import PrepareStep
 from denizen.cycles.stopping import BUILT_IN, Stop
 from denizen.cycles.triage import Judge
 from denizen.errors import InvalidInput, StorageError
@@ -102,6 +103,7 @@ class Wiring:
         stops: Mapping[str, Stop] | None = None,
         embedder: str | Embedder = NONE,
         routes: Mapping[str, Choose] | None = None,
+        steps: Mapping[str, PrepareStep] | None = None,
         triages: Mapping[str, Judge] | None = None,
         clock: Clock | None = None,
         pace: Pace | None = None,
@@ -145,6 +147,7 @@ class Wiring:
         """What all organizations here together may use in a day; None: that is not limited."""
         self._stops = {**BUILT_IN, **(stops or {})}
         self._routes = dict(routes or {})
+        self._steps = dict(steps or {})
         self._triages = dict(triages or {})
         self._pace = pace or Pace()
         self._background_calls = BackgroundCalls()
@@ -481,6 +484,7 @@ class Wiring:
             prices=self._prices,
             stops=self._stops,
             routes=self._routes,
+            steps=self._steps,
             triages=self._triages,
             vault=self.vault,
             policy=self._policy,

@@ -30,7 +30,7 @@ Url = Annotated[
 Token = Annotated[str | None, typer.Option(envvar="DENIZEN_TOKEN", help="The access token for it.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 SpaceName = Annotated[
-    str, typer.Argument(metavar="SPACE", help="Its name or the beginning of its name, its id, or @handle.")
+    str, typer.Argument(metavar="SPACE", help="Its name or the beginning of its name, its id, or a handle.")
 ]
 
 T = TypeVar("T")
@@ -50,7 +50,9 @@ def as_mention(named: str | None) -> str | None:
     return named if named is None or named.startswith("@") or AN_ID.fullmatch(named.lower()) else f"@{named}"
 
 
-AgentName = Annotated[str, typer.Argument(metavar="AGENT", callback=as_mention, help="The agent's @handle, or its id.")]
+AgentName = Annotated[
+    str, typer.Argument(metavar="AGENT", callback=as_mention, help="The agent's handle, with or without @, or its id.")
+]
 PROBE_SECONDS: Final = 10.0
 """Where nothing listens one knows at once; a server that is busy may need a while to answer."""
 

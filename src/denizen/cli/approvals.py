@@ -11,7 +11,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from denizen.cli.api import AsJson, Token, Url, use_api
+from denizen.cli.api import AsJson, Token, Url, as_mention, use_api
 from denizen.cli.chat.rendering import printable
 from denizen.cli.console import print_json, stderr, stdout
 from denizen.client import Agent, Client
@@ -46,7 +46,9 @@ class _Approvals:
 @app.command("list")
 def list_(
     context: typer.Context,
-    agent: Annotated[str | None, typer.Option(help="Only of this agent: its @handle or id.")] = None,
+    agent: Annotated[
+        str | None, typer.Option(metavar="AGENT", callback=as_mention, help="Only of this agent: its handle or id.")
+    ] = None,
     as_json: AsJson = False,
     url: Url = None,
     token: Token = None,

@@ -23,7 +23,7 @@ _KINDS = sorted({each.kind for each in ACTIONS.values()})
 def audit(
     context: typer.Context,
     by: Annotated[
-        str | None, typer.Option(callback=as_mention, help="Only changes by this person: a @handle, or an id.")
+        str | None, typer.Option(callback=as_mention, help="Only changes by this person: a handle or an id.")
     ] = None,
     kind: Annotated[str | None, typer.Option(help=f"Only changes of this kind: {', '.join(_KINDS)}.")] = None,
     since: Annotated[datetime | None, typer.Option(help="Only changes from this time on, in UTC.")] = None,

@@ -24,7 +24,7 @@ from denizen.errors import ImportInvalid, InvalidInput, RequestRefused
 def export(
     context: typer.Context,
     agent: Annotated[
-        str | None, typer.Argument(metavar="[AGENT]", callback=as_mention, help="The agent's @handle, or its id.")
+        str | None, typer.Argument(metavar="[AGENT]", callback=as_mention, help="The agent's handle or its id.")
     ] = None,
     space: Annotated[str | None, typer.Option(help="A space instead: its name, or its id.")] = None,
     output: Annotated[

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from denizen.cli.api import AsJson, Token, Url, use_api
+from denizen.cli.api import AsJson, Token, Url, as_mention, use_api
 from denizen.cli.chat.rendering import printable
 from denizen.cli.console import print_json, stderr, stdout
 from denizen.cli.findings import counted
@@ -106,7 +106,7 @@ def message(
 @app.command()
 def person(
     context: typer.Context,
-    person: Annotated[str, typer.Argument(metavar="@HANDLE", help="The person to forget.")],
+    person: Annotated[str, typer.Argument(metavar="HANDLE", callback=as_mention, help="The person to forget.")],
     dry_run: _DryRun = False,
     yes: _Yes = False,
     as_json: AsJson = False,
@@ -147,7 +147,7 @@ async def _the_message(client: Client, id: str) -> _Subject:
 
 
 async def _the_person(client: Client, named: str) -> _Subject:
-    found = await client.entity(named if named.startswith("@") else f"@{named}")
+    found = await client.entity(named)
     return _Subject("person", found.id, f"{printable(found.name)} (@{found.handle})")
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from denizen.cli.api import AsJson, Token, Url, use_access
+from denizen.cli.api import AsJson, Token, Url, as_mention, use_access
 from denizen.cli.console import print_json, stderr
 
 
@@ -14,7 +14,11 @@ def login(
     context: typer.Context,
     person: Annotated[
         str | None,
-        typer.Argument(metavar="[@HANDLE]", help="Who signs in (default: the owner, or yourself with --url)."),
+        typer.Argument(
+            metavar="[HANDLE]",
+            callback=as_mention,
+            help="Who signs in (default: the owner, or yourself with --url).",
+        ),
     ] = None,
     as_json: AsJson = False,
     url: Url = None,

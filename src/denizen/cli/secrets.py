@@ -12,7 +12,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from denizen.cli.api import AsJson, Token, Url, use_access
+from denizen.cli.api import AsJson, Token, Url, as_mention, use_access
 from denizen.cli.console import print_json, stderr, stdout
 from denizen.client import Client, Me
 from denizen.client.shapes.admin import Key
@@ -26,7 +26,8 @@ app = typer.Typer(
 
 _Name = Annotated[str, typer.Argument(help="Such as OPENAI_API_KEY.")]
 _Person = Annotated[
-    str | None, typer.Option(metavar="@HANDLE", help="The person it belongs to (default: the organization).")
+    str | None,
+    typer.Option(metavar="HANDLE", callback=as_mention, help="The person it belongs to (default: the organization)."),
 ]
 
 

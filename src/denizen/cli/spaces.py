@@ -20,7 +20,7 @@ from denizen.errors import InvalidInput
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Manage spaces.")
 
 _MEMBERS_NAMED: Final = 4
-_Member = Annotated[str, typer.Argument(metavar="MEMBER", callback=as_mention, help="The member's @handle, or id.")]
+_Member = Annotated[str, typer.Argument(metavar="MEMBER", callback=as_mention, help="The member's handle or id.")]
 _Floor = Annotated[
     str | None,
     typer.Option(help="Which agents answer if there are several: one, addressed or all."),
@@ -79,7 +79,7 @@ def create(
     context: typer.Context,
     name: Annotated[str, typer.Argument(help="What it is called.")],
     members: Annotated[
-        list[str] | None, typer.Argument(metavar="[MEMBER]...", help="Other members: @handles or ids.")
+        list[str] | None, typer.Argument(metavar="[MEMBER]...", help="Other members: handles or ids.")
     ] = None,
     private: Annotated[bool, typer.Option("--private", help="Only members can see it.")] = False,
     floor: _Floor = None,

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from denizen.access.roles import PERSONAL
-from denizen.cli.api import AsJson, Url, use_access
+from denizen.cli.api import AsJson, Url, as_mention, use_access
 from denizen.cli.api import Token as Access
 from denizen.cli.console import print_json, stderr, stdout
 from denizen.client.shapes.admin import NewToken, Token
@@ -29,7 +29,8 @@ def create(
     entity: Annotated[
         str | None,
         typer.Argument(
-            metavar="[@HANDLE]",
+            metavar="[HANDLE]",
+            callback=as_mention,
             help="The person, service or agent (default: the owner, or yourself with --url).",
         ),
     ] = None,
@@ -55,7 +56,9 @@ def list_(
     context: typer.Context,
     entity: Annotated[
         str | None,
-        typer.Argument(metavar="[@HANDLE]", help="Whose tokens (default: everyone's that you can manage)."),
+        typer.Argument(
+            metavar="[HANDLE]", callback=as_mention, help="Whose tokens (default: everyone's that you can manage)."
+        ),
     ] = None,
     as_json: AsJson = False,
     url: Url = None,

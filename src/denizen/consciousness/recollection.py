@@ -1,8 +1,9 @@
-"""What comes to an agent's mind by itself when a cycle opens: the passages of its older life that matter to it.
+"""What comes to an agent's mind by itself when a cycle opens: the cycles of its older life that matter to it.
 
-Only what is not in the window, and nothing where nothing matters. What comes from a private space comes to mind only
-where the cycle is nowhere else. The search is made before the transaction that opens the cycle, which only reads what
-was found.
+The best come whole where they fit, with what the agent said and did in them; of others, the passages that matter. Only
+what is not in the window, and nothing where nothing matters. What comes from a private space comes to mind only where
+the cycle is nowhere else. The search is made before the transaction that opens the cycle, which only reads what was
+found.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from sqlalchemy import bindparam, select
 from denizen.consciousness import log
 from denizen.consciousness.log import Entry
 from denizen.consciousness.recall.embedding import Meaning
-from denizen.consciousness.recall.fetching import Filter, Found
-from denizen.consciousness.recall.rendering import pack, render
+from denizen.consciousness.recall.fetching import Door, Filter, Found
+from denizen.consciousness.recall.rendering import pack_cycles, render
 from denizen.consciousness.recall.searching import Ranking, rank, read
 from denizen.consciousness.recall.terms import count_terms
 from denizen.ids import AgentId, CycleId
@@ -31,9 +32,12 @@ from denizen.storage.database import Tx, statement
 from denizen.storage.schema import cycles, minds
 from denizen.storage.schema import log as log_rows
 
-HEADER: Final = "[RECALLED — passages of your older cycles that may matter to this inbox; call recall for more]"
+HEADER: Final = "[RECALLED — from your older cycles, what may matter to this inbox; call recall for more]"
 MOST_TOKENS: Final = 2_000
 MOST_PASSAGES: Final = 20
+WHOLE_CYCLES: Final = 3
+"""So many cycles come to mind whole, at most."""
+_PASSAGES_OF_A_CYCLE: Final = 50
 QUERY_CHARACTERS: Final = 2_000
 # Measured on conversations of LoCoMo, some 400 turns each: of questions about what was said, 87 of 100 find something
 # that matters by its words, of questions about another conversation 2 to 7, of remarks from another one 18 to 28. By
@@ -122,13 +126,24 @@ def come_to_mind(
     found = mattering(read(tx, agent_id, ranking), ranking.rarity, occasion.near)
     tokens = min(MOST_TOKENS, occasion.inbox_tokens // 2) - _SLACK_TOKENS
     new = [each for each in found if each.number not in occasion.recalled]
-    chosen = pack(new, tokens=max(tokens, 0), zone=occasion.zone)
+    whole = _whole_cycles(tx, agent_id, new, ranking, occasion.recalled)
+    chosen = pack_cycles(new, whole, tokens=max(tokens, 0), zone=occasion.zone)
     if not chosen:
         return None
     text = f"{HEADER}\n\n{render(chosen, zone=occasion.zone)}"
     numbers = json.dumps([each.number for each in chosen])
     message, outside = ModelRequest(parts=[UserPromptPart(text)]), outside_of(tx, agent_id, chosen) or None
     return log.entry(seq, cycle_id, "recalled", message, request=numbers, outside=outside)
+
+
+def _whole_cycles(
+    tx: Tx, agent_id: AgentId, found: Sequence[Found], ranking: Ranking, recalled: frozenset[int]
+) -> list[list[Found]]:
+    """The cycles that matter most, each with all of it that may be seen and is not shown yet."""
+    door = Door(tx, agent_id, ranking.audience, ranking.only)
+    numbers = list(dict.fromkeys(each.cycle for each in found))[:WHOLE_CYCLES]
+    cycles_found = [door.of_cycle(number, _PASSAGES_OF_A_CYCLE) for number in numbers]
+    return [[each for each in passages if each.number not in recalled] for passages in cycles_found]
 
 
 _read_outside = statement(

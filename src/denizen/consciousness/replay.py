@@ -39,7 +39,7 @@ class Rebuilt:
     present: int
     """How many of the messages, the last ones, are of this cycle, a preview among them; those before are its past."""
     has_preview: bool
-    """Whether the last message is a glance at the inbox, which no later request has."""
+    """Whether the last message is one that no later request has: the phase, a preview of the inbox, extra context."""
     tools: tuple[ToolDefinition, ...]
     tools_kept: bool
     """Whether the definitions of the tools were kept: where not, `tools` is empty."""

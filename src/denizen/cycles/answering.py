@@ -18,7 +18,6 @@ from sqlalchemy import bindparam, func, select
 from denizen.consciousness import log
 from denizen.consciousness.log import Entry
 from denizen.consciousness.summary import last_words
-from denizen.cycles.phases import Phase
 from denizen.cycles.records import OpenCycle
 from denizen.ids import AgentId, CycleId, MessageId, SpaceId
 from denizen.inbox import statuses
@@ -32,7 +31,7 @@ from denizen.storage.schema import calls, messages
 from denizen.tools import effects, guard
 from denizen.tools.effects import EffectRecord
 from denizen.tools.hops import hop_of_send, shown_in
-from denizen.tools.prebuilt import SEND_MESSAGE
+from denizen.tools.prebuilt import SEND_MESSAGE, SKIP
 
 SilentReply = Literal["nudge", "deliver", "ignore"]
 """What happens when the model ends with text and has answered nobody."""
@@ -41,7 +40,7 @@ _SPACES_NAMED: Final = 5
 """How many spaces the note on the last step names."""
 LAST_STEP_TOKENS: Final = 400
 """What the note on the last step takes at most, roughly: so much room is kept for it while somebody waits."""
-LAST_STEP: Final = Phase(tools=(SEND_MESSAGE,))
+LAST_STEP_TOOLS: Final = frozenset((SEND_MESSAGE, SKIP))
 """In the last step after a limit there is nothing left to do but to answer. All tools are sent, so the prefix stays."""
 
 REPEATED_FAILURE: Final = "repeated_failure"

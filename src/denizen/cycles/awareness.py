@@ -1,7 +1,7 @@
 """What an agent is told of what arrives while it works, before each step but the first.
 
-Urgent events are taken and told whole: they belong to the cycle, and what the model saw is stored. Others are only
-shown, a line each, at the end of that one request: they wait for the next cycle.
+Urgent events, or with `all` every event, are taken and told whole: they belong to the cycle, and what the model saw is
+stored. Others are only shown, a line each, at the end of that one request: they wait for the next cycle.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from denizen.inbox.sources import sources_of_events
 from denizen.storage.database import Tx
 from denizen.trust import origins
 
-Awareness = Literal["none", "preview", "urgent", "combined"]
+Awareness = Literal["none", "preview", "urgent", "combined", "all"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Noticed:
 
     taken: tuple[Event, ...] = ()
     update: Entry | None = None
-    """The urgent events, as they are told and stored."""
+    """The events that are taken, as they are told and stored."""
     preview: str | None = None
     """The others, as they are shown this once."""
     previewed: int = 0
@@ -43,36 +43,38 @@ class Noticed:
 NOTHING = Noticed()
 
 
-def _may_interrupt(event: Event) -> bool:
+def _may_interrupt(event: Event, awareness: Awareness) -> bool:
+    urgent = awareness in ("urgent", "combined") and event.lane == "urgent"
+    # What does not wake is read at the next waking: told here, it would be answered all the same.
+    interrupts = urgent or (awareness == "all" and event.wakes)
     # One that has failed in company is tried alone: it must not take this cycle down with it.
-    return event.lane == "urgent" and event.attempts < delivery.TRIED_ALONE_AFTER
+    return interrupts and event.attempts < delivery.TRIED_ALONE_AFTER
 
 
 def notice(
     tx: Tx, lease: Lease, cycle: OpenCycle, awareness: Awareness, *, seq: int, max_tokens: int, text_chars: int
 ) -> Noticed:
-    """Look at the inbox in the middle of a cycle; take what is urgent, as far as it fits."""
+    """Look at the inbox in the middle of a cycle; take what may interrupt it, as far as it fits."""
     fence(tx, lease)
     waiting = delivery.pending(tx, lease.agent_id)
-    urgent = [event for event in waiting if _may_interrupt(event)] if awareness in ("urgent", "combined") else []
-    urgent = urgent[: take_that_fit(urgent, max_tokens=max_tokens, text_chars=text_chars)]
+    told = [event for event in waiting if _may_interrupt(event, awareness)]
+    told = told[: take_that_fit(told, max_tokens=max_tokens, text_chars=text_chars)]
     update = None
-    if urgent:
-        text = format_inbox(urgent, now=tx.now, label=MID_CYCLE_UPDATE, text_chars=text_chars)
+    if told:
+        text = format_inbox(told, now=tx.now, label=MID_CYCLE_UPDATE, text_chars=text_chars)
         message = ModelRequest(parts=[UserPromptPart(text)])
-        update = log.entry(seq, cycle.id, "update", message, outside=sources_of_events(urgent) or None)
-        delivery.take(tx, urgent, cycle.id)
+        update = log.entry(seq, cycle.id, "update", message, outside=sources_of_events(told) or None)
+        delivery.take(tx, told, cycle.id)
         log.append(tx, lease.agent_id, [update])
-        sources = [each for event in urgent for each in privacy.sources_of_event(event)]
+        sources = [each for event in told for each in privacy.sources_of_event(event)]
         privacy.add_sources(tx, lease.agent_id, cycle.id, sources)
-    taken = {event.number for event in urgent}
-    # What does not wake is read at the next waking: shown here, it would be answered all the same.
+    taken = {event.number for event in told}
     rest = [event for event in waiting if event.wakes and event.number not in taken]
     shown = rest[:PREVIEW_EVENTS] if awareness in ("preview", "combined") else []
-    outside = any(event.outside for event in (*urgent, *shown))
+    outside = any(event.outside for event in (*told, *shown))
     if outside:
         origins.mark_cycle(tx, cycle.id, seq)
     if not shown:
-        return Noticed(tuple(urgent), update, outside=outside)
+        return Noticed(tuple(told), update, outside=outside)
     newest = max(event.number for event in shown)
-    return Noticed(tuple(urgent), update, format_preview(rest), newest, outside)
+    return Noticed(tuple(told), update, format_preview(rest), newest, outside)

@@ -28,7 +28,6 @@ from denizen.consciousness.log import Entry
 from denizen.cycles import answering, ledger
 from denizen.cycles.answering import Outgoing
 from denizen.cycles.ledger import NOTHING, Charge
-from denizen.cycles.phases import FREE, Phase
 from denizen.cycles.records import OpenCycle, calls_of
 from denizen.cycles.written_calls import are_written
 from denizen.errors import DenizenError, InvalidInput, NotAMember, NotFound
@@ -80,8 +79,8 @@ class Step:
     """Whether the response is in the log already."""
     characters: int
     """How long each result may be."""
-    phase: Phase = FREE
-    """Which tools may be called."""
+    allowed: frozenset[str] | None = None
+    """The tools that may be called; None is all."""
     prepared: Mapping[int, object] = field(default_factory=dict[int, object])
     """What own tools have prepared for their calls, by position."""
     streamed: Mapping[int, str] = field(default_factory=dict[int, str])
@@ -284,8 +283,10 @@ class _CallRunner:
 
     def _refused(self, tool: Tool | None, call: ToolCallPart) -> str | None:
         """Why the call is not made, if it is not, whatever the policy says."""
-        if not self._step.phase.allows(call.tool_name):
-            return _refusal(InvalidInput(_not_now(call.tool_name, self._step.phase)))
+        allowed = self._step.allowed
+        if allowed is not None and call.tool_name not in allowed:
+            named = ", ".join(name for name in self._tools if name in allowed)
+            return _refusal(InvalidInput(f"{call.tool_name} may not be called in this step. Allowed are: {named}."))
         return _problem(tool, call) if isinstance(tool, OutsideTool | AskTool) else None
 
     def _private_words(self, call: ToolCallPart) -> FoundWords | None:
@@ -620,12 +621,24 @@ def _no_such_tool(name: str, tools: Collection[str]) -> str:
     return f"There is no tool {name!r}. Your tools are: {', '.join(tools)}."
 
 
-def _not_now(tool: str, phase: Phase) -> str:
-    return f"{tool} may not be called in this phase of the cycle. Allowed are: {', '.join(phase.tools or ())}, skip."
-
-
 REFUSED: Final = '{"success": false'
 """What the result of a call that was refused begins with."""
+_NOT_DONE: Final = ("Refused: ", "Nobody answered within ", "Not run: ", calls.UNKNOWN_OUTCOME)
+_NOT_YET: Final = ('{"status": "pending"', "Not made yet: ", calls.NOT_YET)
+
+Outcome = Literal["succeeded", "failed", "pending"]
+
+
+def has_failed(tool: str, told: str) -> bool:
+    """Whether a call with this result was refused, or failed while the tool ran."""
+    return told.startswith((REFUSED, f"{tool} failed: "))
+
+
+def outcome_of(tool: str, told: str) -> Outcome:
+    """What became of a call, by its result; one whose outcome is unknown has not succeeded."""
+    if has_failed(tool, told) or told.startswith(_NOT_DONE):
+        return "failed"
+    return "pending" if told.startswith((*_NOT_YET, f"{tool} has not answered within ")) else "succeeded"
 
 
 def _refusal(error: DenizenError) -> str:

@@ -35,8 +35,8 @@ from denizen.consciousness.window import budget as budget_for
 from denizen.consciousness.window import result_characters
 from denizen.cycles import alerts, answering, awareness, budgets, calling, ending
 from denizen.cycles.answering import (
-    LAST_STEP,
     LAST_STEP_TOKENS,
+    LAST_STEP_TOOLS,
     REPEATED_FAILURE,
     Outgoing,
     SilentReply,
@@ -45,18 +45,28 @@ from denizen.cycles.answering import (
     Words,
 )
 from denizen.cycles.budgets import Allowance, Amount, Refusal
-from denizen.cycles.calling import REFUSED, Finished, Progress, Step
+from denizen.cycles.calling import Finished, Progress, Step, has_failed
 from denizen.cycles.ending import Ending
 from denizen.cycles.ledger import NOTHING, Charge
 from denizen.cycles.opening import event_characters
 from denizen.cycles.outcome import Acted, CycleOutcome, Failed, Paused, Rested, Skipped
-from denizen.cycles.phases import Phase, phase_at
+from denizen.cycles.phases import phase_at
 from denizen.cycles.records import OpenCycle, calls_of
-from denizen.cycles.routing import Choose, Situation, choose, model_of
+from denizen.cycles.routing import Choose, choose, model_of
 from denizen.cycles.server_budget import ServerBudget, ServerCall
 from denizen.cycles.settings import CycleSettings
 from denizen.cycles.speaking import Doubt, LiveTexts, Speaker
-from denizen.cycles.stopping import BUILT_IN, Spent, Stop, stop_reason
+from denizen.cycles.steps import (
+    NextStep,
+    PrepareStep,
+    StepContext,
+    StepPlan,
+    allowed_in,
+    allowed_tools,
+    decide_step,
+    plan_step,
+)
+from denizen.cycles.stopping import BUILT_IN, Stop, stop_reason
 from denizen.cycles.triage import Sieve
 from denizen.cycles.troubles import Trouble, classify
 from denizen.cycles.watching import Watch
@@ -68,6 +78,7 @@ from denizen.errors import (
     ModelRejected,
     ModelUnsuitable,
     RequestTooLarge,
+    StepFunctionFailed,
     StorageError,
     explained,
 )
@@ -141,6 +152,8 @@ class CycleDeps:
     models_revision: int = 0
     """Which choice of an operator these models are of."""
     routes: Mapping[str, Choose] = field(default_factory=dict[str, Choose])
+    steps: Mapping[str, PrepareStep] = field(default_factory=dict[str, PrepareStep])
+    """The functions that decide about steps, by name."""
     sieve: Sieve | None = None
     """What decides beforehand whether it has to think."""
     allowance: Allowance | None = None
@@ -218,7 +231,7 @@ def _fails_again_and_again(present: Sequence[Entry]) -> bool:
         results = answered.message.parts if answered.kind == "results" else ()
         for call, result in zip(calls_of(asked.message), results, strict=False):
             told = str(result.content) if isinstance(result, ToolReturnPart) else ""
-            if told.startswith((REFUSED, f"{call.tool_name} failed: ")):
+            if has_failed(call.tool_name, told):
                 failed[call.tool_name, call.args_as_json_str()] += 1
     return max(failed.values(), default=0) >= SAME_FAILURES
 
@@ -240,6 +253,9 @@ class _Thinking:
         self.agent_id = mind.lease.agent_id
         self._arrived = arrived
         self._resumed = cycle.steps > 0
+        self._plan = StepPlan()
+        """How the next step is made."""
+        self._note_tokens = 0
         self._preview: str | None = None
         self._preview_tokens = 0
         self._previewed = 0
@@ -257,6 +273,8 @@ class _Thinking:
             if isinstance(entry.message, ModelResponse):
                 self._model_name = model_of(entry) or faculties.model_name
                 self._spent += self._price(entry.message)
+        self._routed = self._model_name
+        """The model of the cycle, unless a function has chosen another for a step."""
         self._effects = {(effect.step, effect.position): effect for effect in cycle.effects}
         self._sent_to = list(cycle.sent_to)
         self._awaited = bool(answering.waiting_spaces(cycle.events))
@@ -283,8 +301,7 @@ class _Thinking:
         self._spare_layers()
         if await self._take_up() == "paused":
             return Paused()
-        while (reason := self._stop_reason()) is None:
-            self._route()
+        while (reason := await self._stop_reason()) is None and (reason := await self._prepare_step()) is None:
             # Before anything more is taken from the inbox: what is not thought about shall stay there.
             if (refused := await self._reserve()) is not None:
                 return await self._rest(refused)
@@ -312,34 +329,68 @@ class _Thinking:
 
     @property
     def _history_tokens(self) -> int:
-        """What a request may hold beside the self, the layers, the tools and the preview."""
-        fixed = self._mind.standing_tokens + self._with.toolbox.tokens + self._preview_tokens
+        """What a request may hold beside the self, the layers, the tools and what stands only in this request."""
+        fixed = self._mind.standing_tokens + self._with.toolbox.tokens + self._preview_tokens + self._note_tokens
         return int(self._mind.budget.request / self._mind.correction) - fixed
 
     def _over_budget(self) -> bool:
         return self._mind.tokens - self._mind.standing_tokens > self._history_tokens
 
-    def _stop_reason(self) -> str | None:
-        present = self._mind.present_tokens
+    async def _stop_reason(self) -> str | None:
+        self._plan, self._note_tokens = StepPlan(), 0
         if self._steps == 0:
-            if self._history_tokens <= present:
+            if self._history_tokens <= self._mind.present_tokens:
                 raise RequestTooLarge("The model's context is too small for this agent's self, tools and inbox.")
             return None
         if _fails_again_and_again(self._mind.present):
             return REPEATED_FAILURE
-        # A small window leaves a cycle at most half of it, so that the past is not pushed out altogether.
-        allowed = min(self._with.settings.token_budget, self._history_tokens // 2)
-        spent = Spent(
-            steps=self._steps,
-            tokens=present,
-            allowed_tokens=allowed,
-            cost_micros=self._spent.cost_micros or 0,
+        return await stop_reason(self._with.settings, self._context(), self._with.stops)
+
+    def _context(self) -> StepContext:
+        """What functions of the agent see of this cycle."""
+        phase = phase_at(self._with.settings.phases, self._steps)
+        allowed = allowed_tools(phase, self._with.toolbox)
+        return StepContext(
+            step=self._steps,
+            events=self._cycle.events,
+            model=self._model_name,
+            phase=phase.name,
+            tools=tuple(name for name in self._with.toolbox.by_name if allowed is None or name in allowed),
+            tokens=self._mind.present_tokens,
+            # A small window leaves a cycle at most half of it, so that the past is not pushed out altogether.
+            allowed_tokens=min(self._with.settings.token_budget, self._history_tokens // 2),
             room=self._room,
+            cost_micros=self._spent.cost_micros or 0,
             seconds=(self._with.clock.now() - self._cycle.started_at - self._cycle.waited) / SECOND,
-            events=len(self._cycle.events),
             sent=len(self._sent_to),
+            entries=tuple(self._mind.present),
         )
-        return stop_reason(self._with.settings, spent, self._with.stops)
+
+    async def _prepare_step(self) -> str | None:
+        """Decide how the next step is made: by its route and phase, then by the agent's own function.
+
+        Gives the reason to stop, if the function wants to.
+        """
+        self._route()
+        settings, toolbox = self._with.settings, self._with.toolbox
+        name, decided = settings.prepare_step, NextStep()
+        if name is not None:
+            models = dict.fromkeys((self._with.model_name, *settings.models))
+            decided = await decide_step(name, self._with.steps[name], self._context(), models, toolbox.by_name)
+            if decided.stop:
+                return name
+            if decided.model is not None:
+                self._model_name = self._real_name(decided.model)
+        if name is None and not settings.phases:
+            return None
+        self._plan = plan_step(phase_at(settings.phases, self._steps), toolbox, decided)
+        self._note_tokens = estimate(self._plan.note) + PER_MESSAGE if self._plan.note else 0
+        if name is not None and self._history_tokens - self._mind.present_tokens < self._note_tokens:
+            raise StepFunctionFailed(name, f"its context has {self._note_tokens:,} tokens, too many for the window")
+        return None
+
+    def _real_name(self, model: str) -> str:
+        return self._with.default_model if model == "default" else model
 
     @property
     def _room(self) -> int:
@@ -412,13 +463,11 @@ class _Thinking:
         """Choose the model of the next request: once for a cycle, unless its owner wants it chosen for each step."""
         own, routing = self._with.model_name, self._with.settings.routing
         chosen_before = self._steps > 0 and self._with.settings.routing_per == "cycle"
-        if not routing or (chosen_before and self._model_name in self._with.models):
-            self._model_name = self._model_name if routing else own
-            return
-        called = tuple(effect.tool for effect in self._effects.values())
-        situation = Situation(self._cycle.events, self._steps, self._mind.present_tokens, called)
-        chosen = choose(routing, situation, own, self._with.routes)
-        self._model_name = self._with.default_model if chosen == "default" else chosen
+        if not routing:
+            self._routed = own
+        elif not chosen_before or self._routed not in self._with.models:
+            self._routed = self._real_name(choose(routing, self._context(), own, self._with.routes))
+        self._model_name = self._routed
 
     @property
     def _model(self) -> Model:
@@ -432,7 +481,7 @@ class _Thinking:
         server, under = self._with.server_budget, self._with.allowance
         if under is None and server is None:
             return None
-        tokens, most = self._mind.tokens + self._with.toolbox.tokens, self._mind.budget
+        tokens, most = self._mind.tokens + self._with.toolbox.tokens + self._note_tokens, self._mind.budget
         asked = self._most_used(tokens)
         if self._steps > 0 and self._with.settings.awareness != "none" and not last:
             asked = self._most_used(tokens + most.inbox + PREVIEW_TOKENS)
@@ -582,7 +631,7 @@ class _Thinking:
             self._cycle.active_space_id,
             visible=self._with.toolbox.visible,
             spaces={event.space_id for event in self._cycle.events if event.space_id is not None},
-            may_speak=self._phase.allows(SEND_MESSAGE),
+            may_speak=self._plan.allows(SEND_MESSAGE),
             caution=self._cycle.caution,
         )
 
@@ -593,9 +642,9 @@ class _Thinking:
         # Kept by the provider: what is past and what has woken the agent; and all of it, for the next step.
         woken_at, last = len(self._mind.prompt) - len(self._mind.present), len(self._mind.prompt) - 1
         prompt = caching.marked(self._model, self._mind.prompt, (woken_at, last))
-        if self._preview is not None:
+        if (tail := self._tail) is not None:
             # Ephemeral, and so at the very end: what stands before it is the prefix of the next request.
-            prompt = [*prompt, ModelRequest(parts=[UserPromptPart(self._preview)])]
+            prompt = [*prompt, ModelRequest(parts=[UserPromptPart(tail)])]
         asking = self._watch.ask(self._model, self._model_name, self._steps, attempt)
         answer: request.Answer | None = None
         try:
@@ -622,19 +671,37 @@ class _Thinking:
         return response
 
     @property
+    def _tail(self) -> str | None:
+        """What stands at the end of this one request: the phase, what a function adds, and what waits in the inbox."""
+        return "\n\n".join(filter(None, (self._plan.note, self._preview))) or None
+
+    @property
+    def _allowed(self) -> list[str] | None:
+        """The tools that may be called, in the order of the toolbox; None is all."""
+        if self._plan.tools is None:
+            return None
+        return [tool for tool in self._with.toolbox.by_name if self._plan.allows(tool)]
+
+    @property
     def _only(self) -> list[str] | None:
         """The tools that are sent, where they are not all of them."""
         if self._mind.toolless:
             return []
-        return [tool for tool in self._with.toolbox.by_name if self._phase.allows(tool)] if self._phase.strict else None
+        return self._allowed if self._plan.strict else None
 
     def _settings(self) -> ModelSettings:
-        settings = cast(ModelSettings, thinking.settings(self._model, self._mind.budget.output))
+        own = thinking.settings(self._model, self._mind.budget.output)
+        decided = dict(self._plan.settings)
+        if "max_tokens" in decided and "max_tokens" in own:
+            decided["max_tokens"] = min(decided["max_tokens"], own["max_tokens"])
+        settings = cast(ModelSettings, {**own, **decided})
         if self._mind.toolless:
             return cast(ModelSettings, {**settings, **caching.settings(self._model, self._mind.lease.agent_id)})
-        if self._phase.tool_choice != "auto":
-            settings["tool_choice"] = self._phase.tool_choice
+        if self._plan.tool_choice != "auto":
+            settings["tool_choice"] = self._plan.tool_choice
         forced = forcing.settings(self._model, SEND_MESSAGE) if self._in_last_step else {}
+        if (allowed := self._allowed) is not None and not (self._in_last_step or self._plan.strict):
+            forced = forcing.among(self._model, allowed, self._plan.tool_choice)
         if self._must_call:
             forced = forcing.any_tool(self._model)
         return cast(ModelSettings, {**settings, **forced, **caching.settings(self._model, self._mind.lease.agent_id)})
@@ -647,10 +714,6 @@ class _Thinking:
         """
         small = self._mind.era.profile == "small" and not self._in_last_step
         return small and not self._unforced and answering.was_silent(self._mind.present)
-
-    @property
-    def _phase(self) -> Phase:
-        return LAST_STEP if self._in_last_step else phase_at(self._with.settings.phases, self._steps)
 
     def _charge(self, response: ModelResponse) -> Charge:
         charge = self._price(response)
@@ -678,8 +741,11 @@ class _Thinking:
         }
         if self._only is not None:
             made_of["only"] = self._only
+        if self._in_last_step or self._with.settings.phases or self._with.settings.prepare_step:
+            made_of["allowed"] = self._allowed
+        if (tail := self._tail) is not None:
+            made_of["preview"] = tail
         if self._preview is not None:
-            made_of["preview"] = self._preview
             made_of[hops.PREVIEWED] = self._previewed
         if not self._mind.layered:
             made_of["layers"] = False
@@ -711,7 +777,7 @@ class _Thinking:
             results={},
             stored=False,
             characters=self._result_characters(len(calls)),
-            phase=self._phase,
+            allowed=self._plan.tools,
             streamed=speaker.ids,
             charge=self._charge(response),
             shown=self._shown(calls, entry),
@@ -726,8 +792,11 @@ class _Thinking:
         number = self._steps - 1
         known = [effect for effect in self._effects.values() if effect.step == number]
         done = {effect.position: effect.result or "" for effect in known if effect.state == "done"}
-        was_last = answering.last_step_at(self._cycle.entries) is not None
-        phase = LAST_STEP if was_last else phase_at(self._with.settings.phases, number)
+        if (allowed := allowed_in(last)) == "unsaid":
+            # Stored by an earlier version, which did not say.
+            allowed = allowed_tools(phase_at(self._with.settings.phases, number), self._with.toolbox)
+            if answering.last_step_at(self._cycle.entries) is not None:
+                allowed = LAST_STEP_TOOLS
         asked = frozenset(effect.position for effect in known if effect.state == "asked")
         step = Step(
             number,
@@ -736,7 +805,7 @@ class _Thinking:
             done,
             stored=True,
             characters=self._result_characters(len(calls)),
-            phase=phase,
+            allowed=allowed,
             streamed={at: id for (of, at), id in self._cycle.call_ids.items() if of == number},
             asked=asked,
             shown=self._shown(calls),
@@ -962,7 +1031,7 @@ class _Thinking:
             return await self._rest(refused)
         self._preview, self._preview_tokens = None, 0
         self._make_room()
-        self._in_last_step = True
+        self._in_last_step, self._plan = True, StepPlan(LAST_STEP_TOOLS)
         try:
             response, speaker = await self._ask()
         except ModelRejected as error:

@@ -1,19 +1,18 @@
 """Phases of a cycle: which tools may be called at which step. Pure.
 
-All tools are sent with every request, so that the prompt's prefix stays the same; a phase acts by the tool choice it
-asks for and by refusing calls. A `strict` phase leaves the others out of the request instead.
+All tools are sent with every request, so that the prompt's prefix stays the same. The model is told the phase and its
+tools at the end of the request; where the provider takes a list of allowed tools, the others cannot be called, and
+elsewhere such a call is refused. A `strict` phase leaves the others out of the request instead.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, Literal
+from typing import Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from denizen.tools.prebuilt import SKIP
-
-ToolChoice = Literal["auto", "required", "none"]
+from denizen.models.forcing import ToolChoice
 
 
 class Phase(BaseModel):
@@ -21,29 +20,26 @@ class Phase(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
+    name: str = Field(default="", max_length=50)
+    """What the model is told that this phase is called."""
     until_step: int | None = Field(default=None, ge=0)
     """The last step of this phase, the first being 0; None is to the end."""
     tools: tuple[str, ...] | None = None
-    """The tools that may be called; None is all. `skip` always may."""
+    """The tools that may be called; None is all, or with `reads` none besides. `skip` always may."""
+    reads: bool = False
+    """Also every tool that only reads: `recall`, `read_entry`, `read_messages`, and those without effects."""
     tool_choice: ToolChoice = "auto"
     strict: bool = False
     """Leave the other tools out of the request, at the price of the provider's prompt cache."""
-
-    def allows(self, tool: str) -> bool:
-        return self.tools is None or tool == SKIP or tool in self.tools
 
 
 FREE: Final = Phase()
 """Where no phase says otherwise, everything is allowed."""
 
 OBSERVE_THINK_RESPOND: Final = (
-    Phase(
-        until_step=1,
-        tools=("enter_space", "read_messages", "read_entry"),
-        tool_choice="required",
-    ),
-    Phase(until_step=6),
-    Phase(tools=("send_message", "enter_space", "set_memories", "set_goals")),
+    Phase(name="observe", until_step=1, tools=("enter_space",), reads=True, tool_choice="required"),
+    Phase(name="think", until_step=6),
+    Phase(name="respond", tools=("send_message", "enter_space", "set_memories", "set_goals")),
 )
 """First gather what there is to know, then think and act, in the end only answer."""
 

@@ -14,7 +14,7 @@ from typing import cast
 
 from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models import Model
-from pydantic_ai.settings import ModelSettings
+from pydantic_ai.settings import ModelSettings, ToolOrOutput
 
 from denizen.clock import Clock
 from denizen.consciousness.replay import Rebuilt
@@ -93,4 +93,6 @@ async def _ask(asked: Rebuilt, model: Model, agent_id: AgentId, clock: Clock) ->
 def _portable(settings: Mapping[str, object]) -> dict[str, object]:
     """What every model is told; the rest was for that provider."""
     kept = {name: settings[name] for name in ("max_tokens", "tool_choice") if name in settings}
+    if isinstance(choice := kept.get("tool_choice"), dict):
+        kept["tool_choice"] = ToolOrOutput(**cast("dict[str, list[str]]", choice))
     return {name: value for name, value in kept.items() if value != "auto"}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal, Self
 
 import structlog
@@ -12,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
 from denizen.consciousness.log import Entry
 from denizen.cycles.conditions import Condition, holds
-from denizen.inbox.events import Event
+from denizen.cycles.steps import StepContext
 
 log_line = structlog.get_logger(__name__)
 
@@ -49,35 +48,22 @@ class Route(BaseModel):
         return self.among if self.model is None else (self.model,)
 
 
-@dataclass(frozen=True, slots=True)
-class Situation:
-    """What a function is told that chooses a model."""
-
-    events: tuple[Event, ...]
-    """What the cycle was woken by or told of."""
-    step: int
-    tokens: int
-    """What the cycle has added so far."""
-    effects: tuple[str, ...]
-    """The tools that it has called, in order."""
-
-
-Choose = Callable[[Situation], str]
+Choose = Callable[[StepContext], str]
 """Names the model that should go on from here."""
 
 
-def choose(routes: Sequence[Route], situation: Situation, own: str, functions: Mapping[str, Choose]) -> str:
+def choose(routes: Sequence[Route], context: StepContext, own: str, functions: Mapping[str, Choose]) -> str:
     """The model of the first route that applies, else the agent's own."""
     for route in routes:
-        if situation.step >= route.from_step and holds(route.when, situation.events):
-            return route.model or _ask(route, situation, own, functions)
+        if context.step >= route.from_step and holds(route.when, context.events):
+            return route.model or _ask(route, context, own, functions)
     return own
 
 
-def _ask(route: Route, situation: Situation, own: str, functions: Mapping[str, Choose]) -> str:
+def _ask(route: Route, context: StepContext, own: str, functions: Mapping[str, Choose]) -> str:
     name = route.by or ""
     try:
-        chosen = functions[name](situation)
+        chosen = functions[name](context)
     except Exception as error:  # noqa: BLE001  the owner's function must not cost the agent its cycle
         log_line.warning("route failed", route=name, error=repr(error))
         return own

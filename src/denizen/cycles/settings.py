@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
@@ -14,21 +14,39 @@ from denizen.cycles.routing import Route, RoutingPer
 from denizen.cycles.triage import Triage
 
 
+class StopAfter(BaseModel):
+    """Stop once a tool has been called with success."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    after: str = Field(min_length=1)
+    """The name of the tool."""
+    times: int = Field(default=1, ge=1)
+    """How many calls of it have to succeed."""
+
+
 class CycleSettings(BaseModel):
     """Limits of one think cycle, what it is told on the way, and what happens when someone waits in vain."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     awareness: Awareness = "combined"
-    """What it is told of events that arrive meanwhile: nothing, a preview, what is urgent, or both."""
+    """What it is told of events that arrive meanwhile: nothing, a preview, what is urgent, both (`combined`), or every
+    event whole (`all`)."""
     phases: tuple[Phase, ...] = ()
     """Which tools may be called until which step; or the name of a preset, such as `observe-think-respond`."""
     routing: tuple[Route, ...] = ()
     """Other models for certain events or steps; the first that applies, else the agent's own."""
     routing_per: RoutingPer = "cycle"
     """Whether the model is chosen once for a cycle, which keeps the provider's prompt cache, or before each step."""
-    triage: Triage | None = None
-    """What decides, before anything is loaded, that events need not be thought about."""
+    prepare_step: str | None = Field(default=None, min_length=1)
+    """The name of a function handed to `Runtime(steps={...})`. It is called before each step, sees the steps so far,
+    and may set the model, tools, tool choice, settings and extra context of this step, or stop."""
+    step_models: tuple[str, ...] = ()
+    """The models that the function of `prepare_step` may choose, beside the agent's own and those of `routing`."""
+    triage: Triage | Literal["auto", "off"] = "auto"
+    """What decides, before anything is loaded, that events need not be thought about. `auto`: in spaces with several
+    agents, the small model of the agent's provider is asked about what nobody waits to have answered."""
     max_steps: int = Field(default=20, ge=1)
     """Model calls in one cycle."""
     token_budget: int = Field(default=50_000, ge=500)
@@ -39,8 +57,9 @@ class CycleSettings(BaseModel):
     """A cycle that costs more is told of in the log, and to whoever watches the agent."""
     max_seconds: float | None = Field(default=None, gt=0)
     """How long one cycle may take, by the clock on the wall; looked at between steps."""
-    stop_when: tuple[str, ...] = ()
-    """Further reasons to stop: `responded_to_all`, or the name of a function registered with the runtime."""
+    stop_when: tuple[str | StopAfter, ...] = ()
+    """Further reasons to stop: `responded_to_all`, `{"after": "book_hotel"}` (the tool has succeeded), or the name of a
+    function handed to `Runtime(stops={...})`."""
     silent_reply: SilentReply = "nudge"
     """When the model ends with text and a person waits: remind it once and then send what it wrote (`nudge`), send the
     text at once (`deliver`), or leave it (`ignore`): then the space shows that there was no reply."""
@@ -53,6 +72,27 @@ class CycleSettings(BaseModel):
         if given not in PRESETS:
             raise ValueError(f"there is no preset {given!r}; there is {', '.join(PRESETS)}")
         return PRESETS[given]
+
+    @field_validator("triage", mode="before")
+    @classmethod
+    def _no_triage_is_the_default(cls, given: Any) -> Any:
+        return "auto" if given is None else given
+
+    @property
+    def own_triage(self) -> Triage | None:
+        """The triage that its owner has set up."""
+        return None if isinstance(self.triage, str) else self.triage
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Every model that a step may be answered by, beside the agent's own."""
+        return (*(name for route in self.routing for name in route.models), *self.step_models)
+
+    @model_validator(mode="after")
+    def _models_have_a_function(self) -> Self:
+        if self.step_models and self.prepare_step is None:
+            raise ValueError("`step_models` are for the function of `prepare_step`: name it, or leave them out")
+        return self
 
     @model_validator(mode="after")
     def _steps_are_looked_at(self) -> Self:

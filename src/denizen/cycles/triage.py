@@ -104,6 +104,8 @@ class Sieve:
     organization_id: OrganizationId = _NO_ORGANIZATION
     metrics: Metrics | None = None
     """Where it is counted what was skipped, and what asking has used."""
+    shared_spaces_only: bool = False
+    """Whether only what was said in spaces with several agents is sifted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +125,7 @@ async def sift(sieve: Sieve, db: Database, lease: Lease, identity: Identity, ver
     definition is no longer of this `version`, nothing is skipped: its owner may want something else by now.
     """
     while True:
-        waiting = await db.read(_look, lease.agent_id, version)
+        waiting = await db.read(_look, lease.agent_id, version, shared_spaces_only=sieve.shared_spaces_only)
         if waiting is None or kept.intersection(event.number for event in waiting):
             return True
         if not waiting:
@@ -142,23 +144,25 @@ async def sift(sieve: Sieve, db: Database, lease: Lease, identity: Identity, ver
 
 
 _members = statement(
-    select(func.count()).select_from(memberships).where(memberships.c.space_id == bindparam("space_id"))
+    select(func.count(), func.count(agents.c.id))
+    .select_from(memberships.outerjoin(agents, agents.c.id == memberships.c.entity_id))
+    .where(memberships.c.space_id == bindparam("space_id"))
 )
 
 
 _version = statement(select(agents.c.version).where(agents.c.id == bindparam("id"), parking.MAY_THINK))
 
 
-def _look(tx: Tx, agent_id: AgentId, version: int) -> list[Event] | None:
+def _look(tx: Tx, agent_id: AgentId, version: int, *, shared_spaces_only: bool) -> list[Event] | None:
     """The events that would wake the agent, as many as can be shown at once; None if it has to think in any case."""
     if open_cycle_id(tx, agent_id) is not None or tx.one(_version, id=agent_id, now=tx.now) != (version,):
         return None
     waking = [event for event in delivery.pending(tx, agent_id) if event.wakes]
-    if any(_is_certain(event) for event in waking):
+    if any(_is_certain(event) or (shared_spaces_only and event.space_id is None) for event in waking):
         return None
     for space_id in {event.space_id for event in waking if event.space_id is not None}:
-        row = tx.one(_members, space_id=space_id)
-        if row is not None and row[0] <= 2:
+        members, agents_there = tx.one(_members, space_id=space_id) or (0, 0)
+        if members <= 2 or (shared_spaces_only and agents_there < 2):
             return None
     return waking[: take_that_fit(waking, max_tokens=_INBOX_TOKENS, text_chars=_EVENT_CHARACTERS)]
 

@@ -22,6 +22,7 @@ from denizen.errors import (
     RequestTooLarge,
     SecretKeyMissing,
     SecretUnreadable,
+    StepFunctionFailed,
     ToolMissing,
 )
 from denizen.inbox.statuses import EVENT_CAUSES, PARKING_CAUSES, EventCause, ParkingCause
@@ -80,6 +81,8 @@ def _classify(error: BaseException) -> Trouble:
             return Trouble("refused")
         case PriceUnknown():
             return Trouble("price")
+        case StepFunctionFailed():
+            return Trouble("definition", {"reason": f"its function {error.function!r} failed: {error.what}"})
         case ToolMissing():
             return Trouble("tool", {"reason": str(error)})
         case InvalidInput() | SecretUnreadable() | SecretKeyMissing():

@@ -1,11 +1,22 @@
-"""What makes an event urgent: its sender says so, or the agent has a rule for who and which words. Pure."""
+"""What makes an event urgent: its sender says so, or the agent has a rule for people, commands and words. Pure.
+
+A command is told from a sentence that only has the word: "Please stop that" is one, "Where is the bus stop?" is not. It
+stands at the beginning of a clause, perhaps after a few words such as *please* or a mention, or after a request such as
+*can you*. The forms are those of English and German. What is missed waits for the next cycle, with a preview of it.
+"""
 
 from __future__ import annotations
 
 import re
 from functools import lru_cache
+from typing import Final
 
 from pydantic import BaseModel, ConfigDict, Field
+
+COMMANDS: Final = (
+    *("stop", "cancel", "abort", "hold on"),
+    *("stopp", "halt", "abbrechen", "abbruch", "stoppen", "aufhören", "brich … ab", "hör … auf"),
+)
 
 
 class UrgentRule(BaseModel):
@@ -15,8 +26,11 @@ class UrgentRule(BaseModel):
 
     people: tuple[str, ...] = ()
     """Handles whose every message is urgent."""
-    words: tuple[str, ...] = Field(default=("stop", "cancel"))
-    """Whole words or phrases that make a message urgent when whoever the agent works for says them."""
+    commands: tuple[str, ...] = Field(default=COMMANDS)
+    """What makes a message urgent when someone it works for says it as a command: "Stop!" but not "the bus stop". `…`
+    stands for words in between."""
+    words: tuple[str, ...] = ()
+    """Whole words or phrases that make a message urgent wherever they stand in it, said by someone it works for."""
     works_for: tuple[str, ...] = ()
     """Handles of the people it works for; empty means every person."""
 
@@ -26,7 +40,7 @@ class UrgentRule(BaseModel):
             return True
         if kind != "human" or (self.works_for and handle not in self.works_for):
             return False
-        return any(_has(word, plain) for word in self.words if word.strip())
+        return any(_has(word, plain) for word in self.words if word.strip()) or _commands(self.commands, plain)
 
 
 def _has(word: str, text: str) -> bool:
@@ -38,6 +52,64 @@ def _has(word: str, text: str) -> bool:
 @lru_cache(maxsize=1024)
 def _whole(word: str) -> re.Pattern[str]:
     return re.compile(rf"(?<!\w){re.escape(word)}(?!\w)", re.IGNORECASE)
+
+
+_CLAUSE: Final = re.compile(r"(?P<words>[^.!?;:,\n…—–]+)(?P<end>[.!?;:,\n…—–]*)")
+_TOKEN: Final = re.compile(r"[@\w]+(?:['’-]\w+)*|\S")
+_BEFORE: Final = (
+    "please|pls|no|nope|ok|okay|oh|hey|wait|sorry|actually|just|now|and|but|so|then|well|yes|immediately|everyone|quick|"
+    "again|bitte|nein|nee|warte|moment|ja|doch|also|und|aber|jetzt|sofort|mal|schnell|damit|alle"
+)
+"""What may stand before a command in its clause."""
+_ASKED: Final = (
+    "(?:can|could|would|will) (?:you|u)|you (?:should|must|need to|have to|can|may)|(?:i|we) (?:want|need) you to|"
+    "(?:i|we) would like you to|(?:i|we)['’]d like you to|let us|let['’]?s|i (?:said|say|told you to)|better"
+)
+"""What makes a request of the command that follows it."""
+_ASKED_GERMAN: Final = (
+    "bitte|(?:kannst|könntest|würdest|willst) du|(?:können|könnten|würden) sie|du (?:sollst|musst|kannst|solltest)"
+)
+"""What makes a request of a command at the end of the clause."""
+_NOUNS: Final = (
+    "signs?|buttons?|words?|lights?|motion|loss(?:es)?|bits?|codons?|culture|keys?|fees?|polic(?:y|ies)|orders?|"
+    "is|are|was|were|has|means|at(?! once)|by|near|off|over"
+)
+"""What follows the word where it is not a command: "stop words", "stop by tomorrow"."""
+_NEGATED: Final = re.compile(r"\b(?:nicht|nie|niemals|kein\w*)\b")
+_ALONE: Final = frozenset(("halt",))
+"""Commands that are something else when words follow them: "Halt die Tür auf"."""
+
+
+def _commands(commands: tuple[str, ...], text: str) -> bool:
+    lower = text.lower()
+    said = [each for each in commands if (first := each.lower().partition(" ")[0]) and first in lower]
+    return bool(said) and any(
+        _is_command(tuple(said), " ".join(_TOKEN.findall(clause["words"])), is_question="?" in clause["end"])
+        for clause in _CLAUSE.finditer(lower)
+    )
+
+
+def _is_command(commands: tuple[str, ...], clause: str, *, is_question: bool) -> bool:
+    forms = [_forms(command.lower()) for command in commands]
+    return any(
+        (not is_question and direct.match(clause) is not None)
+        or asked.match(clause) is not None
+        or (asked_german.match(clause) is not None and _NEGATED.search(clause) is None)
+        for direct, asked, asked_german in forms
+    )
+
+
+@lru_cache(maxsize=1024)
+def _forms(command: str) -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
+    """The command itself, after a request, and at the end of a German one."""
+    said = r"(?: \S+){0,6}? ".join(re.escape(part.strip()) for part in command.split("…"))
+    before = rf"(?:(?:{_BEFORE}|@\S+) )*"
+    rest = "$" if command in _ALONE else rf"(?: (?!(?:{_NOUNS})\b)|$)"
+    return (
+        re.compile(rf"{before}{said}{rest}"),
+        re.compile(rf"{before}(?:{_ASKED}) {before}{said}{rest}"),
+        re.compile(rf"{before}(?:{_ASKED_GERMAN}) (?:\S+ ){{0,8}}{said}$"),
+    )
 
 
 @lru_cache(maxsize=4096)

@@ -5,12 +5,18 @@ Not every model can be made to: some refuse a forced tool, some refuse it while 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
-from denizen.models.location import is_local
+from pydantic_ai.settings import ToolOrOutput
+
+from denizen.models.location import is_local, is_openai
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pydantic_ai.models import Model
+
+ToolChoice = Literal["auto", "required", "none"]
 
 
 def settings(model: Model, tool: str) -> dict[str, Any]:
@@ -28,6 +34,17 @@ def settings(model: Model, tool: str) -> dict[str, Any]:
         return {}
     disabled = {"anthropic_thinking": {"type": "disabled"}} if "anthropic_thinking" in given else {}
     return {"tool_choice": [tool], "thinking": False, **disabled}
+
+
+def among(model: Model, tools: Sequence[str], choice: ToolChoice) -> dict[str, Any]:
+    """The settings of a request in which only these tools can be called, with the list of tools as it was.
+
+    None where the provider cannot be told so: only OpenAI takes a list of allowed tools.
+    """
+    takes_list = model.profile.get("openai_chat_supports_allowed_tools", False)
+    if choice == "none" or model.system != "openai" or not is_openai(model.base_url) or not takes_list:
+        return {}
+    return {"tool_choice": list(tools) if choice == "required" else ToolOrOutput(list(tools))}
 
 
 def any_tool(model: Model) -> dict[str, Any]:

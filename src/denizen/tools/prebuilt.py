@@ -230,6 +230,7 @@ READ_ENTRY: Final = OwnTool(
     'Show a cut text by its pointer, or "inbox", "plans", "memories", "cycles".',
     ReadEntry,
     read_entry,
+    reads=True,
 )
 SKIP_TOOL: Final = OwnTool(SKIP, "No event is meant for you: end without a trace. Call it first and alone.", Skip, skip)
 
@@ -255,6 +256,7 @@ PREBUILT: Final = (
         "Read a space: its newest messages, or those before or after a number.",
         ReadMessages,
         read_messages,
+        reads=True,
     ),
     READ_ENTRY,
     *RECALLING,

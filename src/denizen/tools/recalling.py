@@ -180,6 +180,7 @@ def recall_tool(db: Database | None = None, embedder: Embedder | None = None) ->
         Recall,
         recall,
         None if db is None else prepare,
+        reads=True,
     )
 
 

@@ -105,6 +105,8 @@ class OwnTool(Generic[A]):
     `InvalidInput`. It is told the spaces of the cycle, which may be others by the time the tool runs."""
     shown: tuple[str, ...] | None = None
     """The arguments that the model is told of; None: all. It may still give the others."""
+    reads: bool = False
+    """Whether it only reads."""
 
     @cached_property
     def definition(self) -> ToolDefinition:
@@ -236,6 +238,8 @@ class Toolbox:
         self.by_name: Mapping[str, Tool] = {each.name: each for each in tools}
         self.definitions = tuple(each.definition for each in self.by_name.values())
         self.visible = frozenset(each.name for each in tools if not isinstance(each, OwnTool) and each.visible)
+        self.reading = frozenset(each.name for each in tools if _only_reads(each))
+        """The tools that only read."""
         self.archived = False
         """Whether the archive is known to have the definitions."""
 
@@ -263,6 +267,16 @@ class Toolbox:
     def tokens(self) -> int:
         """About how much of every request the definitions take."""
         return len(self.encoded) // 4
+
+
+def _only_reads(tool: Tool) -> bool:
+    match tool:
+        case OwnTool():
+            return tool.reads
+        case OutsideTool():
+            return not tool.effect
+        case AskTool():
+            return False
 
 
 _UNSAID: Final = frozenset(

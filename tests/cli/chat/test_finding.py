@@ -38,6 +38,8 @@ SPACES = [
         ("t", "Talks"),
         ("@ada", "Noor and Ada"),
         ("@BO", "Noor and Bo"),
+        ("ada", "Noor and Ada"),
+        ("Bo", "Noor and Bo"),
     ],
 )
 def test_a_space_is_found(wanted: str, name: str) -> None:
@@ -57,6 +59,7 @@ def test_a_space_is_found(wanted: str, name: str) -> None:
         ("Noor and", "'Noor and' may be any of these: Noor and Ada (id-Noor and Ada), Noor and Bo (id-Noor and Bo), "),
         ("@adda", "Nobody in your spaces is called @adda. Did you mean @ada?"),
         ("@cy", "You have no space of your own with @cy. You meet in: Kitchen garden."),
+        ("cy", "You have no space of your own with @cy. You meet in: Kitchen garden."),
     ],
 )
 def test_what_is_not_found_is_said_with_what_comes_nearest(wanted: str, sentence: str) -> None:

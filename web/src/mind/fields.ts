@@ -56,7 +56,8 @@ export const SECTIONS: Section[] = [
     about: "Urgent messages reach it in the middle of a cycle.",
     fields: [
       { path: "urgent.people", label: "People whose messages are always urgent", kind: "words", hint: "Handles, separated by commas." },
-      { path: "urgent.words", label: "Words that make a message urgent", kind: "words", normal: "stop, cancel", hint: "When used by someone it works for." },
+      { path: "urgent.commands", label: "Commands that make a message urgent", kind: "words", normal: "stop, cancel, …", hint: "When said as a command by someone it works for. … stands for words in between." },
+      { path: "urgent.words", label: "Words that make a message urgent", kind: "words", hint: "Wherever they stand in a message of someone it works for." },
       { path: "urgent.works_for", label: "People it works for", kind: "words", hint: "Handles. Empty: every person." },
     ],
   },
@@ -73,6 +74,7 @@ export const SECTIONS: Section[] = [
         hint: "What it learns about events that arrive while it works.",
         choices: [
           ["combined", "Urgent ones, and a preview"],
+          ["all", "All of them, in full"],
           ["urgent", "Urgent ones"],
           ["preview", "A preview"],
           ["none", "Nothing"],
@@ -94,7 +96,6 @@ export const SECTIONS: Section[] = [
       { path: "cycle.max_dollars", label: "Maximum dollars", kind: "number", hint: "Only for models with a known price." },
       { path: "cycle.alert_dollars", label: "Report cycles that cost more than", kind: "number", hint: "In dollars." },
       { path: "cycle.max_seconds", label: "Maximum seconds", kind: "number", hint: "Checked between steps." },
-      { path: "cycle.stop_when", label: "Additional stop conditions", kind: "words", hint: "responded_to_all, or the name of a condition defined on this server." },
     ],
   },
   {
@@ -190,6 +191,9 @@ export const SECTIONS: Section[] = [
       { path: "profiles", label: "Prompt profiles", kind: "json", hint: 'Used in all its conversations: {"preset": "concise"} or {"mode": "ada"}.' },
       { path: "reflection", label: "Reflection", kind: "json", hint: '{"profile": "basic", "model": "…"}; results are under Stance.' },
       { path: "cycle.phases", label: "Phases", kind: "json", hint: 'A list, or "observe-think-respond".' },
+      { path: "cycle.stop_when", label: "Additional stop conditions", kind: "json", hint: '["responded_to_all", {"after": "book_hotel"}], or names of conditions defined on this server.' },
+      { path: "cycle.prepare_step", label: "Function for each step", kind: "text", hint: "The name of a Python function defined on this server." },
+      { path: "cycle.step_models", label: "Models that the function may choose", kind: "words" },
       { path: "cycle.routing", label: "Routing", kind: "json", hint: "Use other models for certain events or steps." },
       {
         path: "cycle.routing_per",
@@ -201,7 +205,7 @@ export const SECTIONS: Section[] = [
           ["step", "Before each step"],
         ],
       },
-      { path: "cycle.triage", label: "Triage", kind: "json", hint: "Decides which events the agent can skip." },
+      { path: "cycle.triage", label: "Triage", kind: "json", normal: '"auto"', hint: 'Decides which events the agent can skip: "auto", "off", or rules and a small model of your own.' },
     ],
   },
 ];

@@ -101,10 +101,10 @@ test("a life that goes on while it is read has no gaps and no doubles", () => {
 test("only what was changed is sent, and what was emptied is reset", () => {
   const before = valuesOf("Ada", { instructions: "Be brief.", cycle: { max_steps: 5, stop_when: ["responded_to_all"] }, budget: { dollars: "2" } });
   assert.equal(before["cycle.awareness"], "combined");
-  const now = { ...before, "cycle.max_steps": "", "cycle.stop_when": "responded_to_all, mine", "window.max_tokens": "20 000", "private_guard.enabled": false };
+  const now = { ...before, "cycle.max_steps": "", "cycle.stop_when": '["responded_to_all", {"after": "book"}]', "cycle.step_models": "big, small", "window.max_tokens": "20 000", "private_guard.enabled": false };
   assert.deepEqual(read(before, now), {
     errors: {},
-    changes: { cycle: { max_steps: null, stop_when: ["responded_to_all", "mine"] }, window: { max_tokens: 20000 }, private_guard: { enabled: false } },
+    changes: { cycle: { max_steps: null, stop_when: ["responded_to_all", { after: "book" }], step_models: ["big", "small"] }, window: { max_tokens: 20000 }, private_guard: { enabled: false } },
   });
   assert.deepEqual(read(before, before), { changes: {}, errors: {} });
 });

@@ -10,7 +10,7 @@ from denizen.errors import InvalidInput
 
 
 def find_space(spaces: Sequence[Space], wanted: str, me: Me) -> Space:
-    """The one space of this name, of this beginning of a name, of this id, or alone with `@this` one.
+    """The one space of this name, of this beginning of a name, of this id, or alone with the one of this handle.
 
     Case does not matter. Raises `InvalidInput` that names what comes nearest.
     """
@@ -25,6 +25,8 @@ def find_space(spaces: Sequence[Space], wanted: str, me: Me) -> Space:
     ):
         if matches:
             return _only(matches, wanted)
+    if any(member.handle == folded for space in spaces for member in space.members if member.id != me.id):
+        return _alone_with(spaces, f"@{folded}", me)
     raise InvalidInput(f"There is no space {wanted!r}. {_advice(spaces, wanted)}")
 
 

@@ -12,7 +12,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from denizen.cli.api import AsJson, Token, Url, use_api
+from denizen.cli.api import AsJson, Token, Url, as_mention, use_api
 from denizen.cli.chat.rendering import printable
 from denizen.cli.console import MADE_FROM_OUTSIDE, print_json, stdout
 from denizen.cli.memory import queries
@@ -32,7 +32,9 @@ app = typer.Typer(
 
 _Scope = Annotated[str | None, typer.Option(help="Only of this scope: conversation, user, persona or organization.")]
 _Limit = Annotated[int, typer.Option(min=1, max=1_000, help="How many at most.")]
-_Person = Annotated[str | None, typer.Option(metavar="@HANDLE", help="Only memories about this person.")]
+_Person = Annotated[
+    str | None, typer.Option(metavar="HANDLE", callback=as_mention, help="Only memories about this person.")
+]
 _MOST: Final = 20
 
 

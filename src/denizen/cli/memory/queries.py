@@ -26,7 +26,7 @@ Ask = Callable[..., Awaitable[Memories]]
 
 async def list_memories(client: Client, scope: str | None, person: str | None, limit: int) -> list[Memory]:
     """Of this scope and this person, the newest first."""
-    user = None if person is None else (await client.entity(_handle(person))).id
+    user = None if person is None else (await client.entity(person)).id
     questions: list[Ask] = [partial(client.memories, each) for each in _PLAIN if scope in (None, each)]
     if scope in (None, "persona"):
         questions += [partial(client.agent_memories, each.id) for each in await client.agents()]
@@ -106,7 +106,3 @@ async def _first(ask: Ask, user: str | None, limit: int) -> list[Memory]:
         found += [each for each in page.memories if user in (None, each.user_id)]
         before = page.next
     return found[:limit]
-
-
-def _handle(named: str) -> str:
-    return named if named.startswith("@") else f"@{named}"

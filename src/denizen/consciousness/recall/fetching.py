@@ -110,6 +110,12 @@ _of_period = statement(
     .order_by(passages.c.at.desc(), passages.c.number.desc())
     .limit(MOST_OF_A_PERIOD)
 )
+_of_cycle = statement(
+    select(passages.c.number)
+    .where(*_seen, passages.c.cycle == bindparam("cycle"))
+    .order_by(passages.c.number)
+    .limit(bindparam("limit"))
+)
 said = case(
     (passages.c.message_id.is_(None), passages.c.text),
     else_=func.substr(messages.c.text, cast(passages.c.start + 1, Integer), cast(passages.c.characters, Integer)),
@@ -187,6 +193,11 @@ class Door:
     def of_period(self, period: Period) -> list[Place]:
         """The newest passages of this time."""
         return [_as_place(row) for row in self._all(_of_period, since=period.first, until=period.end)]
+
+    def of_cycle(self, cycle: int, limit: int) -> list[Found]:
+        """The passages of that cycle, in their order: what was heard and said in it, and what the agent did."""
+        numbers = [row[0] for row in self._all(_of_cycle, cycle=cycle, limit=limit)]
+        return list(self.texts(numbers, dict.fromkeys(numbers, 0.0)))
 
     def texts(self, numbers: Sequence[int], scores: Mapping[int, float]) -> Iterator[Found]:
         """The passages in the order of `numbers`, fetched as they are asked for."""

@@ -33,7 +33,23 @@ def pack(found: Iterable[Found], *, tokens: int, zone: str = "UTC") -> list[Foun
             chosen.append(each)
         elif room < _SLACK_CHARACTERS:
             break
-    return sorted(chosen, key=lambda each: (each.at, each.number))
+    return _in_order(chosen)
+
+
+def _in_order(found: Iterable[Found]) -> list[Found]:
+    return sorted(found, key=lambda each: (each.at, each.number))
+
+
+def pack_cycles(
+    found: Sequence[Found], whole: Sequence[Sequence[Found]], *, tokens: int, zone: str = "UTC"
+) -> list[Found]:
+    """As many of these whole cycles as fit, then as many single passages, the best first; in order of time."""
+    chosen: dict[int, Found] = {}
+    for group in (*whole, *([each] for each in found)):
+        wider = chosen | {each.number: each for each in group}
+        if len(render(_in_order(wider.values()), zone=zone)) <= 4 * tokens:
+            chosen = wider
+    return _in_order(chosen.values())
 
 
 def render(chosen: Sequence[Found], *, zone: str = "UTC") -> str:

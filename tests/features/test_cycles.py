@@ -1,0 +1,302 @@
+"""Think cycles."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from denizen import NextStep, StepContext, call, forever, reply, scripted, skip, tool
+from denizen.models.discovery import utility_model_for
+from denizen.models.scripted import ScriptedModel, Turn
+from tests.world import World, as_text, open_world
+
+
+@tool
+async def book_hotel(city: str) -> str:
+    """Book a hotel."""
+    return f"Booked in {city}."
+
+
+async def a_question(world: World, *turns: Turn, model: ScriptedModel | None = None, **cycle: Any):
+    """Noor asks Ada something in a space of the two, and Ada thinks about it."""
+    ada = await world.agent("Ada", model=model or scripted(*turns), tools=[book_hotel], cycle=cycle)
+    noor = await world.person("Noor")
+    hall = await world.space("Hall", noor, ada)
+    await world.say(noor, "A hotel in Rome, please", hall)
+    await world.run()
+    return ada, hall
+
+
+async def test_a_function_runs_before_each_step() -> None:
+    """A function of your own runs before each step of a cycle, with the number of the step and what was done before.
+
+    Docs: cycles.md
+    """
+    seen: list[tuple[int, list[str]]] = []
+
+    def look(context: StepContext) -> None:
+        seen.append((context.step, [use.tool for use in context.calls]))
+
+    async with open_world("sqlite://", steps={"look": look}) as world:
+        await a_question(world, call("read_messages"), reply("Done."), "Answered.", prepare_step="look")
+    assert seen == [(0, []), (1, ["read_messages"]), (2, ["read_messages", "send_message"])]
+
+
+async def test_a_function_restricts_the_tools_of_a_step() -> None:
+    """The function may restrict the tools of one step and force the model to call one of them.
+
+    Docs: cycles.md
+    """
+
+    def look_first(context: StepContext) -> NextStep | None:
+        return NextStep(tools=["read_messages"], tool_choice="required") if context.step == 0 else None
+
+    async with open_world("sqlite://", steps={"look_first": look_first}) as world:
+        turns = reply("Too early."), reply("Done."), "Answered."
+        ada, hall = await a_question(world, *turns, prepare_step="look_first")
+        assert (await world.transcript(hall))[1:] == ["Ada: Done."]
+        assert (world.model(ada).infos[0].settings or {}).get("tool_choice") == "required"
+
+
+async def test_a_function_adds_context_to_a_step() -> None:
+    """The function may add text to one request; the next request does not have it.
+
+    Docs: cycles.md
+    """
+
+    def tell(context: StepContext) -> NextStep:
+        return NextStep(context="It rains." if context.step == 0 else "")
+
+    async with open_world("sqlite://", steps={"tell": tell}) as world:
+        ada, _ = await a_question(world, reply("Take an umbrella."), "Answered.", prepare_step="tell")
+        requests = world.model(ada).requests
+        assert [any("It rains." in as_text(each) for each in request) for request in requests] == [True, False]
+
+
+async def test_a_function_chooses_the_model_of_a_step() -> None:
+    """The function may choose another model, and other settings of it, for one step.
+
+    Docs: cycles.md
+    """
+
+    def think_hard(context: StepContext) -> NextStep | None:
+        return NextStep(model="big", settings={"temperature": 0.2}) if context.step == 1 else None
+
+    async with open_world("sqlite://", steps={"think_hard": think_hard}) as world:
+        big = scripted(reply("Here is the plan."), name="big")
+        world.denizen.models.register("big", big)
+        turns = call("read_messages"), "Answered."
+        _, hall = await a_question(world, *turns, prepare_step="think_hard", step_models=["big"])
+        assert (await world.transcript(hall))[1:] == ["Ada: Here is the plan."]
+        assert [(info.settings or {}).get("temperature") for info in big.infos] == [0.2]
+
+
+async def test_a_function_that_fails_leaves_nobody_in_silence() -> None:
+    """If the function fails, the space of whoever waits says why, and the message is kept.
+
+    Docs: cycles.md
+    """
+
+    def fail(_context: StepContext) -> None:
+        raise RuntimeError("no idea")
+
+    async with open_world("sqlite://", steps={"fail": fail}) as world:
+        ada, hall = await a_question(world, prepare_step="fail")
+        (status,) = await world.denizen.statuses(hall)
+        assert "its function 'fail' failed: RuntimeError: no idea. " in status.text
+        assert await world.inbox(ada) == ["A hotel in Rome, please"]
+
+
+async def test_a_strict_phase_leaves_tools_out(world: World) -> None:
+    """A strict phase leaves the tools that it does not allow out of the request.
+
+    Docs: cycles.md
+    Differs: only a strict one does. The list of tools is part of what a provider caches, so other phases leave it as it
+    is: at OpenAI the other tools cannot be called, elsewhere such a call is refused.
+    """
+    phases = [{"until_step": 0, "reads": True, "strict": True}]
+    ada, _ = await a_question(world, call("read_messages"), reply("Done."), "Answered.", phases=phases)
+    first, second, _ = world.model(ada).infos
+    assert first.tools == ("read_messages", "read_entry", "recall", "skip")
+    assert "send_message" in second.tools
+
+
+async def test_phases_restrict_tools_by_step(world: World) -> None:
+    """Phases say which tools may be called at which step: first observe, then think and act, then only respond.
+
+    Docs: cycles.md
+    """
+    looking = [call("read_messages")] * 7
+    ada, hall = await a_question(
+        world, *looking, call("book_hotel", city="Rome"), reply("Done."), "Answered.", phases="observe-think-respond"
+    )
+    assert (await world.transcript(hall))[1:] == ["Ada: Done."]
+    assert "book_hotel may not be called in this step" in (await world.history(ada))[16]
+
+
+async def test_the_model_is_told_its_phase(world: World) -> None:
+    """The model is told which phase it is in and which tools it may call there.
+
+    Docs: cycles.md
+    """
+    ada, _ = await a_question(
+        world, call("recall", query="Rome"), reply("Done."), "Answered.", phases=[{"reads": True}]
+    )
+    told = as_text(world.model(ada).requests[0][-1])
+    assert told == "[PHASE] You may call only: read_messages, read_entry, recall, skip."
+
+
+async def test_a_cycle_stops_after_a_number_of_steps(world: World) -> None:
+    """A cycle stops after a number of steps: 20, unless you set another.
+
+    Docs: cycles.md
+    Differs: a person who still waits is answered in one more step, or told that the limit was reached.
+    """
+    ada, _ = await a_question(world, model=forever(lambda *_: reply("And on.")), max_steps=3)
+    assert [(each.stop_reason, each.steps) for each in await world.cycles(ada)] == [("max_steps", 3)]
+
+
+async def test_a_cycle_stops_after_a_number_of_tokens(world: World) -> None:
+    """A cycle stops after a number of tokens: 50,000, unless you set another.
+
+    Docs: cycles.md
+    Differs: only what the cycle adds is counted. The prompt that is sent again with each step would use the budget up
+    after a few steps of an agent with a long life.
+    """
+    counting = forever(lambda _, info: reply(f"And {info.number}."))
+    ada, _ = await a_question(world, model=counting, token_budget=500, max_steps=1_000)
+    assert [each.stop_reason for each in await world.cycles(ada)] == ["token_budget"]
+
+
+async def test_a_cycle_stops_when_every_event_has_an_answer(world: World) -> None:
+    """A cycle may stop as soon as there is a message for each event.
+
+    Docs: cycles.md
+    """
+    ada, _ = await a_question(world, model=forever(lambda *_: reply("Yes.")), stop_when=["responded_to_all"])
+    assert [(each.stop_reason, each.steps) for each in await world.cycles(ada)] == [("responded_to_all", 1)]
+
+
+async def test_a_cycle_stops_by_a_condition_of_your_own() -> None:
+    """A condition of your own sees the steps with their calls and results, and may end the cycle.
+
+    Docs: cycles.md
+    """
+    stops = {"booked": lambda context: any("Booked in Rome" in use.result for use in context.calls)}
+    async with open_world("sqlite://", stops=stops) as world:
+        ada, _ = await a_question(
+            world, model=forever(lambda *_: call("book_hotel", city="Rome")), stop_when=["booked"]
+        )
+        assert [(each.stop_reason, each.steps) for each in await world.cycles(ada)] == [("booked", 1)]
+
+
+async def test_a_cycle_stops_after_a_tool_has_succeeded(world: World) -> None:
+    """A definition can say that a cycle stops after a certain tool has succeeded.
+
+    Docs: cycles.md
+    """
+    booking = forever(lambda *_: call("book_hotel", city="Rome"))
+    ada, _ = await a_question(world, model=booking, stop_when=[{"after": "book_hotel"}])
+    assert [(each.stop_reason, each.steps) for each in await world.cycles(ada)] == [("after book_hotel", 1)]
+
+
+async def test_a_cycle_ends_with_text_without_calls(world: World) -> None:
+    """A cycle ends by itself when the model writes text and calls no tool.
+
+    Docs: cycles.md
+    """
+    ada, _ = await a_question(world, reply("Booked."), "Booked a hotel for Noor.")
+    assert await world.endings(ada) == [(1, "acted", "answered", "Booked a hotel for Noor.")]
+
+
+async def while_it_works(world: World, text: str, **cycle: Any) -> list[str]:
+    """Noor says something while a tool of Ada's runs: the last message of each of Ada's requests."""
+
+    @tool
+    async def work() -> str:
+        """Work."""
+        await world.say(noor, text, hall)
+        return "worked"
+
+    turns = call("work"), reply("Done."), "Worked.", reply("Noted."), "Noted it."
+    ada = await world.agent("Ada", *turns, tools=[work], cycle=cycle)
+    noor = await world.person("Noor")
+    hall = await world.space("Hall", noor, ada)
+    await world.say(noor, "Work!", hall)
+    await world.run()
+    return [as_text(request[-1]) for request in world.model(ada).requests]
+
+
+async def test_what_arrives_meanwhile_is_previewed(world: World) -> None:
+    """What arrives while the agent works is shown in a line each before its next step, and read in its next cycle.
+
+    Docs: cycles.md
+    """
+    last = await while_it_works(world, "The deadline moved to Friday.")
+    assert "[INBOX PREVIEW — 1 new event waiting]" in last[1]
+    assert "The deadline moved to Friday." in last[3]
+
+
+async def test_what_is_urgent_is_told_in_the_middle_of_a_cycle(world: World) -> None:
+    """Urgent events are told whole before the next step, and belong to the cycle.
+
+    Docs: cycles.md
+    """
+    last = await while_it_works(world, "Stop! Use the other one.")
+    assert "[MID-CYCLE UPDATE - 1 new event]" in last[1]
+    assert "Stop! Use the other one." in last[1]
+
+
+async def test_everything_can_be_told_in_the_middle_of_a_cycle(world: World) -> None:
+    """With one setting, every event is told whole before the next step, urgent or not.
+
+    Docs: cycles.md
+    """
+    last = await while_it_works(world, "The deadline moved to Friday.", awareness="all")
+    assert "[MID-CYCLE UPDATE - 1 new event]" in last[1]
+    assert "The deadline moved to Friday." in last[1]
+
+
+async def test_an_agent_can_be_left_alone_while_it_works(world: World) -> None:
+    """With another, it is told nothing before its cycle has ended.
+
+    Docs: cycles.md
+    """
+    last = await while_it_works(world, "Stop! Use the other one.", awareness="none")
+    assert not any("Use the other one." in each for each in last[:3])
+    assert "Use the other one." in last[3]
+
+
+async def test_skip_leaves_no_trace(world: World) -> None:
+    """An agent that is not concerned calls `skip`: no message, no cycle, nothing in its memory.
+
+    Docs: cycles.md
+    Differs: while a person waits for this agent and no other takes over, a skip ends the cycle as a normal one, and the
+    space shows that there was no reply.
+    """
+    ada = await world.agent("Ada", skip("not for me"))
+    noor, bert = await world.person("Noor"), await world.person("Bert")
+    hall = await world.space("Hall", noor, bert, ada)
+    await world.say(noor, "Bert?", hall)
+    await world.run()
+    assert (await world.cycles(ada), await world.history(ada)) == ([], [])
+
+
+async def test_a_skip_is_cheap(world: World) -> None:
+    """In a space with several agents, what is not for an agent costs a few hundred tokens, however long its life is.
+
+    Docs: cycles.md
+    Differs: a small model decides, by who the agent is and what was said. The agent's own model would have to read its
+    whole window to decide.
+    """
+    small = forever(lambda *_: skip("for Bo"))
+    world.denizen.models.register("anthropic:large", forever(lambda *_: "Never asked."))
+    world.denizen.models.register(utility_model_for("anthropic:large"), small)
+    ada = await world.denizen.create_agent("Ada", model="anthropic:large")
+    bo, noor = await world.agent("Bo", reply("Yes."), "Answered."), await world.person("Noor")
+    hall = await world.space("Hall", noor, bo, ada)
+    await world.say(noor, "@bo, is the login page all right?", hall)
+    await world.run()
+    # What Noor said, and what Bo answered.
+    assert await world.ledger(ada) == [("skip", "triage: for Bo")] * 2
+    (used,) = await world.denizen.spending(ada)
+    assert used.input_tokens + used.output_tokens < 2 * 1_000
