@@ -40,19 +40,19 @@ ARGUMENTS: Final = (
 
 
 @asynccontextmanager
-async def open_browser() -> AsyncGenerator[Browser]:
+async def open_browser(*more_arguments: str) -> AsyncGenerator[Browser]:
     """A browser until the end, with nothing in it."""
     async with async_playwright() as playwright:
         executable = await asyncio.to_thread(find_or_install, Path(playwright.chromium.executable_path))
-        browser = await launch(playwright, executable)
+        browser = await launch(playwright, executable, *more_arguments)
         try:
             yield browser
         finally:
             await browser.close()
 
 
-async def launch(playwright: Playwright, executable: Path) -> Browser:
-    return await playwright.chromium.launch(executable_path=executable, args=ARGUMENTS)
+async def launch(playwright: Playwright, executable: Path, *more_arguments: str) -> Browser:
+    return await playwright.chromium.launch(executable_path=executable, args=[*ARGUMENTS, *more_arguments])
 
 
 def find_or_install(of_playwright: Path) -> Path:

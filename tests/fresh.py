@@ -38,7 +38,8 @@ def clone(to: Path) -> Path:
 
 
 def furnish(folder: Path) -> None:
-    """Give a clone what `make run` would download and build, linked from here: only what Denizen needs to run.
+    """Give a clone what `make run` would download and build, linked from here: only what Denizen needs to run. The web
+    client is built already, so the npm packages that build it are not needed.
 
     That `make run` can do so by itself is shown by every clean checkout that comes as far as its tests, and in `make
     test-all`.
@@ -50,28 +51,31 @@ def furnish(folder: Path) -> None:
     for package in metadata.distributions():
         for file in package.files or () if re.sub(r"[-_.]+", "-", package.name).lower() in named else ():
             if file.parts[0] != "..":
-                _link(str(package.locate_file(file)), there / file)
+                _link(str(package.locate_file(file)), f"{there}/{file}")
     for source in (ROOT / "src").rglob("*.py"):
-        _link_compiled(source, folder / source.relative_to(ROOT))
-    for made in ("web/node_modules", "src/denizen/server/web"):
-        shutil.copytree(ROOT / made, folder / made, symlinks=True, copy_function=_link)
-    (folder / "src/denizen/server/web/index.html").touch()
+        _link_compiled(str(source), str(folder / source.relative_to(ROOT)))
+    web_client = "src/denizen/server/web"
+    shutil.copytree(ROOT / web_client, folder / web_client, copy_function=_link)
+    (folder / web_client / "index.html").touch()
 
 
 def _link(source: Path | str, target: Path | str) -> None:
-    Path(target).parent.mkdir(parents=True, exist_ok=True)
     try:
-        os.link(source, target, follow_symlinks=False)
+        try:
+            os.link(source, target, follow_symlinks=False)
+        except FileNotFoundError:  # the first file of its folder
+            Path(target).parent.mkdir(parents=True, exist_ok=True)
+            os.link(source, target, follow_symlinks=False)
     except FileExistsError:
         return
     except OSError:  # another file system
         shutil.copy2(source, target, follow_symlinks=False)
-    _link_compiled(Path(source), Path(target))
+    _link_compiled(str(source), str(target))
 
 
-def _link_compiled(source: Path, target: Path) -> None:
+def _link_compiled(source: str, target: str) -> None:
     """So that Python need not compile it again."""
-    if source.suffix == ".py" and (compiled := Path(cache_from_source(source))).is_file():
+    if source.endswith(".py") and Path(compiled := cache_from_source(source)).is_file():
         _link(compiled, cache_from_source(target))
 
 
@@ -134,7 +138,7 @@ def until(check: Any, deadline_seconds: float) -> Any:
     while time.monotonic() < deadline:
         if found := check():
             return found
-        time.sleep(0.02)
+        time.sleep(0.05)
     raise TimeoutError(f"nothing within {deadline_seconds} seconds")
 
 

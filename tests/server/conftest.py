@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from socket import socket
 from typing import Any
 
 import httpx2
@@ -157,11 +158,12 @@ async def served(
     limits: Limits | None = None,
     made: list[FastAPI] | None = None,
     tls: Tls | None = None,
+    listener: socket | None = None,
     **more: Any,
 ) -> AsyncGenerator[House]:
-    """The world, served on a free port until the end, or until `stop` is set."""
+    """The world, served on a free port or on that of `listener` until the end, or until `stop` is set."""
     ready, stop = asyncio.Event(), asyncio.Event()
-    listener = bind("127.0.0.1", 0)
+    listener = listener or bind("127.0.0.1", 0)
     address = f"http{'s' if tls else ''}://127.0.0.1:{listener.getsockname()[1]}"
     # Tests ask as often as they like, unless they are about that.
     unhurried = Limits(

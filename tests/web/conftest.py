@@ -1,32 +1,43 @@
 """People at a browser: a real Chromium, the real server in this process, agents that think with scripted models.
 
-Tests here share one event loop and one browser; each has its own house, and each visitor a context of their own, which
-is closed at the end. Whatever a page logs as an error, and whatever its Content-Security-Policy stops, fails the test.
+Tests here share one event loop and one browser; each test has its own server and database. Each visitor has a browser
+context to themselves, with empty storage, and a new page (`SharedBrowser`). Whatever a page logs as an error, and
+whatever its Content-Security-Policy stops, fails the test.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from socket import socket
+from typing import Any, Final, Literal
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, BrowserContext, Page, expect
+from playwright.async_api import Browser, BrowserContext, CDPSession, Page, ViewportSize, expect
 
+from denizen.errors import PortTaken
+from denizen.server.serving import bind
 from denizen.spaces.directory import Entity
 from hatch_build import build, is_outdated
 from tests.browser import open_browser
 from tests.server.conftest import House, served
 from tests.servers import exclusive_lock
-from tests.world import UNHURRIED, open_world
+from tests.world import UNHURRIED, World, open_world
 
 ROOT = Path(__file__).parent.parent.parent
 AXE = ROOT / "web" / "node_modules" / "axe-core" / "axe.min.js"
-WIDE = {"width": 1280, "height": 800}
-PHONE = {"width": 360, "height": 740}
+WIDE: Final[ViewportSize] = {"width": 1280, "height": 800}
+PHONE: Final[ViewportSize] = {"width": 360, "height": 740}
+_CONTEXT_OPTIONS: Final[dict[str, Any]] = {
+    "viewport": WIDE,
+    "locale": "en-GB",
+    "timezone_id": "Europe/Berlin",
+    "reduced_motion": "reduce",  # what fades in is half as dark as it will be, and axe would measure that
+}
 # Said in the page: what axe finds is long, and most of it is that all is well. What hinders nobody is not looked for.
 _HINDRANCES = """async () => {
   const isMild = ({ impact }) => impact === "minor" || impact === "moderate";
@@ -95,10 +106,91 @@ def _web_client(run_folder: Path) -> None:
             build(ROOT)
 
 
+@dataclass(frozen=True)
+class _KeptContext:
+    """A browser context that visitors use one after the other. `anchor` is a page that stays open, and with it the
+    process that has compiled the web client."""
+
+    context: BrowserContext
+    anchor: Page
+    devtools: CDPSession
+
+
+class SharedBrowser:
+    """The browser of all tests of a worker. It keeps contexts for later visitors, and empties them in between.
+
+    A new context starts a new process, which loads and compiles the web client again. That takes more CPU than most
+    tests need for everything else.
+    """
+
+    def __init__(self, browser: Browser) -> None:
+        self._browser = browser
+        self._unused: list[_KeptContext] = []
+
+    @asynccontextmanager
+    async def open_context(self, house: House, *, is_new: bool, **options: Any) -> AsyncGenerator[BrowserContext]:
+        """An empty context until the end. Only a new one has an empty cache; one with `options` of its own is new."""
+        if is_new or options:
+            context = await self._browser.new_context(**_CONTEXT_OPTIONS | options)
+            try:
+                yield context
+            finally:
+                await context.close()
+            return
+        kept = self._unused.pop() if self._unused else await self._new_context(house)
+        try:
+            yield kept.context
+            await _empty(kept, house)
+        except BaseException:
+            await kept.context.close()
+            raise
+        self._unused.append(kept)
+
+    async def _new_context(self, house: House) -> _KeptContext:
+        context = await self._browser.new_context(**_CONTEXT_OPTIONS)
+        anchor = await context.new_page()
+        await anchor.goto(f"{house.address}/icon.svg")
+        return _KeptContext(context, anchor, await context.new_cdp_session(anchor))
+
+
+async def _empty(kept: _KeptContext, house: House) -> None:
+    """Undoes what a visitor can do to a context. What cannot be undone fails the test."""
+    hours_off = abs(await kept.anchor.evaluate("Date.now()") / 1000 - time.time()) / 3600
+    assert hours_off < 1, "A test that sets the clock of its browser needs a new_context."
+    for page in kept.context.pages:
+        if page is not kept.anchor:
+            await page.close()
+    await kept.context.unroute_all()
+    await kept.context.set_offline(False)
+    await kept.context.clear_permissions()
+    await kept.devtools.send("Storage.clearDataForOrigin", {"origin": house.address, "storageTypes": "all"})
+
+
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def browser(_web_client: None) -> AsyncGenerator[Browser]:
-    async with open_browser() as browser:
-        yield browser
+async def browser(_web_client: None) -> AsyncGenerator[SharedBrowser]:
+    # Without this, each page has a process of its own, and none finds what another one has compiled.
+    async with open_browser("--process-per-site") as browser:
+        yield SharedBrowser(browser)
+
+
+_last_port = 0
+
+
+def _listen() -> socket:
+    """Listens on the port of the last server if it is free: the browser has the files from there in its cache."""
+    global _last_port
+    try:
+        listener = bind("127.0.0.1", _last_port)
+    except PortTaken:
+        listener = bind("127.0.0.1", 0)
+    _last_port = listener.getsockname()[1]
+    return listener
+
+
+@asynccontextmanager
+async def served_to_browsers(world: World) -> AsyncGenerator[House]:
+    async with served(world, listener=_listen()) as house:
+        yield house
 
 
 @pytest_asyncio.fixture(loop_scope="session")
@@ -106,14 +198,14 @@ async def house(ready_sqlite_url: str) -> AsyncGenerator[House]:
     """A house in which agents live, with its door open."""
     async with (
         open_world(ready_sqlite_url, pace=UNHURRIED) as world,
-        served(world) as house,
+        served_to_browsers(world) as house,
         world.denizen.living(),
     ):
         yield house
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def visit(browser: Browser, house: House) -> AsyncGenerator[Visit]:
+async def visit(browser: SharedBrowser, house: House) -> AsyncGenerator[Visit]:
     """`await visit(noor)`: she is signed in, at a browser of her own."""
     async with AsyncExitStack() as stack:
         visitors: list[Visitor] = []
@@ -130,39 +222,45 @@ async def visit(browser: Browser, house: House) -> AsyncGenerator[Visit]:
 
 @asynccontextmanager
 async def visiting(
-    browser: Browser,
+    browser: SharedBrowser,
     house: House,
     who: Entity,
     *,
     signed_in: bool = True,
     first_start: bool = False,
-    size: dict[str, int] = WIDE,
+    size: ViewportSize = WIDE,
+    color_scheme: Literal["light", "dark"] = "light",
+    reduced_motion: Literal["reduce", "no-preference"] = "reduce",
+    new_context: bool = False,
     **options: Any,
 ) -> AsyncGenerator[Visitor]:
-    """Someone at a browser, until the end. Unless it is a `first_start`, they know that agents have the demo model."""
-    settings: Any = {
-        "viewport": size,
-        "locale": "en-GB",
-        "timezone_id": "Europe/Berlin",
-        "reduced_motion": "reduce",  # what fades in is half as dark as it will be, and axe would measure that
-        **options,
-    }
-    context = await browser.new_context(**settings)
-    try:
+    """Someone at a browser, until the end. Unless it is a `first_start`, they know that agents have the demo model.
+
+    Ask for a `new_context` to set the clock, to add a script to the context (rather than to the page), or where it
+    matters that the browser has never loaded the web client.
+    `options` are those of `Browser.new_context`.
+    """
+    async with browser.open_context(house, is_new=new_context, **options) as context, AsyncExitStack() as scripts:
+        page = await context.new_page()
+        if size != WIDE:
+            await page.set_viewport_size(size)
+        if (color_scheme, reduced_motion) != ("light", "reduce"):
+            await page.emulate_media(color_scheme=color_scheme, reduced_motion=reduced_motion)
         if not first_start:
-            await context.add_init_script("localStorage.setItem('connect a model: dismissed', 'yes')")
+            dismissed = "localStorage.setItem('connect a model: dismissed', 'yes')"
+            await scripts.enter_async_context(await context.add_init_script(dismissed))
         if signed_in:
-            answer = await context.request.post(f"{house.address}/api/session", data={"secret": await house.token(who)})
+            # Once more where the connection to the server before this one was kept, and is closed.
+            answer = await context.request.post(
+                f"{house.address}/api/session", data={"secret": await house.token(who)}, max_retries=1
+            )
             assert answer.ok, await answer.text()
             key = (await answer.json())["page_key"]
-            await context.add_init_script(keep_page_key(house.address, key))
-        page = await context.new_page()
+            await scripts.enter_async_context(await context.add_init_script(keep_page_key(house.address, key)))
         visitor = Visitor(house, who, context, page)
         page.on("pageerror", lambda error: visitor.complaints.append(str(error)))
-        page.on("console", lambda said: _listen(visitor, said.type, said.text))
+        page.on("console", lambda said: _listen_to(visitor, said.type, said.text))
         yield visitor
-    finally:
-        await context.close()
 
 
 def keep_page_key(address: str, key: str) -> str:
@@ -172,7 +270,7 @@ def keep_page_key(address: str, key: str) -> str:
     return f"if (location.origin === {address!r} && !localStorage.getItem('visited')) {{ {known} }}"
 
 
-def _listen(visitor: Visitor, kind: str, text: str) -> None:
+def _listen_to(visitor: Visitor, kind: str, text: str) -> None:
     # The browser itself logs every answer that is an error, and that a connection broke: that is for the page to tell.
     if kind == "error" and not text.startswith("Failed to load resource"):
         visitor.complaints.append(text)

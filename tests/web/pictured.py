@@ -34,7 +34,8 @@ from denizen.spaces.directory import Entity, Space
 from denizen.storage.database import Tx
 from denizen.tools.settings import ClientTool
 from tests.memory.conftest import known, written
-from tests.server.conftest import House, served
+from tests.server.conftest import House
+from tests.web.conftest import served_to_browsers
 from tests.web.minds import INSTRUCTIONS, TALK, WINDOW, Life, Line, live, talking
 from tests.web.spending import spend, spend_daily
 from tests.world import UNHURRIED, World, as_text, open_world
@@ -105,7 +106,7 @@ async def a_pictured_house(url: str, folder: Path) -> AsyncGenerator[Pictured]:
             memory=MemoryOptions(presets=lambda: _PRESETS),
             secret_key=new_key(),
         ) as world,
-        served(world) as house,
+        served_to_browsers(world) as house,
         world.denizen.living(),
     ):
         pictured = await _move_in(house)

@@ -9,7 +9,7 @@ from pathlib import Path
 from uuid import UUID
 
 import pytest_asyncio
-from playwright.async_api import Browser, expect
+from playwright.async_api import expect
 
 from denizen import reply
 from denizen.access import roles
@@ -19,8 +19,8 @@ from denizen.cycles.budgets import BudgetSettings
 from denizen.inbox import parking
 from denizen.inbox.delivery import DEAD_AFTER
 from denizen.storage.database import Tx
-from tests.server.conftest import House, served
-from tests.web.conftest import PHONE, Visit, visiting
+from tests.server.conftest import House
+from tests.web.conftest import PHONE, SharedBrowser, Visit, served_to_browsers, visiting
 from tests.web.spending import DAY, spend
 from tests.world import UNHURRIED, open_world
 
@@ -30,7 +30,7 @@ async def house(ready_sqlite_url: str) -> AsyncGenerator[House]:
     """A house that can keep keys."""
     async with (
         open_world(ready_sqlite_url, pace=UNHURRIED, secret_key=new_key()) as world,
-        served(world) as house,
+        served_to_browsers(world) as house,
         world.denizen.living(),
     ):
         yield house
@@ -72,7 +72,7 @@ async def test_someone_is_invited_comes_in_by_the_link_and_is_let_go(house: Hous
 
 async def test_a_token_is_made_shown_once_given_a_new_secret_and_revoked(house: House, visit: Visit) -> None:
     noor = await house.world.person("Noor")
-    visitor = await visit(noor, size=PHONE)
+    visitor = await visit(noor, size=PHONE, new_context=True)
     await visitor.page.clock.set_fixed_time(moment(house.world.clock.now()))
     page = await visitor.open("/admin/tokens")
 
@@ -147,7 +147,7 @@ async def test_what_agents_may_use_and_have_used(house: House, visit: Visit, tmp
         await spend(world, agent, "large", 10_000, dollars, cached=5_000)
     world.clock.advance(DAY)
     await spend(world, ada, "small", 10_000, 4.5)
-    visitor = await visit(noor)
+    visitor = await visit(noor, new_context=True)
     await visitor.page.clock.set_fixed_time(moment(world.clock.now()))
     page = await visitor.open("/admin/budgets")
 
@@ -194,10 +194,10 @@ async def test_what_agents_may_use_and_have_used(house: House, visit: Visit, tmp
 
 
 async def test_the_daily_limit_of_the_server_is_shown_with_where_to_change_it(
-    ready_sqlite_url: str, browser: Browser
+    ready_sqlite_url: str, browser: SharedBrowser
 ) -> None:
     limits = BudgetSettings(dollars_per_day=Decimal(10), tokens_per_day=1_000_000)
-    async with open_world(ready_sqlite_url, server_budget=limits) as world, served(world) as house:
+    async with open_world(ready_sqlite_url, server_budget=limits) as world, served_to_browsers(world) as house:
         noor, ada = await world.person("Noor"), await world.agent("Ada")
         await spend(world, ada, "large", 10_000, 2.5)
         async with visiting(browser, house, noor) as visitor:

@@ -78,7 +78,7 @@ async def test_agents_are_listed_with_how_they_are_and_can_rest(house: House, vi
     await world.say(noor, "Good morning.", await world.space("Kitchen", noor, ada))
     await world.run()
     await spend(world, ada, "small", 1_000, 1.25)
-    visitor = await visit(noor, size=PHONE)
+    visitor = await visit(noor, size=PHONE, new_context=True)
     await visitor.page.clock.set_fixed_time(moment(world.clock.now()))
     page = await visitor.open("/agents")
     row = page.get_by_role("listitem").filter(has_text="@ada")

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import AsyncGenerator
 
-from playwright.async_api import Browser, expect
+import pytest_asyncio
+from playwright.async_api import expect
 
-from tests.server.conftest import House, served
-from tests.web.conftest import Visit, visiting
+from tests.browser import open_browser
+from tests.server.conftest import House
+from tests.web.conftest import SharedBrowser, Visit, Visitor, served_to_browsers, visiting
 from tests.web.test_conversation import write
 
 SAID = re.compile(r"\d")
@@ -67,13 +70,13 @@ async def test_a_stream_that_breaks_is_resumed_without_gaps_or_doubles(house: Ho
     await expect(page.get_by_text("No connection.")).to_have_count(0)
 
 
-async def test_two_people_on_two_instances_talk(house: House, browser: Browser) -> None:
+async def test_two_people_on_two_instances_talk(house: House, browser: SharedBrowser) -> None:
     """Each at a server of its own, over the same house."""
     world = house.world
     noor, sam = await world.person("Noor"), await world.person("Sam")
     kitchen = await world.space("Kitchen", noor, sam)
     async with (
-        served(world) as other,
+        served_to_browsers(world) as other,
         visiting(browser, house, noor) as hers,
         visiting(browser, other, sam) as his,
     ):
@@ -120,14 +123,26 @@ async def test_what_is_written_without_a_connection_is_sent_by_itself_once_and_i
     assert said == ["Zero", "One", "Two", "Three", "Four", "Five"]
 
 
+@pytest_asyncio.fixture(loop_scope="session")
+async def browser_with_a_process_for_each_tab() -> AsyncGenerator[SharedBrowser]:
+    """What one tab stores the other sees a little later, as at home. In the shared browser they are one process."""
+    async with open_browser() as browser:
+        yield SharedBrowser(browser)
+
+
 async def test_two_tabs_without_a_connection_neither_lose_nor_repeat_what_the_other_wrote(
-    house: House, visit: Visit
+    house: House, browser_with_a_process_for_each_tab: SharedBrowser
 ) -> None:
     """One of them is closed before the connection is back; the other sends for both, each message once."""
-    world = house.world
-    noor, sam = await world.person("Noor"), await world.person("Sam")
+    async with visiting(browser_with_a_process_for_each_tab, house, await house.world.person("Noor")) as hers:
+        await _write_in_two_tabs(hers)
+        assert hers.complaints == []
+
+
+async def _write_in_two_tabs(hers: Visitor) -> None:
+    house, world, noor = hers.house, hers.house.world, hers.who
+    sam = await world.person("Sam")
     kitchen = await world.space("Kitchen", noor, sam)
-    hers = await visit(noor)
     first = await hers.open(f"/s/{kitchen.id}")
     second = await hers.context.new_page()
     await second.goto(f"{house.address}/s/{kitchen.id}")

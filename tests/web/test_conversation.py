@@ -182,7 +182,8 @@ async def test_code_is_coloured_and_copied(house: House, visit: Visit) -> None:
     noor = await world.person("Noor")
     kitchen = await world.space("Kitchen", noor)
     await world.say(noor, "Try this:\n\n```python\ndef brew(): ...\n```", kitchen)
-    hers = await visit(noor, permissions=["clipboard-read", "clipboard-write"])
+    hers = await visit(noor)
+    await hers.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page = await hers.open(f"/s/{kitchen.id}")
 
     code = page.get_by_role("region", name="Code, python")

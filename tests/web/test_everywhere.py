@@ -40,7 +40,8 @@ async def test_nothing_moves_while_a_screen_loads(house: House, visit: Visit) ->
     places = [f"/s/{kitchen.id}", f"/s/{hall.id}", "/agents", *mind, "/search?q=tea", "/memory/you", "/me", *admin]
     moved: list[str] = []
     for size, seen in [(WIDE, places), (PHONE, places[::2])]:
-        hers = await visit(noor, size=size)
+        # The more there is to load, the more could move.
+        hers = await visit(noor, size=size, new_context=True)
         await hers.context.add_init_script(f"({SHIFTS})()")
         for at, path in enumerate(seen):
             # Some are come to from elsewhere, most by a link: then only what they ask for themselves is loaded.

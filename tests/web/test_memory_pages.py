@@ -16,8 +16,8 @@ from denizen.memory.audience import Owner
 from denizen.memory.items import Candidate
 from denizen.spaces.directory import Entity, Space
 from tests.memory.conftest import answering, known, remembering, utility, written
-from tests.server.conftest import House, served
-from tests.web.conftest import PHONE, Visit
+from tests.server.conftest import House
+from tests.web.conftest import PHONE, Visit, served_to_browsers
 from tests.world import UNHURRIED, open_world
 
 SUMMARY = "Noor and Ada plan **Sunday's dinner** for six.\n\n- Risotto, with a fennel salad\n- One guest eats no gluten"
@@ -29,7 +29,7 @@ async def house(ready_sqlite_url: str) -> AsyncGenerator[House]:
     """A house that remembers."""
     async with (
         open_world(ready_sqlite_url, pace=UNHURRIED, memory=remembering()) as world,
-        served(world) as house,
+        served_to_browsers(world) as house,
         world.denizen.living(),
     ):
         yield house
@@ -193,7 +193,7 @@ async def test_whoever_looks_after_a_house_sees_what_agents_remember_and_switche
     await expect(page.get_by_role("listitem").filter(has_text="Mia has 2 cats.")).to_contain_text("of Mia")
     await visitor.check_accessibility()
 
-    await page.goto(f"{house.address}/admin/memory")
+    await visitor.turn_to("/admin/memory")
     findings = page.get_by_role("list", name="Findings").get_by_role("listitem").filter(has_text="contradiction")
     await findings.get_by_role("button", name="Look").click()
     await expect(page.get_by_role("dialog")).to_contain_text("Mia has 3 cats.")

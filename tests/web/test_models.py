@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, Page, expect
+from playwright.async_api import Page, expect
 
 from denizen.access import roles
 from denizen.access.vault import new_key
 from tests.models.loopback import Failure, Loopback, loopback
-from tests.server.conftest import House, served
-from tests.web.conftest import PHONE, Visit, visiting
+from tests.server.conftest import House
+from tests.web.conftest import PHONE, SharedBrowser, Visit, served_to_browsers, visiting
 from tests.world import UNHURRIED, open_world
 
 NOWHERE = "http://127.0.0.1:1"
@@ -28,7 +28,7 @@ async def house(ready_sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> Async
         monkeypatch.setenv(variable, NOWHERE)
     async with (
         open_world(ready_sqlite_url, pace=UNHURRIED, secret_key=new_key()) as world,
-        served(world) as house,
+        served_to_browsers(world) as house,
         world.denizen.living(),
     ):
         yield house
@@ -146,13 +146,13 @@ async def test_what_is_wrong_stands_beside_the_field(house: House, visit: Visit)
 
 
 async def test_a_configured_model_is_shown_as_such(
-    browser: Browser, ready_sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+    browser: SharedBrowser, ready_sqlite_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for variable in SERVERS:
         monkeypatch.setenv(variable, NOWHERE)
     async with (
         open_world(ready_sqlite_url, pace=UNHURRIED, secret_key=new_key(), default_model="demo") as world,
-        served(world) as house,
+        served_to_browsers(world) as house,
         visiting(browser, house, await world.person("Noor"), first_start=True) as visitor,
     ):
         page = await visitor.open("/admin/models")

@@ -39,7 +39,7 @@ async def test_messages_and_cycles_say_that_they_hold_text_from_outside(house: H
         await expect(message).to_be_visible()
         await expect(message.get_by_text("from outside")).to_have_count(count)
 
-    page = await hers.open("/agents/@ada/life/2")
+    page = await hers.turn_to("/agents/@ada/life/2")
     await expect(page.get_by_text("held text from outside", exact=True)).to_be_visible()
     await expect(page.get_by_text("from outside: @eve")).to_be_visible()
     await expect(page.get_by_text("from outside: get_page")).to_be_visible()
@@ -76,7 +76,7 @@ async def test_goals_notes_plans_and_memories_say_that_they_were_made_from_text_
         await expect(row.get_by_text("made from text from outside")).to_have_count(count)
     await hers.check_accessibility()
 
-    page = await hers.open("/memory")
+    page = await hers.turn_to("/memory")
     for words, count in {"Noor sings.": 0, "Noor buys.": 1}.items():
         row = page.get_by_role("listitem").filter(has_text=words)
         await expect(row).to_have_count(1)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from playwright.async_api import Browser
 
 from denizen.clock import moment
-from tests.web.conftest import PHONE, visiting
+from tests.web.conftest import PHONE, SharedBrowser, visiting
 from tests.web.pictured import a_pictured_house
 from tests.web.screens import SCREENS, come_to
 
@@ -21,14 +20,14 @@ _OVERFLOWING = """
 
 
 @pytest.mark.timeout(300)  # they are many, and each takes a second
-async def test_every_screen_is_for_everyone(ready_sqlite_url: str, tmp_path: Path, browser: Browser) -> None:
+async def test_every_screen_is_for_everyone(ready_sqlite_url: str, tmp_path: Path, browser: SharedBrowser) -> None:
     """Nothing hinders anyone (axe), nothing is wider than a phone, and nothing is logged as an error.
 
     Here they are dark and narrow; light and wide, the tests of what is done on them look.
     """
     async with (
         a_pictured_house(ready_sqlite_url, tmp_path) as pictured,
-        visiting(browser, pictured.house, pictured.noor, size=PHONE, color_scheme="dark") as visitor,
+        visiting(browser, pictured.house, pictured.noor, size=PHONE, color_scheme="dark", new_context=True) as visitor,
     ):
         await visitor.context.clock.set_fixed_time(moment(pictured.world.clock.now()))
         await visitor.open("/me")

@@ -16,8 +16,8 @@ from denizen.agents.registry import Agent
 from denizen.models.scripted import Info, Turn, forever
 from denizen.panel.panels import Panel
 from denizen.spaces.directory import Entity, Space
-from tests.server.conftest import House, served
-from tests.web.conftest import PHONE, Visit
+from tests.server.conftest import House
+from tests.web.conftest import PHONE, Visit, served_to_browsers
 from tests.world import UNHURRIED, as_text, open_world
 
 PRESETS = {
@@ -39,7 +39,7 @@ async def house(ready_sqlite_url: str, tmp_path: Path) -> AsyncGenerator[House]:
     presets.write_text(json.dumps(PRESETS))
     async with (
         open_world(ready_sqlite_url, pace=UNHURRIED, presets=presets) as world,
-        served(world) as house,
+        served_to_browsers(world) as house,
         world.denizen.living(),
     ):
         yield house
