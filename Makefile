@@ -13,8 +13,8 @@ BROWSER := .venv/.browser
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help run setup test test-all tests test-hard mutants lint types format bench real picture features web schema screenshots \
-	lock audit clean
+.PHONY: help run setup test test-all tests test-hard mutants lint types format bench real picture features walk web \
+	schema screenshots lock audit clean
 
 help:
 	@echo "make run      set up and start Denizen on http://127.0.0.1:8420"
@@ -30,6 +30,7 @@ help:
 	@echo "make real     live with real models for an hour or two, and go on where it stopped (KEEP=FOLDER, REAL=\"NAME ...\")"
 	@echo "make picture  make docs/chat.svg anew from a real conversation"
 	@echo "make features  write docs/features.md from tests/features"
+	@echo "make walk     make docs/walk.md anew: which functions run for a message, a panel round and a memory pass"
 	@echo "make web      build the web client anew (make run builds it where it is missing or older)"
 	@echo "make schema   make the web client's types anew from the HTTP API"
 	@echo "make screenshots  make the pictures in docs/screenshots anew"
@@ -126,6 +127,9 @@ features: $(READY)
 
 picture: $(READY)
 	$(BIN)/python docs/make_picture.py
+
+walk: $(READY)
+	$(BIN)/python docs/make_walk.py
 
 web: $(RUNNABLE)
 	$(BIN)/python hatch_build.py --always

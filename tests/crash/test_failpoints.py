@@ -24,7 +24,7 @@ LIVING = [
     "hand_back",
     "open_cycle",
     "pay_broken_off",
-    "post_and_begin_turn",
+    "post_message",
     "postpone_cycle",
     "release",
     "renew",

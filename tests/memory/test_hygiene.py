@@ -68,4 +68,4 @@ def test_the_report_counts_by_scope_and_leaves_out_what_was_superseded() -> None
         NOW,
     )
     assert (dict(report.counts), report.superseded) == ({"user": 1, "organization": 1}, 1)
-    assert {scope: dict(found) for scope, found in report.by_scope().items()} == {"user": {"junk": 1}}
+    assert [(each.scope, each.problem) for each in report.findings] == [("user", "junk")]

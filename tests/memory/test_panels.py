@@ -8,10 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from denizen.ids import EntityId, MessageId, OrganizationId, SpaceId
-from denizen.memory.documents import Memory
 from denizen.memory.items import Remembered
-from denizen.memory.panels import reminded, windowed
-from denizen.memory.rolling import Rolled
+from denizen.memory.panels import reminded
+from denizen.memory.rolling import seen_by
 from denizen.spaces.posting import Message
 
 SPACE = SpaceId("panel")
@@ -29,24 +28,13 @@ def message(seq: int, author: str) -> Message:
 
 @given(
     authors=st.lists(st.sampled_from(["noor", "ada", "bee"]), max_size=40),
-    upto=st.integers(0, 40),
     reader=st.sampled_from(["ada", "bee"]),
 )
-def test_each_message_of_an_advisors_conversation_is_summed_up_or_shown(
-    authors: list[str], upto: int, reader: str
-) -> None:
-    """And no message of another advisor ever is."""
+def test_an_advisor_sees_what_people_said_and_its_own_replies(authors: list[str], reader: str) -> None:
+    """And no message of another advisor ever."""
     said = [message(at + 1, author) for at, author in enumerate(authors)]
-    found = windowed(said, reader, Rolled(SPACE, reader, "Before.", Memory(), upto))
-    theirs = [each.seq for each in said if each.author_id in ("noor", reader)]
-    assert [each.seq for each in found.messages] == [seq for seq in theirs if seq > upto]
-    assert found.summary == ("Before." if upto else "")
-
-
-def test_the_summary_of_another_reader_is_not_used() -> None:
-    said = [message(1, "noor"), message(2, "bee")]
-    found = windowed(said, "ada", Rolled(SPACE, "", "Everyone's.", Memory(), 1))
-    assert (found.summary, [each.seq for each in found.messages]) == ("", [1])
+    theirs = [at + 1 for at, author in enumerate(authors) if author in ("noor", reader)]
+    assert [each.seq for each in seen_by(said, reader)] == theirs
 
 
 def test_what_is_remembered_is_told_as_text_within_its_room() -> None:

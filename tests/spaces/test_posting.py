@@ -81,7 +81,7 @@ async def test_a_commit_that_fails_leaves_neither_message_nor_event(world: World
     def break_off() -> None:
         raise OSError("the plug was pulled")
 
-    failpoints.arm("commit:post_and_begin_turn", break_off)
+    failpoints.arm("commit:post_message", break_off)
     try:
         with pytest.raises(OSError, match="plug"):
             await world.say(noor, "Hello", hall)

@@ -12,11 +12,12 @@ import json
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import FromClause, Table, Text, bindparam, cast, func, insert, literal, select, union_all, update
+from sqlalchemy import FromClause, Table, Text, bindparam, cast, func, insert, literal, select, union_all
 
 from denizen.agents import registry
 from denizen.agents.registry import Agent
 from denizen.agents.restrictions import DefinitionPolicy
+from denizen.consciousness import eras
 from denizen.consciousness import lease as leases
 from denizen.consciousness.recall import settling
 from denizen.consciousness.recall.passages import RECALLABLE, VECTORS_IN_A_ROW
@@ -127,14 +128,14 @@ def fork(
         # Only groups whose cycles are all there.
         tx.run(_copy_layers, **whose, level=level, latest=state.cycle - 10**level + 1)
     _copy_index(tx, agent_id, made.id)
-    tx.run(
-        _set_mind,
-        agent=made.id,
+    eras.take_over(
+        tx,
+        made.id,
         cycles=state.cycle,
         ended_at=state.ended_at,
-        first=state.window_from,
-        new_era=state.era,
-        from_outside=int(state.outside or _holds_outside(tx, made.id, state)),
+        window_from=state.window_from,
+        era=state.era,
+        outside=state.outside or _holds_outside(tx, made.id, state),
     )
     if definition.reflection.is_on:
         records.leave_past(tx, made.id)
@@ -169,19 +170,6 @@ _mind = statement(
 )
 _ended = statement(
     select(cycles.c.ended_at).where(cycles.c.agent_id == bindparam("agent_id"), cycles.c.number == bindparam("number"))
-)
-# An era of its own begins with its first cycle: it is someone else now, somewhere else.
-_set_mind = statement(
-    update(minds)
-    .where(minds.c.agent_id == bindparam("agent"))
-    .values(
-        cycle_count=bindparam("cycles"),
-        last_cycle_at=bindparam("ended_at"),
-        window_from=bindparam("first"),
-        era=bindparam("new_era"),
-        era_version=0,
-        outside=bindparam("from_outside"),
-    )
 )
 _mark = literal(1).label("mark")
 _marks = statement(

@@ -23,6 +23,7 @@ from denizen.spaces.handles import handle_from
 from denizen.spaces.posting import Draft, Message, Posted
 from denizen.spaces.searching import Cursor, Found, Wanted, Words
 from denizen.storage.database import Tx
+from denizen.tools import calls
 
 
 class Places(Wiring):
@@ -114,7 +115,7 @@ class Places(Wiring):
 
         async def post() -> Posted:
             return await self.db.write(
-                rounds.post_and_begin_turn,
+                post_message,
                 id_of(space),
                 id_of(author),
                 what,
@@ -175,6 +176,26 @@ class Places(Wiring):
     async def transcript(self, space: Space | SpaceId) -> list[str]:
         """The conversation, one line a message: `Noor: Hello.`"""
         return [f"{message.author_name}: {message.text}" for message in await self.messages(space)]
+
+
+def post_message(
+    tx: Tx,
+    space_id: SpaceId,
+    author_id: EntityId,
+    what: Draft,
+    *,
+    id: MessageId,
+    reply_to: MessageId | None,
+    urgent: bool,
+    metadata: Mapping[str, JsonValue] | None,
+) -> Posted:
+    """Post a message from outside. In a panel, a person's message also begins a turn."""
+    posted = calls.post_or_answer(
+        tx, space_id, author_id, what, id=id, reply_to=reply_to, urgent=urgent, metadata=metadata
+    )
+    if posted.space_kind == "panel":
+        rounds.begin_turn_of(tx, space_id, posted, author_id, what.rendered.mentions)
+    return posted
 
 
 async def _draft(text: str) -> Draft:

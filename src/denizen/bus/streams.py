@@ -363,7 +363,6 @@ class MetadataUpdated(Frame):
     """rolling_memory"""
 
 
-CallFrame: TypeAlias = CallStarted | CallDelta | CallChanged
 MessageChange: TypeAlias = MessageEdited | MessageDeleted
 LifeFrame: TypeAlias = CycleChanged | AgentBudget | AgentAlert | StanceChanged | PersonNotice
 PlaceFrame: TypeAlias = MembershipChanged | SpaceChanged | SpaceRead | MetadataUpdated | StatusChanged

@@ -52,7 +52,8 @@ async def open_application(
 @asynccontextmanager
 async def client_of(runtime: Runtime, person: Entity) -> AsyncGenerator[Client]:
     """A client that asks this runtime as that person."""
-    app = create_app(runtime, limits=_limits(), reach=Reach(frozenset({urlsplit(runtime.public_url).hostname or ""})))
+    reach = Reach(frozenset({urlsplit(runtime.public_url).hostname or ""}))
+    app = create_app(runtime, limits=_limits(), reach=reach, on_demand=True)
     async with (
         in_process_transport(app, {IN_PROCESS: person.id}) as transport,
         Client(runtime.public_url, "", clock=runtime.clock, transport=transport) as client,

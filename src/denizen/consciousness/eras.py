@@ -30,6 +30,18 @@ _begin_era = statement(
         outside=case((bindparam("from_outside") == 1, 1), else_=minds.c.outside),
     )
 )
+_take_over = statement(
+    update(minds)
+    .where(minds.c.agent_id == bindparam("agent"))
+    .values(
+        cycle_count=bindparam("cycles"),
+        last_cycle_at=bindparam("ended_at"),
+        window_from=bindparam("first"),
+        era=bindparam("new_era"),
+        era_version=0,
+        outside=bindparam("from_outside"),
+    )
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,3 +79,18 @@ def begin(tx: Tx, agent_id: AgentId, era: Era, told: Told) -> None:
     known = {"up_to": told.news, "facts": json.dumps(told.facts, ensure_ascii=False)}
     outside = int(era.outside)
     tx.run(_begin_era, agent=agent_id, new_era=era.number, of_version=told.version, **known, from_outside=outside)
+
+
+def take_over(
+    tx: Tx, agent_id: AgentId, *, cycles: int, ended_at: int | None, window_from: int, era: int, outside: bool
+) -> None:
+    """Give the agent a past that was copied to it. Its next cycle begins a new era: it is somewhere else now."""
+    tx.run(
+        _take_over,
+        agent=agent_id,
+        cycles=cycles,
+        ended_at=ended_at,
+        first=window_from,
+        new_era=era,
+        from_outside=int(outside),
+    )

@@ -65,13 +65,6 @@ def sources_of(tx: Tx, cycle_id: str) -> frozenset[str]:
     return frozenset(row[0] for row in tx.all(_of_cycle, cycle_id=cycle_id))
 
 
-def all_sources(tx: Tx, agent_id: AgentId) -> frozenset[str]:
-    """The spaces that anything in this agent's mind comes from."""
-    return frozenset(row[0] for row in tx.all(_of_life, agent_id=agent_id))
-
-
-_of_life = statement(select(cycle_spaces.c.space_id).where(cycle_spaces.c.agent_id == bindparam("agent_id")).distinct())
-
 # Who reads
 
 _lived_there = (

@@ -49,13 +49,6 @@ class Report:
     superseded: int
     findings: tuple[Finding, ...]
 
-    def by_scope(self) -> dict[str, Counter[Problem]]:
-        """How many findings of each kind each scope has."""
-        found: defaultdict[str, Counter[Problem]] = defaultdict(Counter)
-        for each in self.findings:
-            found[each.scope][each.problem] += 1
-        return dict(found)
-
 
 def report(tx: Tx, organization_id: str) -> Report:
     """What is wrong in this organization."""

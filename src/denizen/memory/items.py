@@ -635,19 +635,6 @@ def of_agent(tx: Tx, agent_id: str, *, before: int | None = None, limit: int = 1
     return [as_remembered(row) for row in rows]
 
 
-_owners = statement(
-    select(memories.c.owner)
-    .where(memories.c.organization_id == bindparam("organization_id"))
-    .distinct()
-    .order_by(memories.c.owner)
-)
-
-
-def owners_of(tx: Tx, organization_id: str) -> list[str]:
-    """Everyone in the organization of whom something is remembered."""
-    return [row[0] for row in tx.all(_owners, organization_id=organization_id)]
-
-
 _use = statement(
     update(memories)
     .where(memories.c.number == bindparam("item"))

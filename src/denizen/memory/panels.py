@@ -8,34 +8,13 @@ told one alone.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from denizen.ids import AgentId, SpaceId
 from denizen.memory import granting, items, reminding
 from denizen.memory.audience import Owner
 from denizen.memory.items import Remembered
-from denizen.memory.rolling import Rolled, seen_by
-from denizen.spaces.posting import Message
+from denizen.memory.rolling import Rolled
 from denizen.storage.database import Tx
-
-
-@dataclass(frozen=True, slots=True)
-class Windowed:
-    """What an advisor is shown of a long conversation."""
-
-    summary: str
-    """What stands for the older messages; empty: there are none."""
-    messages: tuple[Message, ...]
-    """Those that are shown as they are."""
-
-
-def windowed(said: Sequence[Message], advisor_id: str, state: Rolled | None) -> Windowed:
-    """The conversation of one advisor: its summary up to a message, and all after it. Each is in one of the two."""
-    theirs = seen_by(said, advisor_id)
-    if state is None or not state.upto or state.reader_id != advisor_id:
-        return Windowed("", tuple(theirs))
-    return Windowed(state.summary, tuple(each for each in theirs if each.seq > state.upto))
-
 
 HEADER = "## What you remember\nFrom long-term memory, because of what was said; it may be out of date."
 HEADING = "## What was said before\nOlder messages are not shown; this is what they came to, as you heard it:"

@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from pydantic import JsonValue
 from sqlalchemy import bindparam, func, select, update
 
 from denizen.bus.streams import PANEL, ReplyChanged, RoundChanged, space_topic
@@ -22,12 +21,11 @@ from denizen.panel import advisors, panels
 from denizen.panel.advisors import Advisor
 from denizen.panel.panels import Panel
 from denizen.panel.settings import MOST_CROSSTALK
-from denizen.spaces import directory, posting
-from denizen.spaces.posting import Draft, Posted
+from denizen.spaces import directory
+from denizen.spaces.posting import Posted
 from denizen.storage.database import Tx, insert_into, statement, storable
 from denizen.storage.schema import panels as panels_table
 from denizen.storage.schema import replies, rounds
-from denizen.tools import calls
 
 Kind = Literal["ask", "crosstalk", "vote"]
 Part = Literal["reply", "crosstalk", "vote", "synthesis", "check"]
@@ -201,32 +199,10 @@ _LAST: Final = 2**62
 _AFTER_REPLIES: Final = 1_000
 
 
-def post_and_begin_turn(
-    tx: Tx,
-    space_id: SpaceId,
-    author_id: EntityId,
-    what: Draft,
-    *,
-    id: MessageId | None = None,
-    reply_to: MessageId | None = None,
-    metadata: Mapping[str, JsonValue] | None = None,
-    urgent: bool = False,
-) -> Posted:
-    """Someone outside says something: as `posting.post`, and where a person says it to a panel, a turn begins.
-
-    What a person says where an agent has asked something is the answer.
-    """
-    question = calls.question_for(tx, space_id, author_id, what, reply_to)
-    asked = None if question is None else question.agent_id
-    posted = posting.post(
-        tx, space_id, author_id, what, id=id, reply_to=reply_to, metadata=metadata, urgent=urgent, asked=asked
-    )
-    if question is not None:
-        calls.answer_in_words(tx, question, posted.id, posted.seq, author_id, what.text)
-    asks = posted.space_kind == "panel" and directory.get_entity(tx, author_id).kind == "human"
-    if asks and tx.one(_begun_by, message_id=posted.id) is None:
-        begin_turn(tx, space_id, posted.id, author_id, what.rendered.mentions)
-    return posted
+def begin_turn_of(tx: Tx, panel_id: SpaceId, message: Posted, author_id: EntityId, mentions: Sequence[str]) -> None:
+    """Begin a turn with a message posted in a panel, if a person wrote it and it has not begun one already."""
+    if directory.get_entity(tx, author_id).kind == "human" and tx.one(_begun_by, message_id=message.id) is None:
+        begin_turn(tx, panel_id, message.id, author_id, mentions)
 
 
 def begin_turn(

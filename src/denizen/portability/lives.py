@@ -282,19 +282,6 @@ _shell = statement(
     )
 )
 _revive = statement(update(agents).where(agents.c.id == bindparam("agent")).values(status="suspended"))
-_set_mind = statement(
-    update(minds)
-    .where(minds.c.agent_id == bindparam("agent"))
-    .values(
-        cycle_count=bindparam("cycles"),
-        last_cycle_at=bindparam("ended_at"),
-        window_from=bindparam("first"),
-        era=bindparam("new_era"),
-        # An era of its own begins with its next cycle: it is somewhere else now.
-        era_version=0,
-        outside=bindparam("from_outside"),
-    )
-)
 
 
 @long_running
@@ -320,14 +307,14 @@ def import_agent(
     for _, line in source.lines():
         arriving.add(line)
     counts = arriving.finish()
-    tx.run(
-        _set_mind,
-        agent=agent_id,
+    eras.take_over(
+        tx,
+        agent_id,
         cycles=first.cycles,
         ended_at=first.last_cycle_at,
-        first=first.window_from,
-        new_era=first.era,
-        from_outside=first.outside if trusted else 1,
+        window_from=first.window_from,
+        era=first.era,
+        outside=bool(first.outside) or not trusted,
     )
     made = registry.get(tx, agent_id)
     records.keep_reflecting(tx, agent_id, on=made.definition.reflection.is_on)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final
 
 from fastapi import FastAPI
 
@@ -15,78 +14,9 @@ from denizen.server.context import Context, Limits
 from denizen.server.gate import Gate
 from denizen.server.observing import Observer
 from denizen.server.reach import Reach
-from denizen.server.routes import (
-    agents,
-    audit,
-    calls,
-    chat,
-    definitions,
-    entities,
-    forgetting,
-    health,
-    identities,
-    keys,
-    me,
-    members,
-    memory,
-    messages,
-    metrics,
-    minds,
-    models,
-    openai,
-    organization,
-    panels,
-    plans,
-    portability,
-    search,
-    session,
-    spaces,
-    stances,
-    streams,
-    tokens,
-    triggers,
-    usage,
-    voices,
-    webhooks,
-)
+from denizen.server.route_modules import RoutesOnDemand, all_routes
 from denizen.server.web_files import WEB_FOLDER, WebFiles
 from denizen.settings.shape import OidcSettings
-
-ROOMS: Final = (
-    messages,
-    streams,
-    spaces,
-    openai,
-    chat,
-    me,
-    health,
-    metrics,
-    session,
-    tokens,
-    keys,
-    models,
-    identities,
-    organization,
-    entities,
-    members,
-    search,
-    panels,
-    voices,
-    agents,
-    definitions,
-    portability,
-    minds,
-    plans,
-    stances,
-    usage,
-    memory,
-    forgetting,
-    audit,
-    calls,
-    triggers,
-    webhooks,
-)
-"""The modules of routes; each has its `router`. A request is compared with one after the other: the busiest first."""
 
 _DESCRIPTION = """Talk with living agents.
 
@@ -102,10 +32,12 @@ def create_app(
     reach: Reach | None = None,
     oidc: OidcSettings | None = None,
     web: Path = WEB_FOLDER,
+    on_demand: bool = False,
 ) -> FastAPI:
     """The application over this runtime, which has to be open while requests are answered.
 
-    `web` is where the web client was built to.
+    `web` is where the web client was built to. With `on_demand`, routes are imported with the first request that needs
+    them, and the description of the API is empty: for a command that makes a request or two.
     """
     issuer = None if oidc is None or oidc.issuer is None else Issuer(oidc, runtime.clock)
     context = Context(runtime, limits or Limits(), reach or Reach(), issuer, WebFiles(web))
@@ -118,7 +50,7 @@ def create_app(
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
-        routes=[route for room in ROOMS for route in room.router.routes],
+        routes=[RoutesOnDemand()] if on_demand else all_routes(),
     )
     app.state.context = context
     problems.install(app)

@@ -92,15 +92,7 @@ def mark_cycle(tx: Tx, cycle_id: CycleId, seq: int) -> None:
     tx.run(_mark, cycle=cycle_id, seq=seq)
 
 
-_mark_mind = statement(
-    update(minds).where(minds.c.agent_id == bindparam("agent"), minds.c.outside == 0).values(outside=1)
-)
 _mind = statement(select(minds.c.outside).where(minds.c.agent_id == bindparam("agent_id")))
-
-
-def mark_mind(tx: Tx, agent_id: AgentId) -> None:
-    """What the agent has in mind holds text from outside, from its next cycle on."""
-    tx.run(_mark_mind, agent=agent_id)
 
 
 def is_marked(tx: Tx, agent_id: AgentId) -> bool:

@@ -30,7 +30,7 @@ def _asked(**fields: Any) -> ConfigDict:
 
 
 def _answered(**fields: Any) -> ConfigDict:
-    return ConfigDict(json_schema_extra={"examples": [fields]})
+    return ConfigDict(json_schema_extra={"examples": [fields]}, defer_build=True)
 
 
 def _time(at: Instant | None) -> datetime | None:

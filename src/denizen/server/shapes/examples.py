@@ -20,8 +20,8 @@ def text_answer(media_type: str, description: str, example: str) -> dict[int | s
 
 
 def given(**fields: Any) -> ConfigDict:
-    """Of an answer."""
-    return ConfigDict(json_schema_extra={"examples": [fields]})
+    """Of an answer. Its schema is built at its first use: at import, they took a third of the time of all routes."""
+    return ConfigDict(json_schema_extra={"examples": [fields]}, defer_build=True)
 
 
 def asked(**fields: Any) -> ConfigDict:

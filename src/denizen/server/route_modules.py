@@ -1,0 +1,99 @@
+"""The modules of routes: all at once for a server, or each when the first request needs it for a single command."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from typing import Final, cast
+
+from fastapi import APIRouter
+from starlette.routing import BaseRoute, Match
+from starlette.types import Receive, Scope, Send
+
+MODULES: Final = (
+    "messages", "streams", "spaces", "openai", "chat", "me", "health", "metrics", "session", "tokens", "keys", "models",
+    "identities", "organization", "entities", "members", "search", "panels", "voices", "agents", "definitions",
+    "portability", "minds", "plans", "stances", "usage", "memory", "forgetting", "audit", "calls", "triggers",
+    "webhooks",
+)  # fmt: skip
+"""Each has its `router`. A request is compared with one after the other: the busiest first."""
+
+MODULES_OF: Final[Mapping[str, tuple[str, ...]]] = {
+    "agents": (
+        "agents", "plans", "stances", "memory", "calls", "triggers", "webhooks", "definitions", "portability", "minds",
+        "streams",
+    ),
+    "apply": ("definitions",),
+    "audit": ("audit",),
+    "calls": ("calls",),
+    "chat": ("chat",),
+    "entities": ("entities", "identities"),
+    "forget": ("forgetting",),
+    "health": ("health",),
+    "healthz": ("health",),
+    "hooks": ("webhooks", "calls"),
+    "import": ("portability",),
+    "keys": ("keys",),
+    "login": ("session",),
+    "logins": ("session",),
+    "me": ("me",),
+    "memory": ("memory",),
+    "messages": ("search",),
+    "metrics": ("metrics",),
+    "models": ("models",),
+    "organization": ("organization", "usage", "memory"),
+    "panels": ("panels", "voices"),
+    "profiles": ("stances",),
+    "readyz": ("health",),
+    "receipts": ("forgetting",),
+    "reflection": ("stances",),
+    "session": ("session",),
+    "spaces": ("spaces", "messages", "members", "memory", "audit", "calls", "portability"),
+    "stream": ("streams",),
+    "tokens": ("tokens",),
+    "tools": ("agents",),
+    "usage": ("usage",),
+    "v1": ("openai",),
+    "webhooks": ("webhooks",),
+}  # fmt: skip
+"""Which modules have routes below `/api/NAME` or `/NAME`. The first with a route for the request answers it."""
+
+
+def all_routes() -> list[BaseRoute]:
+    """The routes of all modules."""
+    return [route for name in MODULES for route in routes_of(name)]
+
+
+def routes_of(module: str) -> list[BaseRoute]:
+    """The routes of the module, which is imported if it was not."""
+    return cast("APIRouter", import_module(f"denizen.server.routes.{module}").router).routes
+
+
+def first_segment(path: str) -> str:
+    """The name behind `/api/`, or else the first one: `agents` of `/api/agents/…`, `hooks` of `/hooks/…`."""
+    return path.removeprefix("/api").lstrip("/").partition("/")[0]
+
+
+class RoutesOnDemand(BaseRoute):
+    """Stands for the routes of all modules, and imports those that may have a route for the request.
+
+    Importing all of them takes longer than what most commands do with one.
+    """
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        partial: tuple[Match, Scope] = Match.NONE, {}
+        for route in self._candidates(scope["path"]):
+            match, child_scope = route.matches(scope)
+            found = match, {**child_scope, "route": route}
+            if match is Match.FULL:
+                return found
+            if match is Match.PARTIAL and partial[0] is Match.NONE:
+                partial = found
+        return partial
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await cast("BaseRoute", scope["route"]).handle(scope, receive, send)
+
+    def _candidates(self, path: str) -> Iterator[BaseRoute]:
+        for module in MODULES_OF.get(first_segment(path), ()):
+            yield from routes_of(module)
