@@ -17,9 +17,10 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from functools import cache
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import structlog
 from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, ToolReturnPart, UserPromptPart
@@ -34,6 +35,7 @@ from denizen.errors import AlreadySettled, ModelRejected, ModelUnreachable, NotF
 from denizen.ids import AgentId, MessageId, SpaceId
 from denizen.memory import rolling
 from denizen.memory.settings import MemoryOptions
+from denizen.models.catalog import DEMO
 from denizen.models.scripted import Call, Info, Piece, ScriptedModel, Turn, call, forever, reply, skip
 from denizen.spaces import directory
 from denizen.spaces.directory import Entity
@@ -45,6 +47,9 @@ from denizen.tools.tool import OnCrash, OutsideTool
 
 HASTE: Final = 200
 """How many times faster than ours the town's clock runs: a lease of 30 s is over in 0.15."""
+SWEEP_SECONDS: Final = 10.0
+"""How often agents look for work that nobody told them of: as often as leases are renewed. At the usual two seconds,
+which are 10 ms here, a life would look more often than it thinks."""
 CONNECTIONS: Final = 3
 """To PostgreSQL. Enough to be in each other's way; each one more costs its server as much as a life costs the process,
 because every connection reads the catalogue and plans every statement anew."""
@@ -361,6 +366,7 @@ class Town:
 
     def __init__(self, life: Life) -> None:
         self.life = life
+        Books.folder = life.folder
         self.journal = Journal(life.folder / "journal", life.number)
         self.clock = HastyClock(life.began)
         self.lingers = asyncio.Event()
@@ -376,9 +382,11 @@ class Town:
                 **{f"script:{handle}": script.model() for handle, script in self.scripts.items()},
             },
             memory=MemoryOptions(presets=lambda: PRESETS) if life.remembers else None,
-            tools=outside_tools(life.folder),
+            tools=outside_tools(),
             clock=self.clock,
-            pace=Pace(grace_seconds=0),
+            pace=Pace(sweep_seconds=SWEEP_SECONDS, grace_seconds=0),
+            # Named, or each life would first ask the machine which models it has: half of what a short one costs.
+            default_model=DEMO,
         )
 
     async def settle(self) -> None:
@@ -450,25 +458,35 @@ async def _found_or(find: Callable[[], Awaitable[Any]], create: Callable[[], Awa
         return await create()
 
 
-def outside_tools(folder: Path) -> list[OutsideTool]:
-    """Two tools that leave a line in a file: the world outside, where it can be counted what happened."""
+class Books:
+    """Where the tools of this process write: in the folder of its life."""
+
+    folder: ClassVar[Path]
+
+
+@cache
+def outside_tools() -> list[OutsideTool]:
+    """Three tools that leave a line in a file: the world outside, where it can be counted what happened.
+
+    They are made once, before the lives are forked: to make them takes a tenth of a short life.
+    """
 
     @tool(on_crash="report")
     def note(number: int) -> str:
         """Note a number, once."""
-        append_line(folder / "note", str(number))
+        append_line(Books.folder / "note", str(number))
         return f"noted {number}"
 
     @tool(on_crash="retry")
     def mark(number: int) -> str:
         """Mark a number, as often as you like."""
-        append_line(folder / "mark", str(number))
+        append_line(Books.folder / "mark", str(number))
         return f"marked {number}. " + "A long story follows. " * 50
 
     @tool(on_crash="retry", background=True)
     def later(number: int, then: str) -> str:
         """Think of a number, and say something about it when nobody waits any more."""
-        append_line(folder / "later", str(number))
+        append_line(Books.folder / "later", str(number))
         return then
 
     return [note, mark, later]

@@ -25,6 +25,7 @@ from denizen.storage import sqlite
 from denizen.storage.migrating import migrate_postgresql
 from tests import databases, servers
 from tests.databases import with_tables
+from tests.reused_connections import end_idle_connections, idle_processes, reused_connections
 from tests.world import (  # noqa: F401  fixtures for every folder
     small_unhurried_world,
     small_world,
@@ -56,6 +57,9 @@ ON_BOTH_DATABASES = (
 The others run on SQLite, and on both with `--all-databases`, as in `make test-all`. A test that needs PostgreSQL asks
 for `postgres_url`, whatever this list says: see tests/properties.
 """
+
+OWN_CONNECTIONS = ("crash", "storage")
+"""Tests of connections and of how they break: each has new ones. All others reuse those of the test before."""
 
 SLOW_FIRST = ("surfaces", "deploy", "crash", "web", "cli/chat", "cli", "properties", "server", "consciousness")
 """These folders take the longest. What is left for the end should be short, or one worker ends long after the rest."""
@@ -101,7 +105,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure() -> None:
-    missing = [place for place in (*ON_BOTH_DATABASES, *SLOW_FIRST) if not (TESTS / place).exists()]
+    missing = [place for place in (*ON_BOTH_DATABASES, *OWN_CONNECTIONS, *SLOW_FIRST) if not (TESTS / place).exists()]
     if missing:
         raise pytest.UsageError(f"tests/conftest.py names what is not there: {', '.join(missing)}. Correct its lists.")
 
@@ -222,13 +226,19 @@ def _postgres_to_clean(_postgres_of_the_run: str, _migrated_postgres: str, worke
     """A database with all its tables for one test after the other: making one takes longer than most tests."""
     with servers.fresh_database(_postgres_of_the_run, f"ready_{worker_id}", template=_migrated_postgres) as url:
         yield url
+        end_idle_connections()
 
 
 @pytest.fixture
-def ready_postgres_url(_postgres_to_clean: str) -> Iterator[str]:
+def ready_postgres_url(request: pytest.FixtureRequest, _postgres_to_clean: str) -> Iterator[str]:
     """The same on PostgreSQL."""
-    yield _postgres_to_clean
-    servers.clean_database(_postgres_to_clean)
+    if _within(request.path, OWN_CONNECTIONS) is None:
+        with reused_connections():
+            yield _postgres_to_clean
+    else:
+        end_idle_connections()
+        yield _postgres_to_clean
+    servers.clean_database(_postgres_to_clean, spare=idle_processes())
 
 
 @pytest.fixture

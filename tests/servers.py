@@ -20,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -163,7 +163,9 @@ def make_database_once(server_url: str, name: str, lock: Path, fill: Callable[[s
             server.execute(sql.SQL("ALTER DATABASE {} RENAME TO {}").format(*names))
 
 
-_HANG_UP = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> %s"
+_HANG_UP = (
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> ALL(%s)"
+)
 _CLEAN = """
 DO $$
 DECLARE
@@ -188,11 +190,14 @@ END $$
 """
 
 
-def clean_database(url: str) -> None:
-    """Its tables are empty and up to date, its numbers begin at one, and only this process is connected to it."""
+def clean_database(url: str, *, spare: Sequence[int] = ()) -> None:
+    """Its tables are empty and up to date, its numbers begin at one, and only this process is connected to it.
+
+    Connections served by the processes in `spare` stay: they must be between two transactions.
+    """
     connection = _kept_connection(url)
     # Until they have gone: one of them may be about to commit.
-    while connection.execute(_HANG_UP, [connection.info.backend_pid]).fetchall():
+    while connection.execute(_HANG_UP, [[connection.info.backend_pid, *spare]]).fetchall():
         time.sleep(0.001)
     # Not by TRUNCATE alone, which makes the files of all tables anew, because all refer to one another: that takes
     # longer than most tests.

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import psycopg
 import pytest
 import redis
 
+from denizen.storage import postgresql
 from denizen.storage.migrating import HEAD
 from tests import servers
+from tests.reused_connections import idle_processes
 
 
 def test_a_test_has_a_database_of_its_own(postgres_url: str, database_url: str) -> None:
@@ -48,6 +51,27 @@ def test_a_database_that_was_cleaned_is_as_new(ready_postgres_url: str, texts: i
         assert connection.execute("SELECT nextval('events_number_seq')").fetchone() == (1,)
         assert connection.execute("SELECT version_num FROM alembic_version").fetchone() == (HEAD,)
         assert (connection.execute("SELECT pg_relation_size('toolsets')").fetchone() or (0,))[0] <= 10 * 8192
+
+
+def test_a_connection_is_handed_on_as_new(ready_postgres_url: str) -> None:
+    """Only between two transactions: one that was left inside of one ends with it, and so does one that broke."""
+    backend, limit = "SELECT pg_backend_pid()", "SHOW lock_timeout"
+    with closing(postgresql.connect(ready_postgres_url)) as first:
+        process = first.execute(backend).fetchone()
+        as_new = first.execute(limit).fetchone()
+        first.execute("SET lock_timeout = 1234")
+        first.execute("SELECT pg_advisory_lock(7)")
+    servers.clean_database(ready_postgres_url, spare=idle_processes())
+    with closing(postgresql.connect(ready_postgres_url)) as again:
+        assert again.execute(backend).fetchone() == process
+        assert again.execute(limit).fetchone() == as_new
+        assert again.execute("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'").fetchone() == (0,)
+        again.execute("BEGIN")
+    with closing(postgresql.connect(ready_postgres_url)) as other:
+        assert (there := other.execute(backend).fetchone()) != process
+    servers.clean_database(ready_postgres_url)
+    with closing(postgresql.connect(ready_postgres_url)) as last:
+        assert last.execute(backend).fetchone() not in (process, there)
 
 
 @pytest.mark.parametrize("attempt", [1, 2])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 import subprocess
 import sys
@@ -13,13 +14,11 @@ from typing import Any, LiteralString, cast
 
 import psycopg
 import pytest
-import sqlalchemy as sa
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import dict_row
 
 from denizen.errors import DatabaseNewer
 from denizen.storage import migrating, sqlite
-from denizen.storage.schema import metadata
 from tests.storage.conftest import Opening
 from tests.storage.notes import everything, put
 from tests.storage.processes import ROOT
@@ -138,13 +137,28 @@ def test_every_step_is_known_and_leads_to_the_next() -> None:
 
 
 def test_the_steps_lead_to_the_schema(database_url: str, make_empty: Callable[[], str]) -> None:
-    """A migrated database and one made from schema.py are the same, to the last index."""
-    migrate(database_url)
+    """A database that took every step and one that was created at once are the same, to the last index and trigger."""
+    for revision in migrating.REVISIONS[-2:]:  # not at once to the newest, or it would be created without steps
+        migrate(database_url, revision)
     direct = make_empty()
-    engine = sa.create_engine(direct.replace("postgresql:", "postgresql+psycopg:"))
-    metadata.create_all(engine)
-    engine.dispose()
+    migrate(direct)
     assert structure(database_url) == structure(direct)
+    assert rows(direct) == rows(database_url) == {"alembic_version": [{"version_num": migrating.HEAD}]}
+
+
+def test_only_an_old_database_needs_alembic(database_url: str, make_empty: Callable[[], str]) -> None:
+    """Importing it and running all steps would be half of what a first start takes."""
+    program = "import sys\nfrom tests.storage.test_migrations import migrate\nmigrate(*sys.argv[1:])\n"
+    program += "print('alembic' in sys.modules)\n"
+
+    def loads_alembic(url: str, *to: str) -> bool:
+        command = [sys.executable, "-c", program, url, *to]
+        paths = {"PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
+        return subprocess.run(command, check=True, env=paths, capture_output=True, text=True).stdout == "True\n"
+
+    assert loads_alembic(database_url, migrating.REVISIONS[-2])
+    assert loads_alembic(database_url)
+    assert not loads_alembic(make_empty())
 
 
 @pytest.fixture
@@ -160,10 +174,38 @@ def make_empty(database_url: str, tmp_path: Path) -> Iterator[Callable[[], str]]
 
 
 def structure(url: str) -> dict[str, Any]:
-    """Tables with their columns, keys, constraints and indexes, without regard to the order of columns."""
-    described = _sqlite_table if url.startswith("sqlite") else _postgresql_table
+    """Tables with their columns, keys, constraints and indexes, whatever the order of columns, and the rest."""
+    is_sqlite = url.startswith("sqlite")
+    described = _sqlite_table if is_sqlite else _postgresql_table
     with connected(url) as ask:
-        return {table: described(ask, table) for table in tables(url)}
+        others = ask(_SQLITE_REST if is_sqlite else _POSTGRESQL_REST)
+        rest = sorted((each["kind"], each["name"], " ".join(each["sql"].split())) for each in others)
+        return {"": rest} | {table: described(ask, table) for table in (*tables(url), "alembic_version")}
+
+
+def rows(url: str) -> dict[str, Any]:
+    """The rows of each table that has any."""
+    with connected(url) as ask:
+        found = {table: ask(f'SELECT * FROM "{table}"') for table in (*tables(url), "alembic_version")}
+        return {table: there for table, there in found.items() if there}
+
+
+_SQLITE_REST = "SELECT type AS kind, name, sql FROM sqlite_master WHERE type IN ('view', 'trigger')"
+_POSTGRESQL_REST = """
+    SELECT 'trigger' AS kind, tgname AS name, pg_get_triggerdef(oid) AS sql FROM pg_trigger WHERE NOT tgisinternal
+    UNION ALL
+    SELECT 'function', proname, pg_get_functiondef(oid) FROM pg_proc WHERE pronamespace = 'public'::regnamespace
+    UNION ALL
+    SELECT 'sequence', sequencename, data_type || ' from ' || start_value || ' by ' || increment_by FROM pg_sequences
+    UNION ALL
+    SELECT 'relation', relname, format('%s %s', relkind, relpersistence) FROM pg_class
+    WHERE relnamespace = 'public'::regnamespace
+    UNION ALL
+    SELECT 'type', typname, typtype::text FROM pg_type WHERE typnamespace = 'public'::regnamespace
+    UNION ALL
+    SELECT 'extension', extname, extversion FROM pg_extension
+"""
+"""Whatever else steps can make."""
 
 
 def _sqlite_table(ask: Query, table: str) -> list[Any]:

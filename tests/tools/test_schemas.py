@@ -10,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 
 from denizen.agents.definition import AgentDefinition
 from denizen.errors import InvalidInput
-from denizen.tools.schemas import checker, compile_schema, schema_problem
+from denizen.tools.schemas import CACHED_CHARACTERS, checker, compile_schema, schema_problem
 from denizen.tools.settings import ClientTool
 from denizen.tools.tool import explain_arguments
 
@@ -114,6 +114,16 @@ def test_only_patterns_are_left_out():
     schema = of(enum=[{"pattern": "(?=a)b"}])
     assert schema_problem(schema) is None
     assert checker("book", schema)({"a": {"pattern": "(?=a)b"}})
+
+
+def test_a_small_schema_is_compiled_once():
+    """Tools are made anew whenever their agent wakes. Large schemas are not cached: the cache stays small."""
+    assert compile_schema(of(type="string", minLength=1)) is compile_schema(of(type="string", minLength=1))
+    assert compile_schema(of(const=1)) is not compile_schema(of(const=1.0))
+    optional = compile_schema(of(pattern="a"), patterns_are_optional=True)
+    assert optional is not compile_schema(of(pattern="a"))
+    large = of(description="x" * CACHED_CHARACTERS)
+    assert compile_schema(large) is not compile_schema(large)
 
 
 def doubling(levels: int) -> dict[str, Any]:

@@ -189,8 +189,10 @@ class _Shown(BaseModel):
 
 async def _look_into(url: str) -> tuple[str | None, int]:
     """The model to use of those installed, and how many there are."""
-    # Not through a proxy of the environment: it is this machine that is asked.
-    async with httpx2.AsyncClient(base_url=url, trust_env=False) as client:
+    # Not through a proxy of the environment: it is this machine that is asked. Without certificates for plain HTTP:
+    # to load them takes longer than the answer.
+    tls = not url.startswith("http://")
+    async with httpx2.AsyncClient(base_url=url, trust_env=False, verify=tls) as client:
         installed = await _installed(client)
         for each in _best_first(installed):
             if await _can_use_tools(client, each):

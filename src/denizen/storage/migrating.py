@@ -1,7 +1,8 @@
 """Bringing a database to this version's schema.
 
 Steps only add: what an older Denizen reads and writes stays, so that old and new instances can run on one database.
-A database that is up to date, the usual case, is recognised by a query, and Alembic is not even imported.
+A database that is up to date, the usual case, is recognised by a query; an empty one gets the tables of schema.py at
+once. Only a database of an older version needs its missing steps, and Alembic.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import String, column, select, table
+from sqlalchemy import Column, Connection, MetaData, PrimaryKeyConstraint, String, Table, select
 
 from denizen.errors import DatabaseNewer
 from denizen.storage.database import Tx, statement
@@ -22,10 +23,18 @@ REVISIONS = tuple(f"{number:04}" for number in range(1, 21))
 """Every step there is, the first one first."""
 HEAD = REVISIONS[-1]
 
-_version = statement(select(column("version_num", String)).select_from(table("alembic_version")))
+_versions = Table(
+    "alembic_version",  # as Alembic makes it
+    MetaData(),
+    Column("version_num", String(32)),
+    PrimaryKeyConstraint("version_num", name="alembic_version_pkc"),
+)
+_version = statement(select(_versions.c.version_num))
 _STEPS = Path(__file__).parent / "migrations"
 _SQLITE_TABLE = "SELECT name FROM sqlite_master WHERE name = 'alembic_version'"
 _POSTGRESQL_TABLE = "SELECT to_regclass('alembic_version')"
+_NO_TABLE = (None, (None,))
+"""What these queries give where no step was ever taken."""
 # Whoever comes second waits here, and then finds that there is nothing left to do.
 _SQLITE_LOCK = "BEGIN IMMEDIATE"
 # A step may take as long as it takes; only a process that has stopped between two of them is not waited for for ever.
@@ -46,7 +55,7 @@ def migrate_sqlite(path: Path, to: str = HEAD) -> None:
     with closing(connect(path)) as connection:
         revision = _revision(connection, _SQLITE_TABLE)
     if not _is_current(revision, str(path)):
-        _upgrade("sqlite", lambda: connect(path), _SQLITE_LOCK, to)
+        _upgrade("sqlite", lambda: connect(path), _SQLITE_LOCK, _SQLITE_TABLE, to)
 
 
 def migrate_postgresql(conninfo: str, to: str = HEAD) -> None:
@@ -60,7 +69,7 @@ def migrate_postgresql(conninfo: str, to: str = HEAD) -> None:
         revision = _revision(connection, _POSTGRESQL_TABLE)
     if not _is_current(revision, describe(conninfo)):
         own = with_network_settings(conninfo)
-        _upgrade("postgresql+psycopg", lambda: psycopg.connect(own), _POSTGRESQL_LOCK, to)
+        _upgrade("postgresql+psycopg", lambda: psycopg.connect(own), _POSTGRESQL_LOCK, _POSTGRESQL_TABLE, to)
 
 
 def revision_of_sqlite(path: Path) -> str | None:
@@ -94,7 +103,7 @@ def is_current(tx: Tx) -> bool:
 
 
 def _revision(connection: Any, table: str) -> str | None:
-    if connection.execute(table).fetchone() in (None, (None,)):
+    if connection.execute(table).fetchone() in _NO_TABLE:
         return None
     row = connection.execute("SELECT version_num FROM alembic_version").fetchone()
     return row[0] if row else None
@@ -109,22 +118,39 @@ def _is_current(revision: str | None, name: str) -> bool:
     return revision == HEAD
 
 
-def _upgrade(dialect: str, connect: Callable[[], Any], lock: str, to: str) -> None:
-    """Run the steps that are missing, up to `to`, in one transaction."""
-    from alembic import command
-    from alembic.config import Config
+def _upgrade(dialect: str, connect: Callable[[], Any], lock: str, table: str, to: str) -> None:
+    """Create all tables where there are none, or run the steps that are missing, up to `to`; in one transaction."""
     from sqlalchemy import NullPool, create_engine
     from sqlalchemy.exc import DBAPIError
 
-    config = Config()
-    config.set_main_option("script_location", str(_STEPS).replace("%", "%%"))
-    config.set_main_option("path_separator", "os")
     engine = create_engine(f"{dialect}://", creator=connect, poolclass=NullPool)
     try:
         with engine.connect() as connection:
             connection.exec_driver_sql(lock)
-            config.attributes["connection"] = connection
-            command.upgrade(config, to)
+            # Asked under the lock: another process may have created them meanwhile.
+            if to == HEAD and connection.exec_driver_sql(table).fetchone() in _NO_TABLE:
+                _create(connection)
+            else:
+                _run_steps(connection, to)
             connection.commit()
     except DBAPIError as error:
         raise error.orig or error from error  # our callers know the driver's errors
+
+
+def _create(connection: Connection) -> None:
+    from denizen.storage.schema import metadata
+
+    metadata.create_all(connection, checkfirst=False)
+    _versions.create(connection)
+    connection.execute(_versions.insert().values(version_num=HEAD))
+
+
+def _run_steps(connection: Connection, to: str) -> None:
+    from alembic import command
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", str(_STEPS).replace("%", "%%"))
+    config.set_main_option("path_separator", "os")
+    config.attributes["connection"] = connection
+    command.upgrade(config, to)

@@ -7,6 +7,7 @@ Tables that only grow have a number of their own as key: rows are appended, and 
 from __future__ import annotations
 
 from sqlalchemy import (
+    DDL,
     BigInteger,
     Column,
     ForeignKey,
@@ -18,6 +19,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    event,
     text,
 )
 
@@ -730,6 +732,26 @@ audit = Table(
     Index("ix_audit_by", "organization_id", "by_id", "number"),
     Index("ix_audit_kind", "organization_id", "kind", "number"),
 )
+_REFUSE = "BEGIN SELECT RAISE(ABORT, 'audit rows are never changed'); END"
+_AUDIT_TRIGGERS = {
+    "sqlite": (
+        f"CREATE TRIGGER audit_update BEFORE UPDATE ON audit {_REFUSE}",
+        f"CREATE TRIGGER audit_delete BEFORE DELETE ON audit {_REFUSE}",
+    ),
+    "postgresql": (
+        """
+        CREATE FUNCTION denizen_keep_audit() RETURNS trigger LANGUAGE plpgsql AS
+        $$ BEGIN RAISE EXCEPTION 'audit rows are never changed'; END $$
+        """,
+        """
+        CREATE TRIGGER audit_kept BEFORE UPDATE OR DELETE ON audit
+        FOR EACH ROW EXECUTE FUNCTION denizen_keep_audit()
+        """,
+    ),
+}
+for _dialect, _triggers in _AUDIT_TRIGGERS.items():
+    for _trigger in _triggers:
+        event.listen(audit, "after_create", DDL(_trigger).execute_if(dialect=_dialect))
 
 panels = Table(
     "panels",  # how the spaces of that kind answer

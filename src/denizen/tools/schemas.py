@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from jsonschema_rs import Draft202012Validator
 
 MAX_SCHEMA_CHARACTERS: Final = 262_144
+CACHED_CHARACTERS: Final = 10_000
+"""Compiled schemas are cached up to this size, so that the cache stays small."""
+CACHED_SCHEMAS: Final = 256
 MAX_CHARACTERS: Final = 262_144
 """Of arguments, as JSON."""
 MAX_DEPTH: Final = 64
@@ -80,8 +84,6 @@ def compile_schema(schema: Mapping[str, Any], *, patterns_are_optional: bool = F
     Patterns are optional where the one who carries out the call checks them as well: arguments that are too long to be
     matched pass.
     """
-    from jsonschema_rs import Draft202012Validator, ReferencingError, RegexOptions, ValidationError
-
     if schema.get("type") != "object":
         raise UnusableSchema('parameters must be the schema of an object: `{"type": "object", "properties": {…}}`')
     measured = _measure(schema)
@@ -91,11 +93,19 @@ def compile_schema(schema: Mapping[str, Any], *, patterns_are_optional: bool = F
             "characters"
         )
     try:
-        usable = json.loads(json.dumps(schema, allow_nan=False))
+        text = json.dumps(schema, allow_nan=False)
     except (TypeError, ValueError) as error:
         raise UnusableSchema(f"parameters is not JSON: {error}") from error
     if measured.patterns > MAX_PATTERNS:
         raise UnusableSchema(f"parameters has more than {MAX_PATTERNS} patterns. Use fewer")
+    compiled = _compile_once if len(text) <= CACHED_CHARACTERS else _compile
+    return compiled(text, measured.patterns, patterns_are_optional)
+
+
+def _compile(text: str, patterns: int, patterns_are_optional: bool) -> CompiledSchema:
+    from jsonschema_rs import Draft202012Validator, ReferencingError, RegexOptions, ValidationError
+
+    usable = json.loads(text)
     try:
         visits = _visits(usable)
     except RecursionError as error:
@@ -106,10 +116,10 @@ def compile_schema(schema: Mapping[str, Any], *, patterns_are_optional: bool = F
         try:
             validator = Draft202012Validator(usable, pattern_options=options, offline=True)
             if not patterns_are_optional:
-                return CompiledSchema(validator, None, visits, measured.patterns, tuple(unusable))
+                return CompiledSchema(validator, None, visits, patterns, tuple(unusable))
             _remove_patterns(usable)
             bare = Draft202012Validator(usable, pattern_options=options, offline=True)
-            return CompiledSchema(validator, bare, visits, measured.patterns, tuple(unusable))
+            return CompiledSchema(validator, bare, visits, patterns, tuple(unusable))
         except ValidationError as error:
             where = ".".join(map(str, error.instance_path))
             if error.kind.as_dict() != {"format": "regex"}:
@@ -119,6 +129,10 @@ def compile_schema(schema: Mapping[str, Any], *, patterns_are_optional: bool = F
             unusable.append(where)
         except (ReferencingError, ValueError) as error:
             raise UnusableSchema(f"parameters is not a valid JSON Schema: {_short(str(error))}") from error
+
+
+_compile_once = lru_cache(CACHED_SCHEMAS)(_compile)
+"""An agent's tools are made anew whenever it wakes, and their schemas are mostly the same."""
 
 
 def checker(name: str, schema: Mapping[str, Any] | CompiledSchema) -> Check:
