@@ -5,16 +5,16 @@ A person has a role. A token has one as well, as its scope: what its bearer may 
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Final
 
 from sqlalchemy import bindparam, func, select, update
 
 from denizen.errors import InvalidInput, NotFound
 from denizen.ids import EntityId, OrganizationId
+from denizen.shapes.vocabulary import Role
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import entities, organizations
 
-Role = Literal["owner", "admin", "member", "agent", "service"]
 PERSONAL: Final[tuple[Role, ...]] = ("owner", "admin", "member")
 """What people are, the mightiest first."""
 ROLES: Final[tuple[Role, ...]] = (*PERSONAL, "agent", "service")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from pydantic import ValidationError
 from pydantic_ai.messages import ModelRequest, UserPromptPart
@@ -32,6 +32,7 @@ from denizen.inbox.statuses import PARKING_CAUSES
 from denizen.models.prices import Usage, usage_of
 from denizen.plans import agenda
 from denizen.reflection import records as reflection
+from denizen.shapes.vocabulary import AgentState as Status
 from denizen.spaces import ask_again, directory, floor
 from denizen.spaces.directory import Entity
 from denizen.storage.database import Tx, insert_into, statement
@@ -47,8 +48,6 @@ from denizen.storage.schema import (
 )
 from denizen.storage.schema import leases as leases_table
 from denizen.tools import calls
-
-Status = Literal["sleeping", "alive", "paused", "suspended", "dead"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
-from typing import Any, Final, Literal, NoReturn
+from typing import Any, Final, NoReturn
 
 from sqlalchemy import Text, bindparam, case, delete, or_, select, text, update
 
@@ -42,6 +42,7 @@ from denizen.memory.items import Remembered
 from denizen.models import codec
 from denizen.models.tokens import estimate_message
 from denizen.plans import origins
+from denizen.shapes.vocabulary import ForgetKind as Kind
 from denizen.spaces import directory, editing, leaving, posting
 from denizen.spaces.markdown import render
 from denizen.spaces.posting import Message
@@ -80,7 +81,6 @@ from denizen.storage.schema import (
     voice_stances,
 )
 
-Kind = Literal["message", "person", "space", "memory"]
 NOBODY: Final = "(forgotten)"
 """The name of whoever, or whatever place, was forgotten."""
 AT_ONCE: Final = 1_000

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from pydantic import JsonValue
 from sqlalchemy import and_, bindparam, func, or_, select, update
@@ -20,6 +20,7 @@ from denizen.ids import AgentId, CycleId, SpaceId
 from denizen.inbox import statuses
 from denizen.inbox.events import OUTSIDE, Event, EventType, Lane
 from denizen.inbox.statuses import EventCause
+from denizen.shapes.vocabulary import OpenState
 from denizen.storage.database import Tx, insert_ignore, statement
 from denizen.storage.schema import entities, events, messages, spaces
 
@@ -247,10 +248,6 @@ def pending(tx: Tx, agent_id: AgentId, *, limit: int = LOOKED_AT) -> list[Event]
 def newest_of_space(tx: Tx, agent_id: AgentId, space_id: str, *, up_to: int) -> list[Event]:
     """The newest event of that space that waits in this inbox, among those up to a number; none or one."""
     return [_event(row) for row in tx.all(_newest_of_space, agent_id=agent_id, space_id=space_id, up_to=up_to)]
-
-
-OpenState = Literal["pending", "taken", "dead"]
-"""What an event that is not done may be."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from pydantic import JsonValue
 from sqlalchemy import bindparam, delete, func, select, update
@@ -16,19 +16,14 @@ from denizen.bus.streams import MembershipChanged, SpaceChanged, entity_topic, s
 from denizen.errors import HandleTaken, InvalidInput, NotFound
 from denizen.folding import fold
 from denizen.ids import EntityId, OrganizationId, SpaceId, new_id
+from denizen.shapes.vocabulary import Attention, EntityKind, Floor, MemberRole, SpaceKind
 from denizen.spaces.handles import MAX_HANDLE_CHARS, check_handle, check_name
 from denizen.storage.database import Conflict, Statement, Tx, insert_ignore, insert_into, statement
 from denizen.storage.schema import entities, memberships, minds, organizations, spaces
 
-EntityKind = Literal["human", "agent", "service"]
-SpaceKind = Literal["conversation", "panel"]
-Attention = Literal["all", "mentions", "none"]
 ATTENTIONS: Final[tuple[Attention, ...]] = ("all", "mentions", "none")
-MemberRole = Literal["owner", "admin", "member"]
 MEMBER_ROLES: Final[tuple[MemberRole, ...]] = ("owner", "admin", "member")
 """What someone is in a space: its owners and admins run it."""
-Floor = Literal["all", "addressed", "one"]
-"""Who takes up what is said where several agents are: see `denizen.spaces.floor`."""
 FLOORS: Final[tuple[Floor, ...]] = ("all", "addressed", "one")
 DEFAULT_FLOOR: Final[Floor] = "one"
 AGENT_RUN_LIMIT: Final = 12
