@@ -33,6 +33,10 @@ class House:
 
     def __init__(self, url: str, runner: asyncio.Runner) -> None:
         self._runner = runner
+        # A damaged database has broken references: until the transaction ends, nothing checks them.
+        self._unchecked = "PRAGMA defer_foreign_keys = ON"
+        if url.startswith("postgresql"):
+            self._unchecked = "SET LOCAL session_replication_role = replica"
         self.runtime = Runtime(url, pace=Pace(grace_seconds=0))
         runner.run(self.runtime.__aenter__())
         runner.run(_live(self.runtime))
@@ -47,7 +51,7 @@ class House:
         """What the checker says inside a transaction that did this; afterwards it never was."""
         found: list[Violation] = []
         with pytest.raises(_UndoneError):
-            self._runner.run(self.runtime.db.write(_break, sql, found))
+            self._runner.run(self.runtime.db.write(_break, [self._unchecked, *sql], found))
         return found
 
 
@@ -57,7 +61,7 @@ class _UndoneError(Exception):
 
 def _break(tx: Tx, sql: Sequence[str], found: list[Violation]) -> None:
     for each in sql:
-        assert tx.run(statement(text(each))) != 0 or each.startswith("DROP"), f"this broke nothing: {each}"
+        assert tx.run(statement(text(each))) != 0 or each.startswith(("DROP", "SET")), f"this broke nothing: {each}"
     found[:] = check(tx)
     raise _UndoneError
 
@@ -671,3 +675,27 @@ def test_what_is_broken_is_named(house: House, sql: Sequence[str], invariant: in
     assert [each.sentence for each in found] == sentence.splitlines()
     assert {each.invariant for each in found} == {invariant}
     assert all(each.ids for each in found)
+
+
+@pytest.mark.parametrize(
+    ("table", "where", "sentence"),
+    [
+        ("agents", f"id = {ADA}", "An agent has no definition."),
+        ("entities", "handle = 'ada'", "is not in entities."),
+        ("spaces", "name = 'Desk'", "is not in spaces."),
+        ("organizations", "1 = 1", "is not in organizations."),
+        ("spending", f"agent_id = {ADA}", "The spending of an agent is less than what its model calls used."),
+        ("passages", f"agent_id = {ADA} AND number = 2", "Passages of an agent's past are missing."),
+    ],
+)
+def test_a_deleted_row_is_noticed(house: House, table: str, where: str, sentence: str) -> None:
+    found = [each for each in house.broken_by(f"DELETE FROM {table} WHERE {where}") if each.invariant == 0]
+    assert any(each.sentence.endswith(sentence) for each in found), found
+    assert all(each.ids for each in found)
+
+
+def test_a_panel_without_its_settings_is_noticed(house: House) -> None:
+    asked = f"""INSERT INTO rounds (id, space_id, turn, step, kind, message_id, asked_by, state, crosstalk, created_at)
+                VALUES ('r', {BOARD}, 1, 0, 'ask', 'm', {ADA}, 'complete', 0, 0)"""
+    found = house.broken_by(asked, f"DELETE FROM panels WHERE space_id = {BOARD}")
+    assert "A panel has no settings." in [each.sentence for each in found]

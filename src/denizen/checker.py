@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 from pydantic_ai.messages import ModelMessage, ToolCallPart, ToolReturnPart
-from sqlalchemy import ColumnElement, FromClause, Select, Table, bindparam, exists, func, or_, select
+from sqlalchemy import ColumnElement, ForeignKey, FromClause, Select, Table, bindparam, exists, func, or_, select
 
 from denizen.cycles.records import calls_of
 from denizen.models import codec
@@ -37,16 +37,21 @@ from denizen.storage.schema import (
     log,
     memberships,
     messages,
+    metadata,
     minds,
     overflow,
     panel_reflecting,
     panels,
+    passages,
     plans,
+    recalls,
     reflecting,
     reflections,
+    rounds,
     signals,
     space_statuses,
     spaces,
+    spending,
     stances,
     voice_feelings,
     voice_reflections,
@@ -64,8 +69,8 @@ class Violation:
     """One thing that must not be."""
 
     invariant: int
-    """Which one it breaks: 1 one history, 2 messages and inboxes, 3 events, 4 nothing twice, 5 one thinker, 6 skips,
-    11 whoever waits is answered, or told why."""
+    """Which one it breaks: 0 rows that belong together, 1 one history, 2 messages and inboxes, 3 events, 4 nothing
+    twice, 5 one thinker, 6 skips, 11 whoever waits is answered, or told why."""
     sentence: str
     ids: tuple[str, ...] = ()
     """Whom and what it concerns."""
@@ -89,6 +94,7 @@ def check(tx: Tx) -> list[Violation]:
     found += _check_reflection(tx)
     found += _check_marks(tx)
     found += _check_leftovers(tx)
+    found += check_references(tx)
     return found
 
 
@@ -826,3 +832,80 @@ def _check_leftovers(tx: Tx) -> Iterator[Violation]:
     for what, query in _strays.items():
         for (cycle_id,) in tx.all(query):
             yield Violation(4, f"{what} is of a cycle that does not exist.", (cycle_id,))
+
+
+_SHOWN: Final = 5
+"""So many of the missing ids are named."""
+
+
+def _broken(key: ForeignKey) -> Statement:
+    """The values of a column that refer to a row that does not exist, and how many rows hold each."""
+    target = key.column.table.alias("target")
+    missing = ~exists(select(target.c[key.column.name]).where(target.c[key.column.name] == key.parent))
+    return statement(
+        select(key.parent, func.count())
+        .where(key.parent.is_not(None), missing)
+        .group_by(key.parent)
+        .order_by(key.parent)
+    )
+
+
+_references: Final = [
+    (table.name, key.parent.name, key.column.table.name, _broken(key))
+    for table in metadata.sorted_tables
+    for key in sorted(table.foreign_keys, key=lambda each: each.parent.name)
+]
+
+
+_of_models = (
+    select(ledger.c.agent_id, ledger.c.model, func.sum(ledger.c.input_tokens + ledger.c.output_tokens).label("tokens"))
+    .where(ledger.c.model.is_not(None))
+    .group_by(ledger.c.agent_id, ledger.c.model)
+    .subquery()
+)
+_spent = (
+    select(func.coalesce(func.sum(spending.c.input_tokens + spending.c.output_tokens), 0))
+    .where(spending.c.agent_id == _of_models.c.agent_id, spending.c.model == _of_models.c.model)
+    .scalar_subquery()
+)
+_kept = select(func.count()).where(passages.c.agent_id == recalls.c.agent_id).scalar_subquery()
+_incomplete: Final = (
+    (
+        "An agent has no definition.",
+        statement(
+            select(entities.c.id).where(
+                entities.c.kind == "agent", ~exists(select(agents.c.id).where(agents.c.id == entities.c.id))
+            )
+        ),
+    ),
+    (
+        "A panel has no settings.",
+        statement(
+            select(rounds.c.space_id)
+            .where(~exists(select(panels.c.space_id).where(panels.c.space_id == rounds.c.space_id)))
+            .distinct()
+        ),
+    ),
+    (
+        "The spending of an agent is less than what its model calls used.",
+        statement(select(_of_models.c.agent_id, _of_models.c.model).where(_of_models.c.tokens > _spent)),
+    ),
+    (
+        "Passages of an agent's past are missing.",
+        statement(select(recalls.c.agent_id).where(recalls.c.passages != _kept)),
+    ),
+)
+
+
+@long_running
+def check_references(tx: Tx) -> list[Violation]:
+    """Every row that refers to one that does not exist, and what has lost a part of it."""
+    found: list[Violation] = []
+    for sentence, query in _incomplete:
+        found += [Violation(0, sentence, tuple(map(str, row))) for row in tx.all(query)]
+    for table, column, target, query in _references:
+        if rows := tx.all(query):
+            count = sum(each[1] for each in rows)
+            sentence = f"{count:,} {'row' if count == 1 else 'rows'} of {table}: {column} is not in {target}."
+            found.append(Violation(0, sentence, tuple(str(each[0]) for each in rows[:_SHOWN])))
+    return found

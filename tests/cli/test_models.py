@@ -142,7 +142,8 @@ def test_a_default_is_chosen_and_taken_back(run: Run, server: str, monkeypatch: 
     monkeypatch.delenv("DENIZEN_MODEL")
     result = run("models", "use", "llamacpp:qwen")
     assert result.exit_code == 0, result.output
-    assert "Agents that name no model think with llamacpp:qwen." in result.stderr
+    assert "The default model is llamacpp:qwen." in result.stderr
+    assert "Test it with `denizen models test default`." in result.stderr
     listed = {each["name"]: each for each in json.loads(run("models", "--json").stdout)}
     assert [name for name, each in listed.items() if each["default"]] == ["llamacpp:qwen"]
     assert "was chosen under Administration" in run("doctor").stdout

@@ -12,7 +12,7 @@ from pathlib import Path
 from rich.console import Console
 
 from denizen.cli.panel.columns import Columns, draw
-from denizen.cli.panel.command import Heard
+from denizen.cli.panel.following import PanelEvents
 from denizen.client import Connected, LifeEvent
 from denizen.shapes.events import PanelDelta, PanelReply
 from denizen.shapes.panels import Panel, ReplyOut, RoundOut
@@ -105,7 +105,7 @@ async def test_what_is_not_heard_in_time_is_heard_later() -> None:
         await may_go_on.wait()
         yield Connected()
 
-    async with aclosing(Heard(events())) as heard:
+    async with aclosing(PanelEvents(events())) as heard:
         assert await heard.next(0) is None
         may_go_on.set()
         assert await heard.next() == Connected()

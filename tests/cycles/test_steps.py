@@ -73,8 +73,8 @@ async def test_with_events_from_several_spaces_one_has_to_be_entered_first(world
     assert await results(world, ada) == [
         (
             'send_message → {"success": false, "error": "invalid_input", "message": '
-            '"No space is active: the events come from several spaces. Call enter_space first, or name one of your '
-            'spaces in space_id."}'
+            '"No space is active: the events come from several spaces. Name one of your spaces in '
+            'space_id."}'
         )
     ]
     assert await world.transcript(hall) == ["Noor: Hi"]
@@ -103,7 +103,7 @@ async def test_an_agent_taken_out_of_one_of_its_spaces_is_told_to_enter_another(
     await world.denizen.leave(hall, ada)
     await world.run()
     (told,) = await results(world, ada)
-    assert "you are no longer a member of the space that the events come from. Call enter_space first" in told
+    assert "you are no longer a member of the space that the events come from. Name one of your spaces" in told
 
 
 async def test_wrong_calls_are_answered_so_that_the_model_can_correct_itself(world: World):

@@ -30,8 +30,8 @@ def test_a_registered_model_is_found_by_its_name_and_may_be_replaced():
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("openai:gpt-5", "OPENAI_API_KEY"),
-        ("anthropic:claude-sonnet-4-5", "ANTHROPIC_API_KEY"),
+        ("openai:gpt-5", r"needs the API key OPENAI_API_KEY\. Add it under Administration › Keys"),
+        ("anthropic:claude-sonnet-4-5", "or with `denizen secrets set ANTHROPIC_API_KEY`"),
         ("nowhere:model", "Unknown model"),
         ("gpt-5", "`provider:name`"),
     ],

@@ -144,7 +144,7 @@ async def test_a_server_that_is_not_there_is_unreachable():
     async with serving("chat") as (server, model):
         client = model.provider.client  # pyright: ignore[reportOptionalMemberAccess]
         client.base_url = "http://127.0.0.1:1/v1"
-        with pytest.raises(ModelUnreachable):
+        with pytest.raises(ModelUnreachable, match="cannot be reached"):
             await ask(model)
     assert server.received == []
 

@@ -249,6 +249,17 @@ async def test_an_approval_can_be_seen_and_revoked(world: World) -> None:
     assert "revoke_approval" in await audited(at)
 
 
+async def test_an_approval_ends_when_the_tools_change(world: World) -> None:
+    """The tool of that name may now do something else."""
+    send = call("send_email", **EVE)
+    at = await story(world, send, reply("Done."), "Done.", send, "Done.")
+    await at.answer({"confirmed": True, "times": 5})
+    await at.denizen.edit_agent(at.ada, instructions="You are brief.")
+    assert len(await at.denizen.approvals(at.ada)) == 1, "of other changes it survives"
+    await at.denizen.edit_agent(at.ada, tools=["send_email"])
+    assert await at.denizen.approvals(at.ada) == []
+
+
 async def test_only_people_of_the_house_approve(world: World) -> None:
     at = await story(world, call("send_email", **EVE), "Done.")
     (asked,) = await at.asked()

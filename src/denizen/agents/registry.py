@@ -47,7 +47,7 @@ from denizen.storage.schema import (
     reflecting,
 )
 from denizen.storage.schema import leases as leases_table
-from denizen.tools import calls
+from denizen.tools import calls, grants
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +210,8 @@ def edit(tx: Tx, policy: DefinitionPolicy, agent_id: AgentId, definition: AgentD
         rule=definition.urgent.model_dump_json(exclude_defaults=True),
         new_zone=definition.zone,
     )
+    if (before.tools, before.mcp) != (definition.tools, definition.mcp):
+        grants.revoke_all(tx, agent_id)  # a tool of the same name may now do something else
     agenda.keep_heartbeat(tx, agent_id, definition.heartbeat)
     budgets.reconsider(tx, agent_id, before.budget, definition.budget)
     parking.retry(tx, agent_id)

@@ -7,6 +7,7 @@ import sqlite3
 import struct
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -97,12 +98,17 @@ def _integrity(connection: sqlite3.Connection, path: Path) -> Finding:
     connection.set_progress_handler(lambda: time.monotonic() > give_up_at, 10_000)
     try:
         answer = [row[0] for row in connection.execute("PRAGMA quick_check(3)")]
+        broken = Counter(row[0] for row in connection.execute("PRAGMA foreign_key_check"))
     except sqlite3.OperationalError as error:
         if error.sqlite_errorcode != sqlite3.SQLITE_INTERRUPT:
             raise
         return Finding("Integrity", "note", f"Not checked to the end within {QUICK_CHECK_SECONDS:g} seconds.")
     finally:
         connection.set_progress_handler(None, 0)
+    if broken:
+        tables = ", ".join(f"{name} ({count:,})" for name, count in broken.most_common())
+        said = f"{counted(broken.total(), 'row')} refer to rows that do not exist: {tables}."
+        return Finding("Integrity", "problem", said, "Run `denizen check` for details, and restore a backup.")
     if answer == ["ok"]:
         return Finding("Integrity", "ok", "The file is sound.")
     return Finding("Integrity", "problem", f"The file is broken: {'; '.join(answer)}.", "Restore it from a backup.")

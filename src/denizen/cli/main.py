@@ -61,6 +61,7 @@ COMMANDS: Final = (
     Entry("audit", "denizen.cli.audit:audit", "Show who changed what, and when.", "Administration"),
     Entry("export", "denizen.cli.export:export", "Write an agent or a space to a file.", "Administration"),
     Entry("import", "denizen.cli.export:import_", "Import an exported file.", "Administration"),
+    Entry("check", "denizen.cli.check:check", "Check the database for broken invariants.", "Administration"),
     Entry("migrate", "denizen.cli.migrate:migrate", "Update the database schema.", "Administration"),
     Entry("models", "denizen.cli.models:app", "Show, test and choose models.", "Administration"),
     Entry("doctor", "denizen.cli.doctor:doctor", "Check the installation, and say how to fix it.", "Administration"),

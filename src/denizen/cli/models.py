@@ -122,7 +122,8 @@ def use(
     if as_json:
         print_json({"default": default, "reason": reason})
     else:
-        stderr().print(f"Agents that name no model think with {default}. {reason}", style="dim")
+        stderr().print(f"The default model is {default}. {reason}", style="dim")
+        stderr().print("Test it with `denizen models test default`.", style="dim")
 
 
 def _key(name: str, asked: bool) -> str | None:

@@ -120,6 +120,8 @@ _COMPATIBLE_SERVER: Final = {
 }
 """What servers that speak OpenAI's API do not all know: some ignore `max_completion_tokens`, some refuse it."""
 
+_KEY_VARIABLE = re.compile(r"Set the `?([A-Z][A-Z0-9_]*_API_KEY)\b")
+"""In what the library says of a key that is missing; the rest of it is for programmers."""
 _AFTER_FIRST_SENTENCE = re.compile(r"(?<=\.) .*", re.DOTALL)
 
 
@@ -335,4 +337,9 @@ def _leave_retrying_to_us(client: Any) -> None:
 def _what_to_do(name: str, error: Exception) -> str:
     if ":" not in name:
         return f"There is no model {name!r}: register one under that name, or name it as `provider:name`. {error}"
+    if (variable := _KEY_VARIABLE.search(str(error))) is not None:
+        return (
+            f"The model {name!r} needs the API key {variable[1]}. "
+            f"Add it under Administration › Keys, or with `denizen secrets set {variable[1]}`."
+        )
     return f"The model {name!r} cannot be used. {_AFTER_FIRST_SENTENCE.sub('', str(error))}"

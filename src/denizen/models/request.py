@@ -368,12 +368,18 @@ def _too_large(error: ModelAPIError, said: str) -> RequestTooLarge:
     return RequestTooLarge(told, context_tokens=overflow.context_named_in(said))
 
 
+_NOT_REACHED = "Connection error."
+"""What the clients of OpenAI and Anthropic say where nobody answers."""
+
+
 def sentence(error: Exception, then: str) -> str:
     """What went wrong in the provider's own words, and what to do. Never the body of a response as it is."""
     status = error.status_code if isinstance(error, ModelHTTPError) else None
     said = provider_message(error)
     who = f"The provider of {error.model_name}" if isinstance(error, ModelAPIError) else "The provider"
     answered = f"{who} answered with an error" + (f" ({status})" if status is not None else "")
+    if said == _NOT_REACHED:
+        return f"{who} cannot be reached. {then}"
     # Some providers repeat the key that they refuse.
     return masked(f"{answered}: {said} {then}" if said else f"{answered}. {then}")
 

@@ -107,6 +107,7 @@ _use = statement(
 _of_agent = statement(
     select(*_columns).where(grants.c.agent_id == bindparam("agent_id"), *_valid).order_by(grants.c.created_at)
 )
+_revoke_all = statement(delete(grants).where(grants.c.agent_id == bindparam("agent_id")))
 _revoke = statement(delete(grants).where(grants.c.id == bindparam("id")))
 _over = statement(
     delete(grants).where(
@@ -176,3 +177,8 @@ def revoke(tx: Tx, agent_id: AgentId, id: str, by: EntityId) -> None:
     tx.run(_revoke, id=id)
     who = directory.get_entity(tx, by)
     audit.record(tx, who.organization_id, Actor(by), "revoke_approval", agent_id, tool=grant.tool, call=grant.call_id)
+
+
+def revoke_all(tx: Tx, agent_id: AgentId) -> None:
+    """None of the agent's approvals counts any longer."""
+    tx.run(_revoke_all, agent_id=agent_id)

@@ -217,7 +217,7 @@ def _active(tx: Tx, hand: Hand) -> SpaceId:
             why = "you are no longer a member of the space that the events come from"
         case _:
             why = "the events come from several spaces"
-    raise InvalidInput(f"No space is active: {why}. Call enter_space first, or name one of your spaces in space_id.")
+    raise InvalidInput(f"No space is active: {why}. Name one of your spaces in space_id.")
 
 
 def _told(**fields: object) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from denizen import Runtime
+from denizen.errors import ModelUnreachable
 from denizen.ids import AgentId
 from denizen.models.scripted import forever, reply, skip
 from denizen.spaces import directory
@@ -115,6 +116,15 @@ async def test_an_agent_that_cannot_answer_is_told_of_at_once(house: House, tmp_
     [status] = told["statuses"]
     assert (status["agent_id"], status["cause"]) == (house.bo.id, "deleted")
     assert ran.err == status["text"] + "\n" == "Bo was deleted and will not answer. Ask somebody else.\n"
+
+
+async def test_an_agent_that_will_try_again_is_waited_for(ready_sqlite_url: str, tmp_path: Path) -> None:
+    """It has failed and rests; that is no answer, and scripts see it."""
+    ada = forever(lambda *_: ModelUnreachable("Nobody answers."))
+    async with open_house(ready_sqlite_url, ada=ada) as house:
+        ran = await chat("@ada", "--once", "Hello?", "--timeout", "6", environ=house.environ(tmp_path), cwd=tmp_path)
+    assert (ran.status, ran.out) == (1, "")
+    assert "Ada has trouble answering" in ran.err
 
 
 async def test_without_a_server_an_agent_that_cannot_answer_is_told_of(tmp_path: Path, environ: dict[str, str]) -> None:

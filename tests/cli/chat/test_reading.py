@@ -53,7 +53,7 @@ async def test_an_errand_that_has_no_time_was_not_finished(house: House, client:
     """Whoever hears nothing does not take that for the end of it."""
     room = await space(client, house, "Noor and Ada")
     heard = await say_once(client, room, "Hello", seconds=0, on_reply=lambda _: None)
-    assert ([each.name for each in heard.unfinished], heard.replies) == (["Ada"], ())
+    assert (heard.unfinished, heard.replies) == (("Ada",), ())
 
 
 async def test_an_errand_leaves_nothing_unread(house: House, client: Client) -> None:

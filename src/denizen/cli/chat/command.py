@@ -14,8 +14,9 @@ import typer
 from denizen.cli.chat import rendering, wording
 from denizen.cli.chat.once import Heard, say_once
 from denizen.cli.chat.opening import opened
+from denizen.cli.chat.panels import ask_panel_once
 from denizen.cli.chat.remembering import Remembering
-from denizen.cli.chat.talk import Talk, first_space
+from denizen.cli.chat.talk import PANEL, Talk, first_space
 from denizen.cli.console import begin, is_verbose, print_json, stderr, stdout
 from denizen.client import Call, Client, Message, Space
 from denizen.clock import SystemClock
@@ -99,13 +100,14 @@ class _Chatting:
             if not as_json and message.author.id != me.id:
                 _print_reply(message, me.id)
 
-        heard = await say_once(client, space, text, seconds=seconds, on_reply=show)
+        say = ask_panel_once if space.kind == PANEL else say_once
+        heard = await say(client, space, text, seconds=seconds, on_reply=show)
         if as_json:
             print_json(_as_object(space, heard))
-        for line in [*map(wording.status_line, heard.statuses), *_unanswered(heard.questions, space)]:
+        for line in [*map(wording.status_line, heard.statuses), *heard.errors, *_unanswered(heard.questions, space)]:
             stderr().print(rendering.note(line), soft_wrap=True)
         if heard.unfinished:
-            slow = ", ".join(member.name for member in heard.unfinished)
+            slow = ", ".join(heard.unfinished)
             stderr().print(rendering.note(f"Not finished after {seconds:g} seconds: {slow}."))
         if not heard.is_answered:
             raise typer.Exit(1)
@@ -154,6 +156,7 @@ def _as_object(space: Space, heard: Heard) -> dict[str, Any]:
         "message": heard.said.model_dump(mode="json"),
         "replies": [reply.model_dump(mode="json") for reply in heard.replies],
         "questions": [question.model_dump(mode="json") for question in heard.questions],
+        "errors": list(heard.errors),
         "statuses": [status.model_dump(mode="json") for status in heard.statuses],
         "finished": heard.is_answered,
     }

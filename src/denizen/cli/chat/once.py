@@ -18,7 +18,6 @@ from denizen.client import (
     Client,
     Connected,
     Lost,
-    Member,
     Message,
     Space,
     SpaceStatus,
@@ -39,17 +38,19 @@ class Heard:
     said: Message
     replies: tuple[Message, ...]
     """Everything that others said in the space afterwards."""
-    unfinished: tuple[Member, ...]
-    """The agents that were not done when time was up."""
+    unfinished: tuple[str, ...]
+    """The names of those that were not done when time was up."""
     questions: tuple[Call, ...] = ()
     """What agents wait for before they go on, and what they asked because of it."""
     statuses: tuple[SpaceStatus, ...] = ()
     """Why agents have not answered it."""
+    errors: tuple[str, ...] = ()
+    """Why some advisors of a panel have not answered it, where others have."""
 
     @property
     def is_answered(self) -> bool:
         """Whether everyone has finished with it, and nothing prevents an answer."""
-        return not (self.unfinished or self.questions or any(map(lasts, self.statuses)))
+        return not (self.unfinished or self.questions or self.statuses or self.errors)
 
 
 PASSING: Final = frozenset({"failing", "queued"})
@@ -104,7 +105,7 @@ class _Listening:
         said = await self._client.post(self._space.id, text, key=new_id())
         try:
             async with asyncio.timeout(seconds):
-                while not (self._settling.settled and self._has_come(said)):
+                while not (self._settling.settled and self._has_come(said) and not self._tries_again(said)):
                     await self._next()
                     for status in self._shown_for(said, self._statuses):
                         if lasts(status) and status.agent_id is not None:
@@ -116,8 +117,12 @@ class _Listening:
         replies = tuple(each for each in self._seen if each.seq > said.seq)
         await self._mark_read()
         statuses = self._shown_for(said, await self._statuses_now())
-        unfinished = tuple(self._settling.waiting_for)
+        unfinished = tuple(each.name for each in self._settling.waiting_for)
         return Heard(said, replies, unfinished, await self._questions(said.seq), statuses)
+
+    def _tries_again(self, said: Message) -> bool:
+        """Whether an agent has failed, rests, and will try again by itself: it is not done with it."""
+        return not all(map(lasts, self._shown_for(said, self._statuses)))
 
     def _shown_for(self, said: Message, statuses: Sequence[SpaceStatus]) -> tuple[SpaceStatus, ...]:
         """Those that are shown for what was said here, or for something that came after it."""
@@ -160,7 +165,7 @@ class _Listening:
             return
         self._settling.feed(event)
         if isinstance(event, SpaceStatuses):
-            self._statuses = event.statuses
+            self._statuses = tuple(event.statuses)
         elif isinstance(event, Call):
             self._shown.add(event.id)
         elif isinstance(event, Message):

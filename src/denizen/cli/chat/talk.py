@@ -7,16 +7,17 @@ connection is away, so that it is neither lost nor said twice.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from rich.console import ConsoleRenderable
 
 from denizen.cli.chat import rendering, wording
 from denizen.cli.chat.conversation import Conversation, Event, Presence, feed, thinking
 from denizen.cli.chat.finding import find_space
+from denizen.cli.chat.panels import Answers
 from denizen.cli.chat.questions import News, concerns, read_answer
 from denizen.cli.chat.remembering import Remembering
 from denizen.cli.chat.typed import Command, Mistyped, Say, read_line
@@ -24,7 +25,11 @@ from denizen.client import Call, Client, Connected, Lost, Me, Member, Message, S
 from denizen.clock import SECOND, Clock
 from denizen.errors import DenizenError, RequestRefused, ServerUnreachable
 from denizen.ids import new_id
+from denizen.shapes.events import PanelReply
+from denizen.shapes.panels import RoundOut
 
+PANEL: Final = "panel"
+"""The kind of a space whose advisors answer."""
 HISTORY: Final = 20
 """How many messages are shown of a space that is entered, and with each `/more`."""
 MOST_HISTORY: Final = 100
@@ -185,7 +190,7 @@ class Talk:
             await self._note(f"No messages yet. {_others(space, self.me)} will hear you.")
         self._remembering.save(space.id)
         self._mark_read(space, self.state.last)
-        self._following = self._tasks.create_task(self._follow(space.id), name=f"stream of {space.id}")
+        self._following = self._tasks.create_task(await self._stream_of(space), name=f"stream of {space.id}")
         with suppress(ServerUnreachable):
             await self._look_for_questions()
         self._display.refresh()
@@ -212,6 +217,29 @@ class Talk:
                     await self._feed(event)
         except RequestRefused:
             await self._note("You are not in this space any more. /spaces shows where you are.", "yellow")
+
+    async def _stream_of(self, space: Space) -> Coroutine[Any, Any, None]:
+        if space.kind != PANEL:
+            return self._follow(space.id)
+        answers = Answers()
+        if await answers.read(self._client, space.id):
+            await self._note("`denizen panel transcript` shows the earlier answers of this panel.")
+        return self._follow_panel(space.id, answers)
+
+    async def _follow_panel(self, panel_id: str, answers: Answers) -> None:
+        """The messages of people, and beside them the answers of the advisors."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._follow(panel_id), name=f"messages of {panel_id}")
+            tasks.create_task(self._show_answers(panel_id, answers), name=f"answers of {panel_id}")
+
+    async def _show_answers(self, panel_id: str, answers: Answers) -> None:
+        """Each answer when it is complete; after a lost connection, those that came meanwhile."""
+        with suppress(RequestRefused):
+            async with aclosing(self._client.stream_panel(panel_id)) as events:
+                async for event in events:
+                    if isinstance(event, Connected | RoundOut | PanelReply):  # there may be a new answer
+                        with suppress(ServerUnreachable):
+                            await self._display.say(await answers.read(self._client, panel_id), self.me.id)
 
     async def _feed(self, event: Event) -> None:
         known = {(each.agent_id, each.text) for each in self.state.statuses}

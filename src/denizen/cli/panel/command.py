@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 import typer
 from pydantic import JsonValue
@@ -22,7 +20,8 @@ from denizen.cli.mind import as_told
 from denizen.cli.panel import advisors, mind
 from denizen.cli.panel.columns import Columns, showing
 from denizen.cli.panel.finding import PanelName, in_panel
-from denizen.client import Client, Connected, LifeEvent
+from denizen.cli.panel.following import follow, panel_events
+from denizen.client import Client
 from denizen.errors import InvalidInput
 from denizen.shapes.panels import CostOut, Panel, RoundOut
 from denizen.shapes.stances import VoiceStanceOut
@@ -33,8 +32,6 @@ app.add_typer(mind.app, name="mind")
 
 _Model = Annotated[str | None, typer.Option(help="The model of the advisors, as `provider:name`.")]
 _Reflection = Annotated[str | None, typer.Option(help="Reflection: a quick-start profile, such as basic.")]
-
-LOOK_SECONDS: Final = 2
 
 
 @app.command("list")
@@ -151,19 +148,19 @@ def ask(
     said = sys.stdin.read() if text == "-" else text
 
     async def work(client: Client, there: Panel) -> list[RoundOut]:
-        async with _hearing(client, there) as heard:
+        async with panel_events(client, there.id) as events:
             asked = await client.ask_panel(there.id, said)
             columns = Columns(there, asked.turn)
             with showing(columns, thinking=thinking, quiet=as_json) as show:
-                await _follow(client, heard, columns, show, asked)
+                await follow(client, events, columns, show, asked)
                 if crosstalk:
                     begun = await client.crosstalk(there.id, asked.id, rounds=crosstalk)
-                    await _follow(client, heard, columns, show, begun)
+                    await follow(client, events, columns, show, begun)
                 last = [each for each in columns.in_order if each.kind != "vote"][-1]
                 if synthesis and last.synthesis is None:
-                    await _follow(client, heard, columns, show, await client.synthesize(there.id, last.id))
+                    await follow(client, events, columns, show, await client.synthesize(there.id, last.id))
                 if vote is not None:
-                    await _follow(client, heard, columns, show, await client.vote(there.id, asked.id, vote))
+                    await follow(client, events, columns, show, await client.vote(there.id, asked.id, vote))
         return columns.in_order
 
     told = in_panel(context, panel, url, token, work, answering=True)
@@ -255,59 +252,6 @@ def _spent(told: Iterable[RoundOut]) -> str:
 
 def _dollars(micros: int) -> str:
     return f"${micros / 1_000_000:.4f}"
-
-
-class Heard:
-    """What happens in a panel, one by one."""
-
-    def __init__(self, events: AsyncGenerator[LifeEvent]) -> None:
-        self._events = events
-        self._coming: asyncio.Future[LifeEvent] | None = None
-
-    async def next(self, seconds: float | None = None) -> LifeEvent | None:
-        """What comes next; None where nothing came in that time."""
-        # Waited for further where it takes longer: cancelled, the stream would be over.
-        self._coming = self._coming or asyncio.ensure_future(_next(self._events))
-        done, _ = await asyncio.wait((self._coming,), timeout=seconds)
-        if not done:
-            return None
-        coming, self._coming = self._coming, None
-        return coming.result()
-
-    async def aclose(self) -> None:
-        if self._coming is not None:
-            self._coming.cancel()
-            await asyncio.wait((self._coming,))
-
-
-@asynccontextmanager
-async def _hearing(client: Client, panel: Panel) -> AsyncGenerator[Heard]:
-    """Inside, nothing that happens in the panel is missed."""
-    async with aclosing(client.stream_panel(panel.id)) as events, aclosing(Heard(events)) as heard:
-        while not isinstance(await heard.next(), Connected):
-            pass
-        yield heard
-
-
-async def _next(events: AsyncGenerator[LifeEvent]) -> LifeEvent:
-    return await anext(events)
-
-
-async def _follow(client: Client, heard: Heard, columns: Columns, show: Callable[[], None], begun: RoundOut) -> None:
-    """Until all of the turn is said, and what follows by itself, which is there as soon as what it follows is done.
-
-    Who answers may be a server on the same database, of which nothing is heard here: so we also look.
-    """
-    columns.see(begun)
-    show()
-    while True:
-        while not columns.all_said and (event := await heard.next(LOOK_SECONDS)) is not None:
-            columns.hear(event)
-            show()
-        columns.look(await client.rounds(columns.panel.id, before=columns.turn + 1, limit=1))
-        show()
-        if columns.all_said:
-            return
 
 
 def _table(found: list[Panel]) -> Table:

@@ -27,7 +27,8 @@ from denizen.models.demo.recalling import (
 from denizen.models.demo.wording import counted, listed, one_of, quoted
 
 HOW_TO_HAVE_A_REAL_ONE = (
-    "For a real model, set DENIZEN_MODEL, or ANTHROPIC_API_KEY or OPENAI_API_KEY, or run Ollama, and start again."
+    "For a real model, connect one under Administration › Models. Or set DENIZEN_MODEL, ANTHROPIC_API_KEY or "
+    "OPENAI_API_KEY, or run Ollama, and start again."
 )
 _WHAT_IS = re.compile(
     r"\A(?:what(?:['’]?s| is| are)|how much is|calculate|compute|what)\s+(.*?)(?:\s+is\b)?(?=[\s?.!]*\Z)",
