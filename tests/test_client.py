@@ -3,33 +3,32 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from typing import Any
 
 import httpx2
 import pytest
 
 from denizen.client import (
-    Aborted,
     Call,
     Client,
     Connected,
-    Delta,
     Lost,
     Message,
-    Stands,
-    Started,
-    Status,
+    MessageChanged,
     StreamEvent,
-    frame_from,
+    UnknownEvent,
 )
 from denizen.client.streaming import decode
 from denizen.errors import InvalidInput, RequestRefused, ServerError, ServerUnreachable, TokenRefused
 from denizen.ids import SpaceId, new_id
 from denizen.reflection import records
-from denizen.server.shapes.stances import StanceOut
-from denizen.server.streams.events import AgentStance
+from denizen.server.shapes.stances import stance_out
+from denizen.shapes.events import AgentStance
 from tests.cli.chat.houses import CONFIRM, House, asking, open_house
+from tests.made import delta, made
 
 
 @pytest.fixture
@@ -141,24 +140,33 @@ def test_what_is_no_address_is_said(url: str) -> None:
         Client(url, "token")
 
 
-def test_frames_are_read_and_unknown_ones_left_out() -> None:
-    """A newer server may say more."""
-    told = {"id": "m", "agent": "a", "epoch": 1}
-    assert frame_from({"type": "stream.started", **told, "offset": 3}) == Started("m", "a", 3)
-    assert frame_from({"type": "stream.delta", **told, "offset": 3, "text": "x"}) == Delta("m", "a", 3, "x")
-    assert frame_from({"type": "stream.aborted", **told, "reason": "resumed"}) == Aborted("m", "a")
-    assert frame_from({"type": "agent.status", **told, "status": "alive"}) == Status("a", "alive")
-    assert frame_from({"type": "agent.dreams", **told}) is None
-    assert frame_from({"type": "stream.delta", **told, "offset": "3", "text": "x"}) is None
+def test_an_event_is_read_as_its_shape_and_an_unknown_one_as_it_is() -> None:
+    """A newer server may send more events, and more fields of those that are known."""
+    sent = {"type": "stream.delta", "id": "m", "agent": "a", "epoch": 1, "offset": 3, "text": "x", "mood": "calm"}
+    assert decode(_sent("stream.delta", sent)) == delta("m", "a", 3, "x")
+    assert decode(_sent("agent.dreams", {"agent": "a"})) == UnknownEvent("agent.dreams", {"agent": "a"})
+    with pytest.raises(ServerError):
+        decode(_sent("stream.delta", {**sent, "offset": "three"}))
+
+
+@pytest.mark.parametrize("name", ["message.edited", "message.deleted"])
+def test_a_changed_message_is_not_taken_for_a_new_one(name: str) -> None:
+    said = made(Message)
+    sent = httpx2.ServerSentEvent(name, said.model_dump_json())
+    assert decode(sent) == MessageChanged(said)
+
+
+def _sent(name: str, data: dict[str, Any]) -> httpx2.ServerSentEvent:
+    return httpx2.ServerSentEvent(name, json.dumps(data))
 
 
 def test_a_stance_comes_typed() -> None:
     """As the server tells it; what is none is refused."""
-    shape = AgentStance(agent="a", stance=StanceOut.of(records.Stance(SpaceId("s"), "short", "default", 3)))
+    shape = AgentStance(agent="a", stance=stance_out(records.Stance(SpaceId("s"), "short", "default", 3)))
     sent = httpx2.ServerSentEvent("agent.stance", shape.model_dump_json())
     told = decode(sent)
-    assert isinstance(told, Stands)
-    assert (told.agent_id, told.stance.space_id, told.stance.profile.id) == ("a", "s", "short")
+    assert isinstance(told, AgentStance)
+    assert (told.agent, told.stance.space_id, told.stance.profile.id) == ("a", "s", "short")
     assert told.stance.state.mood == "neutral"
     with pytest.raises(ServerError):
         decode(httpx2.ServerSentEvent("agent.stance", '{"agent": "a"}'))

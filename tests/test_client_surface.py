@@ -10,12 +10,13 @@ from datetime import date
 import pytest
 from pydantic import JsonValue
 
-from denizen.client import Client, Connected, Happened, Message, Status
+from denizen.client import AgentStatus, Client, Connected, Lost, Message
 from denizen.errors import RequestRefused
 from denizen.ids import EntityId, OrganizationId
 from denizen.memory import items
 from denizen.memory.audience import Owner
 from denizen.memory.items import Candidate
+from denizen.shapes.events import CycleEnded, StreamReady
 from tests.cli.chat.houses import House, open_house
 
 
@@ -46,7 +47,7 @@ async def test_people_and_places(client: Client, house: House) -> None:
     assert [each.id for each in (await client.search("tea")).messages] == [said.id]
     assert (await client.mark_read(garden.id, 0)).unread == 1
     await client.delete_message(garden.id, said.id)
-    assert (await client.search("tea")).messages == ()
+    assert (await client.search("tea")).messages == []
     await client.remove_entity("@sam")
     assert (await client.entity(sam.id)).left_at is not None
 
@@ -58,13 +59,13 @@ async def test_what_is_remembered(client: Client, house: House) -> None:
     what = [Candidate("facts", "Noor sings.", ("m",))]
     await house.runtime.db.write(items.remember, owner, house.room.id, what)
     (memory,) = (await client.memories()).memories
-    assert (await client.memories(query="sings")).memories == (await client.memory(memory.id),)
+    assert (await client.memories(query="sings")).memories == [await client.memory(memory.id)]
     assert (await client.correct_memory(memory.id, "Noor dances.")).text == "Noor dances."
     assert (await client.memory_report()).counts == {"user": 1}
     assert (await client.set_memory_policy(house.room.id, enabled=False)).policy.enabled is False
     assert (await client.conversation_memory(house.room.id)).upto == 0
-    assert (await client.conversation_memories(house.room.id)).memories == ()
-    assert (await client.agent_memories("@ada")).memories == ()
+    assert (await client.conversation_memories(house.room.id)).memories == []
+    assert (await client.agent_memories("@ada")).memories == []
     assert (await client.change_organization_memory(publish=False)).publish is False
     assert (await client.organization_memory()).user is True
     await client.forget_memory(memory.id)
@@ -82,7 +83,7 @@ async def test_an_agent_and_its_mind(client: Client, house: House) -> None:
     assert [each.kind for each in (await client.log("@ada", limit=2)).entries] != []
     assert (await client.mind("@ada")).cycles == 1
     assert any("Hello" in each.text for each in await client.recall("@ada", "Hello", space=house.room.id))
-    assert (await client.crossings("@ada")).crossings == ()
+    assert (await client.crossings("@ada")).crossings == []
     goal = await client.add_goal("@ada", "Be kind.", priority="high")
     assert (await client.change_goal("@ada", goal.number, status="done")).status == "done"
     await client.delete_goal("@ada", goal.number)
@@ -99,13 +100,13 @@ async def test_an_agent_and_its_mind(client: Client, house: House) -> None:
 
 async def test_a_stance(client: Client, house: House) -> None:
     room = house.room.id
-    assert (await client.profiles()).profiles == ("off", "basic", "standard", "advanced", "tutor")
+    assert (await client.profiles()).profiles == ["off", "basic", "standard", "advanced", "tutor"]
     assert (await client.try_profile("Briefly.")).id is None
     assert (await client.set_state_of_mind("@ada", room, mood="patient")).state.mood == "patient"
     settings: dict[str, JsonValue] = {"reflection": {"profile": "basic"}}
     assert (await client.set_stance_settings("@ada", room, settings)).settings == settings
     assert [each.space_id for each in await client.stances("@ada")] == [room]
-    assert (await client.signals("@ada", room)).signals == ()
+    assert (await client.signals("@ada", room)).signals == []
     tried = await client.try_metaprompt("@ada", room, template="How is {{current_mood}}?")
     assert (tried.prompt, tried.before.mood, tried.applied) == ("How is patient?", "patient", False)
     await client.reset_state_of_mind("@ada", room)
@@ -164,8 +165,8 @@ async def test_an_agents_life_goes_on_after_the_last_cycle_that_was_told(client:
         async for event in life:
             if isinstance(event, Connected) and not told:
                 await house.runtime.post(house.room, house.noor, "One.")
-            if isinstance(event, Happened) and event.type == "cycle":
-                told.append(event.data["number"])
+            if isinstance(event, CycleEnded):
+                told.append(event.number)
                 if len(told) == 2:
                     break
                 await house.stop_server()
@@ -178,13 +179,12 @@ async def test_an_agents_life_goes_on_after_the_last_cycle_that_was_told(client:
 async def test_everything_that_one_may_see_comes_once(client: Client, house: House) -> None:
     """From every space one is in, and from those that one comes into; a lost connection loses and repeats nothing."""
     heard: list[str] = []
-    seen: set[str] = set()
+    seen: set[type] = set()
     async with asyncio.timeout(60), aclosing(client.stream_everything()) as stream:
         async for event in stream:
-            if isinstance(event, Happened) and event.type == "ready" and not heard:
+            if isinstance(event, StreamReady) and not heard:
                 await client.post(house.cellar.id, "first")
-            if isinstance(event, Status | Happened):
-                seen.add(type(event).__name__)
+            seen.add(type(event))
             if isinstance(event, Message):
                 heard.append(event.text)
                 if event.text == "second":
@@ -193,4 +193,4 @@ async def test_everything_that_one_may_see_comes_once(client: Client, house: Hou
                 await house.runtime.post(house.cellar, house.noor, "second")
                 await house.start_server()
     assert heard == ["first", "second"]
-    assert "Happened" in seen
+    assert {AgentStatus, StreamReady, Lost} <= seen

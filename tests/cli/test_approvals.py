@@ -11,10 +11,11 @@ import pytest
 
 from denizen import call, scripted, tool
 from denizen.cli.approvals import _find
-from denizen.client.shapes.agents import Call
 from denizen.errors import InvalidInput
+from denizen.shapes.calls import CallOut
 from denizen.spaces.directory import Space
 from tests.cli.terminals import Terminal, elsewhere
+from tests.made import made
 
 SENT: list[str] = []
 
@@ -93,7 +94,7 @@ def test_a_code_of_two_calls_means_neither() -> None:
     """Nobody approves a call that they do not mean."""
     at = datetime(2026, 1, 5, tzinfo=UTC)
     given: dict[str, Any] = {"agent_id": "a", "space_id": None, "tool": "pay", "mode": "pause", "created_at": at}
-    calls = [Call(id=id, state="waiting", approval=True, code="4711", **given) for id in ("one", "two")]
+    calls = [made(CallOut, id=id, state="waiting", approval=True, code="4711", **given) for id in ("one", "two")]
     with pytest.raises(InvalidInput, match="Several calls have the code 4711"):
         _find(calls, "4711")
     assert _find(calls, "two") == calls[1]

@@ -23,9 +23,12 @@ from denizen import ManualClock, Runtime, __version__
 from denizen.cli.findings import Finding, guarded, in_thread, size
 from denizen.errors import DenizenError
 from denizen.inbox import parking
+from denizen.shapes.agents import AgentTrouble
+from denizen.shapes.health import AgentHealth, HealthOut
 from denizen.storage.database import Tx
 from denizen.storage.migrating import HEAD, REVISIONS, migrate_postgresql, migrate_sqlite
 from tests.cli.conftest import Run
+from tests.made import made
 from tests.servers import Server
 
 
@@ -196,9 +199,9 @@ def test_the_server_that_runs_is_asked_whether_agents_can_think(run: Run, enviro
     home = Path(environ["DENIZEN_HOME"])
     home.mkdir()
     (home / "token").write_text("dz_owner")
-    ada = {"agent_id": "a", "handle": "ada", "name": "Ada", "can_think": False, "needs_a_person": True}
-    trouble = {"cause": "tool", "text": "Ada cannot use one of its tools here.", "actions": ["try_again"]}
-    told = {"ok": True, "version": __version__, "agents": [{**ada, "trouble": trouble}], "agents_checked": 1}
+    trouble = {"cause": "tool", "text": "Ada cannot use one of its tools here."}
+    ada = made(AgentHealth, handle="ada", waiting=0, waiting_since=None, trouble=made(AgentTrouble, **trouble))
+    told = {"ok": True} | made(HealthOut, version=__version__, agents=[ada]).model_dump(mode="json")
     with neighbour(json.dumps(told).encode()) as port:
         report = Report(run, DENIZEN_PORT=str(port))
     assert (report.well, report.status("Server"), report.status("@ada")) == (False, "ok", "problem")

@@ -15,10 +15,8 @@ from typer.testing import CliRunner, Result
 from denizen import Runtime, reply, scripted
 from denizen.cli.forget import show
 from denizen.cli.house import make_home
-from denizen.cli.local_access import as_client_shape
 from denizen.cli.main import app
-from denizen.client.shapes.admin import Receipt
-from denizen.server.shapes.forgetting import ReceiptOut
+from denizen.server.shapes.forgetting import receipt_out
 from denizen.settings.loading import load
 from denizen.welcome import welcome
 from tests.cli.conftest import Run
@@ -156,7 +154,7 @@ def test_also_replies_takes_the_answers_too(run: Run, message_id: str) -> None:
 def test_the_receipt_is_drawn_within_the_width(run: Run, message_id: str) -> None:
     receipt = in_house(lambda denizen: denizen.forget_message(message_id, dry_run=True))  # pyright: ignore[reportArgumentType]
     out = io.StringIO()
-    show(Console(width=60, file=out), "something", as_client_shape(Receipt, ReceiptOut.of(receipt, dry_run=True)))
+    show(Console(width=60, file=out), "something", receipt_out(receipt, dry_run=True))
     lines = out.getvalue().splitlines()
     assert max(map(len, lines)) <= 60
     assert any(line.split() == ["messages", "2"] for line in lines)

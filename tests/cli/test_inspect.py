@@ -17,13 +17,11 @@ from denizen import Runtime, reply, scripted
 from denizen.agents.inspection import Inspection
 from denizen.cli.house import make_home
 from denizen.cli.inspect import show
-from denizen.cli.local_access import as_client_shape
 from denizen.cli.main import app
-from denizen.client.shapes.minds import Mind
 from denizen.cycles.budgets import BudgetSettings
 from denizen.models.prices import Price
 from denizen.models.tokens import estimate_message
-from denizen.server.shapes.minds import MindOut
+from denizen.server.shapes.minds import mind_out
 from denizen.settings.loading import load
 from denizen.welcome import welcome
 from tests.consciousness.past import eventful_life
@@ -36,7 +34,7 @@ Run = Callable[..., Result]
 
 def drawn(found: Inspection, width: int) -> list[str]:
     out = io.StringIO()
-    show(Console(width=width, file=out, highlight=False), as_client_shape(Mind, MindOut.of(found)))
+    show(Console(width=width, file=out, highlight=False), mind_out(found))
     return out.getvalue().splitlines()
 
 

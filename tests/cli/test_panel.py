@@ -13,10 +13,11 @@ from rich.console import Console
 
 from denizen.cli.panel.columns import Columns, draw
 from denizen.cli.panel.following import PanelEvents
-from denizen.client import Connected, Happened
-from denizen.client.shapes.panels import Panel, Reply, Round
-from denizen.client.streaming import LifeEvent
+from denizen.client import Connected, LifeEvent
+from denizen.shapes.events import PanelDelta, PanelReply
+from denizen.shapes.panels import Panel, ReplyOut, RoundOut
 from tests.cli.conftest import Run
+from tests.made import made
 
 
 def test_a_panel_on_this_machine(run: Run, tmp_path: Path) -> None:
@@ -52,20 +53,22 @@ def test_a_panel_on_this_machine(run: Run, tmp_path: Path) -> None:
 def test_columns_grow_with_what_is_heard() -> None:
     """Side by side where there is room; what a broken attempt said is gone; an error is told as one."""
     seth, buber = _reply("1", "Seth"), _reply("2", "Buber")
-    panel = Panel(id="p", name="Board", private=False, turns=1, settings={}, advisors=())
+    panel = Panel(id="p", name="Board", private=False, turns=1, settings={}, advisors=[])
     columns = Columns(panel, 1)
     columns.see(_round(seth, buber))
     for epoch, offset, text in ((1, 0, "Half of"), (2, 0, "Now"), (2, 3, " whole")):
-        delta = {"round": "r", "advisor": "1", "part": "reply", "epoch": epoch, "offset": offset, "text": text}
-        columns.hear(Happened("panel.delta", {**delta, "thinking": False}))
+        said = PanelDelta(
+            panel="p", round="r", advisor="1", part="reply", epoch=epoch, offset=offset, text=text, thinking=False
+        )
+        columns.hear(said)
     assert columns.voices["r", "1", "reply"].text == "Now whole"
     assert not columns.all_said
     failed = {"state": "failed", "completed": True, "error": {"code": "timed_out", "message": "Too slow."}}
     for reply in (
         seth.model_copy(update={"state": "done", "completed": True, "content": "Now whole.", "epoch": 2}),
-        Reply.model_validate({**buber.model_dump(), **failed}),
+        ReplyOut.model_validate({**buber.model_dump(), **failed}),
     ):
-        columns.hear(Happened("panel.reply", {"round": "r", "reply": reply.model_dump(mode="json")}))
+        columns.hear(PanelReply(panel="p", round="r", all_completed=False, reply=reply))
     assert columns.all_said
     for width, rows in ((60, 2), (120, 1)):
         shown = _drawn(columns, width)
@@ -76,7 +79,7 @@ def test_columns_grow_with_what_is_heard() -> None:
 
 def test_while_it_grows_no_more_is_drawn_than_fits_on_the_screen() -> None:
     """The end of what each says; whole in the end, with what was expected of it and how it was voted."""
-    panel = Panel(id="p", name="Board", private=False, turns=1, settings={}, advisors=())
+    panel = Panel(id="p", name="Board", private=False, turns=1, settings={}, advisors=[])
     columns = Columns(panel, 1)
     long = "word " * 500 + "end."
     voices = [_reply(str(number), f"A{number}").model_copy(update={"content": long}) for number in range(4)]
@@ -114,12 +117,14 @@ def _drawn(columns: Columns, width: int, height: int | None = None) -> str:
     return console.export_text()
 
 
-def _reply(id: str, name: str) -> Reply:
-    return Reply(advisor=id, part="reply", name=name, state="running", completed=False, content="", epoch=1)
+def _reply(id: str, name: str) -> ReplyOut:
+    return made(
+        ReplyOut, advisor=id, part="reply", name=name, state="running", completed=False, content="", epoch=1, error=None
+    )
 
 
-def _round(*replies: Reply, **more: object) -> Round:
-    return Round.model_validate(
+def _round(*replies: ReplyOut, **more: object) -> RoundOut:
+    return RoundOut.model_validate(
         {
             "id": "r",
             "panel": "p",
@@ -127,6 +132,7 @@ def _round(*replies: Reply, **more: object) -> Round:
             "step": 0,
             "kind": "ask",
             "message_id": "m",
+            "message": None,
             "asked_by": "n",
             "question": None,
             "advisor_responses": {each.advisor: each.model_dump() for each in replies},

@@ -16,8 +16,8 @@ from denizen import Runtime, reply, scripted, skip
 from denizen.cli import replay as command
 from denizen.cli.api import open_api
 from denizen.cli.house import make_home
-from denizen.client.shapes.minds import Request
 from denizen.settings.loading import load
+from denizen.shapes.minds import RequestOut
 from denizen.welcome import welcome
 
 pytestmark = pytest.mark.usefixtures("ready_home")
@@ -174,7 +174,8 @@ def test_the_title_of_a_request_says_where_its_text_from_outside_came_from() -> 
         "messages": [],
         "tokens": 0,
         "response": None,
+        "results": None,
     }
     for outside, told in (("", ""), ("from outside: get_page", " · from outside: get_page")):
-        title = command._title(Request.model_validate({**base, "outside": outside}))  # pyright: ignore[reportPrivateUsage]
+        title = command._title(RequestOut.model_validate({**base, "outside": outside}))  # pyright: ignore[reportPrivateUsage]
         assert title.plain == f"cycle 1 · step 0 · m · 0 messages, about 0 tokens · 0 tools{told}"

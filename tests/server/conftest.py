@@ -23,7 +23,7 @@ from denizen.clock import Instant
 from denizen.server.application import create_app
 from denizen.server.context import Limits
 from denizen.server.serving import Tls, bind, serve_on
-from denizen.server.streams.events import EVENTS
+from denizen.shapes.events import EVENTS
 from denizen.spaces.directory import Entity, Space
 from tests.server import small_town
 from tests.server.small_town import Town
@@ -147,7 +147,7 @@ def _event(fields: dict[str, str]) -> SentEvent:
     number = fields.get("id")
     data = json.loads(fields["data"])
     # Every event is as the table of events says.
-    EVENTS[fields["event"]].shape.model_validate(data)
+    EVENTS[fields["event"]].shape.model_validate(data, extra="forbid")
     return SentEvent(fields["event"], data, int(number) if number is not None and number.isdecimal() else number)
 
 

@@ -144,7 +144,7 @@ async def test_the_client_knows_statuses(house: House) -> None:
         for stream in (client.stream(two.id, after=0), client.stream_everything()):
             async with aclosing(stream) as events:
                 told = await anext(event async for event in events if isinstance(event, SpaceStatuses))
-            assert told == SpaceStatuses(two.id, (status,))
+            assert told == SpaceStatuses(space=two.id, statuses=[status])
 
 
 async def test_a_member_has_an_agent_try_again_where_they_wait(house: House) -> None:

@@ -9,29 +9,16 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from pydantic import JsonValue
 from sqlalchemy import Integer, bindparam, func, literal, select
 
 from denizen.ids import EntityId, OrganizationId
 from denizen.masking import masked
+from denizen.shapes.vocabulary import AuditKind as Kind
 from denizen.storage.database import Tx, insert_into, statement
 from denizen.storage.schema import audit, entities, memberships, openings, spaces
-
-Kind = Literal[
-    "people",
-    "tokens",
-    "keys",
-    "webhooks",
-    "agents",
-    "budgets",
-    "settings",
-    "exports",
-    "forgetting",
-    "private spaces",
-    "approvals",
-]
 
 
 class Action(NamedTuple):

@@ -5,16 +5,16 @@ A person has a role. A token has one as well, as its scope: what its bearer may 
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Final
 
 from sqlalchemy import bindparam, func, select, update
 
 from denizen.errors import InvalidInput, NotFound
 from denizen.ids import EntityId, OrganizationId
-from denizen.storage.database import Tx, statement
+from denizen.shapes.vocabulary import Role
+from denizen.storage.database import Tx, statement, value
 from denizen.storage.schema import entities, organizations
 
-Role = Literal["owner", "admin", "member", "agent", "service"]
 PERSONAL: Final[tuple[Role, ...]] = ("owner", "admin", "member")
 """What people are, the mightiest first."""
 ROLES: Final[tuple[Role, ...]] = (*PERSONAL, "agent", "service")
@@ -61,8 +61,7 @@ _home = statement(select(entities.c.organization_id).where(entities.c.id == bind
 
 def role_of(tx: Tx, entity_id: EntityId) -> Role | None:
     """What the entity may do; None if it is here no more."""
-    row = tx.one(_role, entity_id=entity_id)
-    return None if row is None else row[0]
+    return value(tx, _role, entity_id=entity_id)
 
 
 def set_role(tx: Tx, entity_id: EntityId, role: Role) -> None:
@@ -92,8 +91,7 @@ def require_another_owner(tx: Tx, entity_id: EntityId, home: OrganizationId) -> 
 
 
 def count_owners(tx: Tx, organization_id: OrganizationId) -> int:
-    row = tx.one(_owners, organization_id=organization_id)
-    return 0 if row is None else row[0]
+    return value(tx, _owners, organization_id=organization_id) or 0
 
 
 def first_owner(tx: Tx, organization_id: OrganizationId) -> EntityId:

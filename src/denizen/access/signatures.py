@@ -10,11 +10,11 @@ import hashlib
 import hmac
 import re
 from collections.abc import Mapping
-from typing import Final, Literal, get_args
+from typing import Final, get_args
 
 from denizen.errors import SignatureExpired, SignatureWrong
+from denizen.shapes.vocabulary import WebhookScheme as Scheme
 
-Scheme = Literal["github", "slack", "jira", "generic"]
 SCHEMES: Final[tuple[Scheme, ...]] = get_args(Scheme)
 
 GITHUB_HEADER: Final = "x-hub-signature-256"

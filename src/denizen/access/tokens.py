@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 from dataclasses import dataclass, replace
-from typing import Final, Literal
+from typing import Final
 
 from sqlalchemy import bindparam, delete, or_, select, update
 
@@ -13,6 +13,7 @@ from denizen.access.roles import PERSONAL, ROLES, Role
 from denizen.clock import SECOND, Instant
 from denizen.errors import InvalidInput, NotFound
 from denizen.ids import EntityId, new_id
+from denizen.shapes.vocabulary import TokenKind as Kind
 from denizen.spaces import directory
 from denizen.spaces.handles import MAX_NAME_CHARS, check_name
 from denizen.storage.database import Tx, insert_ignore, insert_into, statement
@@ -27,8 +28,6 @@ USE_NOTED_SECONDS: Final = 60
 """How exactly it is known when a token was last used."""
 
 
-Kind = Literal["token", "session", "login", "jwt"]
-"""What a secret is for: programs; a browser; opening one session, once. Or it is another's: of an identity provider."""
 PREFIXES: Final[dict[Kind, str]] = {"token": "dz_", "session": "dzs_", "login": "dzl_"}
 """Every secret of ours begins so, so that one that was published by mistake is easy to find."""
 PAGE_KEY_PREFIX: Final = "dzp_"

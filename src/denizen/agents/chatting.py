@@ -24,6 +24,7 @@ from denizen.errors import InvalidInput
 from denizen.ids import AgentId, CycleId, MessageId, SpaceId
 from denizen.inbox.statuses import Cause
 from denizen.models.prices import Usage
+from denizen.shapes.vocabulary import ChatOutcome as Outcome
 from denizen.spaces import directory, posting
 from denizen.spaces.directory import Entity, Space
 from denizen.spaces.handles import MAX_NAME_CHARS
@@ -32,9 +33,6 @@ from denizen.storage.database import Tx, statement, storable
 from denizen.storage.schema import events
 from denizen.tools import calls
 from denizen.tools.calls import Call
-
-Outcome = Literal["acted", "skipped", "failed", "parked", "paused", "suspended", "unheard", "working"]
-"""What became of a message. Only `working` may still become something else by itself."""
 
 SAID: Final = 200
 """How many messages of one cycle make an answer, at most."""

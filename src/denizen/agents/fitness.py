@@ -17,11 +17,10 @@ from sqlalchemy import and_, bindparam, case, func, or_, select
 from denizen.clock import SECOND, Instant
 from denizen.ids import AgentId, EntityId, OrganizationId, SpaceId
 from denizen.inbox.statuses import Action, Cause, SpaceStatus
+from denizen.shapes.vocabulary import AGENTS_CHECKED as CHECKED
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import agents, entities, events, memberships
 
-CHECKED: Final = 1000
-"""How many agents of an organization are checked, at most."""
 LATE_SECONDS: Final = 600
 """For so long a person may wait for an agent that can think."""
 _NOWHERE: Final = SpaceId("")

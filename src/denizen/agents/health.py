@@ -10,11 +10,10 @@ from sqlalchemy import bindparam, func, select
 from denizen.agents import owner_alerts
 from denizen.clock import SECOND, Instant
 from denizen.ids import AgentId, OrganizationId
+from denizen.shapes.vocabulary import AGENTS_SHOWN as SHOWN
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import agents, entities, events, instances, leases
 
-SHOWN: Final = 100
-"""How many agents that need a person are told of, at most."""
 LATE_SECONDS: Final = 600
 """For so long an event may wait for an agent that could think."""
 

@@ -40,7 +40,7 @@ from denizen.plans.goals import Goal
 from denizen.plans.notes import Note
 from denizen.reflection.stance_store import AGENTS, PastRun, Stance
 from denizen.spaces import directory
-from denizen.storage.database import Tx, statement
+from denizen.storage.database import Tx, statement, value
 from denizen.storage.schema import calls as calls_table
 from denizen.storage.schema import cycles, events, leases, minds, toolsets
 from denizen.storage.schema import log as log_table
@@ -365,8 +365,7 @@ def _tokens(entries: list[Entry]) -> int:
 
 
 def _number_of(tx: Tx, cycle_id: CycleId) -> int | None:
-    row = tx.one(_number, id=cycle_id)
-    return None if row is None else row[0]
+    return value(tx, _number, id=cycle_id)
 
 
 def _limits(tx: Tx, agent: Agent) -> tuple[int, int]:

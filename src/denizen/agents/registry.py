@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from pydantic import ValidationError
 from pydantic_ai.messages import ModelRequest, UserPromptPart
@@ -32,9 +32,10 @@ from denizen.inbox.statuses import PARKING_CAUSES
 from denizen.models.prices import Usage, usage_of
 from denizen.plans import agenda
 from denizen.reflection import records as reflection
+from denizen.shapes.vocabulary import AgentState as Status
 from denizen.spaces import ask_again, directory, floor
 from denizen.spaces.directory import Entity
-from denizen.storage.database import Tx, insert_into, statement
+from denizen.storage.database import Tx, insert_into, statement, value
 from denizen.storage.schema import (
     agents,
     cycles,
@@ -47,8 +48,6 @@ from denizen.storage.schema import (
 )
 from denizen.storage.schema import leases as leases_table
 from denizen.tools import calls, grants
-
-Status = Literal["sleeping", "alive", "paused", "suspended", "dead"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,8 +161,9 @@ def get(tx: Tx, agent_id: AgentId) -> Agent:
     row = tx.one(_get, id=agent_id)
     if row is None:
         raise NotFound("agent", agent_id)
-    definition, shared = AgentDefinition.load(row[5]), budgets.budget_in(row[7])
-    return Agent(Entity(*row[:5]), definition, row[6], shared, row[8] is not None)
+    *entity, definition, version, settings, reflects = row
+    shared = budgets.budget_in(settings)
+    return Agent(Entity(*entity), AgentDefinition.load(definition), version, shared, reflects is not None)
 
 
 _lock = statement(select(agents.c.id).where(agents.c.id == bindparam("id")).with_for_update(key_share=True))
@@ -377,25 +377,30 @@ def living_after(tx: Tx, organization_id: OrganizationId, after: str, *, limit: 
 
 
 def _with_status(tx: Tx, row: tuple[Any, ...]) -> tuple[Agent, Status]:
-    agent = Agent(Entity(*row[:5]), AgentDefinition.load(row[5]), row[6])
-    return agent, _status(tx, *row[7:])
+    *entity, definition, version, stored, open_cycle, until = row
+    agent = Agent(Entity(*entity), AgentDefinition.load(definition), version)
+    return agent, _status(tx, stored, open_cycle, until)
 
 
 def present(tx: Tx, space_id: SpaceId) -> list[Presence]:
     """The agents that are members of the space."""
-    return [Presence(row[0], row[1], _status(tx, *row[2:])) for row in tx.all(_in_space, space_id=space_id)]
+    return [_as_presence(tx, *row) for row in tx.all(_in_space, space_id=space_id)]
 
 
 def around(tx: Tx, entity_id: EntityId) -> list[Presence]:
     """The agents in the spaces of this entity."""
-    return [Presence(row[0], row[1], _status(tx, *row[2:])) for row in tx.all(_around, entity_id=entity_id)]
+    return [_as_presence(tx, *row) for row in tx.all(_around, entity_id=entity_id)]
 
 
 def presence(tx: Tx, agent_id: AgentId) -> Presence:
     row = tx.one(_alone, id=agent_id)
     if row is None:
         raise NotFound("agent", agent_id)
-    return Presence(row[0], row[1], _status(tx, *row[2:]))
+    return _as_presence(tx, *row)
+
+
+def _as_presence(tx: Tx, id: AgentId, epoch: int, stored: str, open_cycle: str | None, until: int) -> Presence:
+    return Presence(id, epoch, _status(tx, stored, open_cycle, until))
 
 
 def _status(tx: Tx, stored: str, open_cycle: str | None, until: int) -> Status:
@@ -495,5 +500,4 @@ _count = statement(select(func.count()).select_from(agents))
 
 
 def count(tx: Tx) -> int:
-    row = tx.one(_count)
-    return row[0] if row else 0
+    return value(tx, _count) or 0

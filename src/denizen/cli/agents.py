@@ -19,8 +19,8 @@ from denizen.cli.chat.rendering import printable
 from denizen.cli.console import print_json, stderr, stdout
 from denizen.cli.findings import counted
 from denizen.client import Agent, AgentDetail, Client
-from denizen.client.shapes.agents import AgentTrouble
 from denizen.errors import InvalidInput
+from denizen.shapes.agents import AgentTrouble
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Manage agents.")
 

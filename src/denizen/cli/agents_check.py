@@ -6,8 +6,8 @@ import time
 from collections.abc import Sequence
 
 from denizen.cli.findings import Finding, counted
-from denizen.client.shapes.agents import AgentHealth
 from denizen.settings.shape import Settings
+from denizen.shapes.health import AgentHealth
 
 
 async def examine(settings: Settings, *, probe: bool = False) -> list[Finding]:
@@ -71,8 +71,7 @@ async def _ask_server(settings: Settings, *, probe: bool) -> Sequence[AgentHealt
 async def _look_here(settings: Settings, *, probe: bool) -> Sequence[AgentHealth] | None:
     """What this process finds in a database of this version; None where there is none."""
     from denizen.cli.house import has_database, runtime_of
-    from denizen.cli.local_access import as_client_shape
-    from denizen.server.shapes.health import AgentHealth as AgentHealthOut
+    from denizen.server.shapes.health import agent_health_out
     from denizen.spaces import directory
 
     if not await has_database(settings):
@@ -82,4 +81,4 @@ async def _look_here(settings: Settings, *, probe: bool) -> Sequence[AgentHealth
         organizations = await runtime.db.read(directory.list_organizations)
         found = [each for home in organizations for each in await runtime.check_agents(home, probe=probe)]
         now = runtime.clock.now()
-    return [as_client_shape(AgentHealth, AgentHealthOut.of(each, now)) for each in found]
+    return [agent_health_out(each, now) for each in found]

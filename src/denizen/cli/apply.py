@@ -18,8 +18,8 @@ from denizen.agents.files import Declared, Source, read, render
 from denizen.cli.api import AsJson, Token, Url, as_mention, use_api
 from denizen.cli.console import print_json, stderr, stdout
 from denizen.cli.findings import counted
-from denizen.client.shapes.admin import Applied, Change, FieldChange
 from denizen.errors import DefinitionsInvalid, RequestRefused
+from denizen.shapes.definitions import Applied, ChangeOut, FieldChangeOut
 
 SUFFIXES: Final = (".yaml", ".yml", ".json")
 """What is read of a folder."""
@@ -164,13 +164,13 @@ def _tell(console: Console, done: Applied, *, diff: bool) -> None:
     console.print(Text(_summary(done.changes, dry_run=done.dry_run), style="bold"), soft_wrap=True)
 
 
-def _summary(changes: Sequence[Change], *, dry_run: bool) -> str:
+def _summary(changes: Sequence[ChangeOut], *, dry_run: bool) -> str:
     counts = [(action, sum(each.action == action for each in changes)) for action in _MARKS]
     said = ", ".join(f"{count} {action}" for action, count in counts if count)
     return f"Dry run: nothing was changed. It would be {said}." if dry_run else f"Applied: {said}."
 
 
-def _difference(change: FieldChange) -> Text:
+def _difference(change: FieldChangeOut) -> Text:
     old, new = (_shown(each) for each in (change.old, change.new))
     return Text.assemble("    ", (f"{change.path}: ", "cyan"), (old, "red"), " → ", (new, "green"))
 

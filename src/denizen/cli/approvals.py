@@ -15,9 +15,9 @@ from denizen.cli.api import AsJson, Token, Url, as_mention, use_api
 from denizen.cli.chat.rendering import printable
 from denizen.cli.console import print_json, stderr, stdout
 from denizen.client import Agent, Client
-from denizen.client.shapes.agents import Approval, Call
 from denizen.errors import InvalidInput, NotFound
 from denizen.plans.schedule import delay_seconds
+from denizen.shapes.calls import ApprovalOut, CallOut
 
 app = typer.Typer(
     add_completion=False, no_args_is_help=True, help="Approve or refuse what agents want to do outside the server."
@@ -34,8 +34,8 @@ _Waiting = Annotated[
 class _Approvals:
     """What waits for oneself, and what still counts."""
 
-    waiting: list[Call]
-    given: list[Approval]
+    waiting: list[CallOut]
+    given: list[ApprovalOut]
     agents: dict[str, Agent]
 
     def agent_name(self, agent_id: str) -> str:
@@ -78,7 +78,7 @@ def show(
 ) -> None:
     """Show one of them with its exact arguments, and why a person is asked."""
 
-    async def work(client: Client) -> tuple[_Approvals, Call | Approval]:
+    async def work(client: Client) -> tuple[_Approvals, CallOut | ApprovalOut]:
         found = await _load(client, None)
         return found, _find(found.waiting, id) or _find_given(found.given, id)
 
@@ -88,7 +88,7 @@ def show(
         return
     arguments = json.dumps(one.arguments, ensure_ascii=False, indent=2)
     rows = [("Agent", found.agent_name(one.agent_id)), ("Tool", one.tool), ("Arguments", arguments)]
-    if isinstance(one, Call):
+    if isinstance(one, CallOut):
         until = "" if one.expires_at is None else f"{one.expires_at:%Y-%m-%d %H:%M} UTC, then it is refused"
         rows += [("Why", one.why or ""), ("Waits until", until)]
     else:
@@ -112,7 +112,7 @@ def approve(
     """Approve a call, with exactly the arguments that `show` prints."""
     seconds = delay_seconds(lasts)
 
-    async def work(client: Client) -> Call:
+    async def work(client: Client) -> CallOut:
         return await client.approve(await _waiting_id(client, id), times=times, seconds=seconds)
 
     _tell(use_api(context, url, token, work), "Approved", as_json)
@@ -122,7 +122,7 @@ def approve(
 def deny(context: typer.Context, id: _Waiting, as_json: AsJson = False, url: Url = None, token: Token = None) -> None:
     """Refuse a call. The agent is told."""
 
-    async def work(client: Client) -> Call:
+    async def work(client: Client) -> CallOut:
         return await client.deny(await _waiting_id(client, id))
 
     _tell(use_api(context, url, token, work), "Refused", as_json)
@@ -138,7 +138,7 @@ def revoke(
 ) -> None:
     """Revoke an approval: the agent asks again before it makes the same call."""
 
-    async def work(client: Client) -> Approval:
+    async def work(client: Client) -> ApprovalOut:
         found = _find_given((await _load(client, None)).given, id)
         await client.revoke_approval(found.agent_id, found.id)
         return found
@@ -166,14 +166,14 @@ async def _waiting_id(client: Client, wanted: str) -> str:
     return wanted if found is None else found.id
 
 
-def _find(waiting: list[Call], wanted: str) -> Call | None:
+def _find(waiting: list[CallOut], wanted: str) -> CallOut | None:
     found = [each for each in waiting if each.id == wanted or (each.code is not None and each.code == wanted.upper())]
     if len(found) > 1:
         raise InvalidInput(f"Several calls have the code {wanted}. Name the one you mean by its id.")
     return found[0] if found else None
 
 
-def _find_given(given: list[Approval], wanted: str) -> Approval:
+def _find_given(given: list[ApprovalOut], wanted: str) -> ApprovalOut:
     found = next((each for each in given if each.id == wanted), None)
     if found is None:
         raise NotFound("approval", wanted)
@@ -209,7 +209,7 @@ def _short(arguments: object) -> str:
     return told if len(told) <= _SHOWN else f"{told[: _SHOWN - 1]}…"
 
 
-def _tell(call: Call, what: str, as_json: bool) -> None:
+def _tell(call: CallOut, what: str, as_json: bool) -> None:
     if as_json:
         print_json(call.model_dump(mode="json"))
     else:

@@ -14,8 +14,8 @@ from denizen.access.audit import ACTIONS
 from denizen.cli.api import AsJson, Token, Url, as_mention, use_api
 from denizen.cli.chat.rendering import printable
 from denizen.cli.console import print_json, stderr, stdout
-from denizen.client.shapes.admin import AuditEntry
 from denizen.errors import InvalidInput
+from denizen.shapes.audit import AuditEntry
 
 _KINDS = sorted({each.kind for each in ACTIONS.values()})
 

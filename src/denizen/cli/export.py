@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from pathlib import Path
 from typing import Annotated
@@ -17,8 +17,8 @@ from denizen.cli.api import AsJson, Token, Url, as_mention, find, use_api
 from denizen.cli.console import print_json, stderr
 from denizen.cli.findings import counted
 from denizen.client import Client
-from denizen.client.shapes.admin import Imported
 from denizen.errors import ImportInvalid, InvalidInput, RequestRefused
+from denizen.shapes.portability import ImportedOut
 
 
 def export(
@@ -134,7 +134,7 @@ def _naming(file: Path, error: RequestRefused) -> RequestRefused:
     return RequestRefused(said, problem=error.problem, status=error.status)
 
 
-def _show(made: Imported) -> None:
+def _show(made: ImportedOut) -> None:
     console = stderr()
     if made.kind == "agent":
         lived = counted(made.counts.get("cycle", 0), "cycle")
@@ -157,5 +157,5 @@ def _show(made: Imported) -> None:
         console.print(Text(f"  Not here, but their words are: {_handles(made.absent)}", style="yellow"))
 
 
-def _handles(handles: tuple[str, ...]) -> str:
+def _handles(handles: Sequence[str]) -> str:
     return ", ".join(f"@{each}" for each in handles)

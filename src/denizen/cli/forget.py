@@ -19,9 +19,9 @@ from denizen.cli.chat.rendering import printable
 from denizen.cli.console import print_json, stderr, stdout
 from denizen.cli.findings import counted
 from denizen.client import Client
-from denizen.client.shapes.admin import Receipt
 from denizen.errors import InvalidInput, RequestRefused
 from denizen.inbox.format import one_line, quoted_name
+from denizen.shapes.forgetting import ReceiptOut
 
 if TYPE_CHECKING:
     from denizen.forgetting.forgetting import Kind
@@ -185,14 +185,14 @@ def _confirmed() -> bool:
     return sys.stdin.readline().strip().casefold() in ("y", "yes")
 
 
-def _tell(subject: _Subject, receipt: Receipt, *, as_json: bool) -> None:
+def _tell(subject: _Subject, receipt: ReceiptOut, *, as_json: bool) -> None:
     if as_json:
         print_json(receipt.model_dump(mode="json"))
     else:
         show(stdout(), subject.named, receipt)
 
 
-def show(console: Console, named: str, receipt: Receipt) -> None:
+def show(console: Console, named: str, receipt: ReceiptOut) -> None:
     """The receipt for people. What was forgotten is named only before it is."""
     if receipt.dry_run:
         console.print(Text.assemble(("Would forget ", "bold"), (named, "cyan")), soft_wrap=True)
@@ -207,7 +207,7 @@ def show(console: Console, named: str, receipt: Receipt) -> None:
         console.print(f"{rows} emptied or changed. Receipt {receipt.id}, {when}.", style="dim", soft_wrap=True)
 
 
-def _table(receipt: Receipt) -> Table:
+def _table(receipt: ReceiptOut) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("where")
     table.add_column("rows", justify="right")

@@ -18,13 +18,12 @@ from denizen.cli.api import AgentName, AsJson, Token, Url, use_api
 from denizen.cli.chat.rendering import printable
 from denizen.cli.console import MADE_FROM_OUTSIDE, print_json, stdout
 from denizen.cli.findings import counted
-from denizen.client.shapes.agents import Event
-from denizen.client.shapes.costs import Limits
-from denizen.client.shapes.minds import Lane, Lived, Mind, Window, WindowPart
-from denizen.client.shapes.stances import Standing
 from denizen.clock import instant
 from denizen.inbox.format import one_line
 from denizen.plans.schedule import say
+from denizen.shapes.minds import CycleOut, EventOut, LaneOut, MindOut, WindowOut, WindowPart
+from denizen.shapes.stances import StandingOut
+from denizen.shapes.usage import Limits
 
 EVENTS_SHOWN: Final = 5
 NOTES_SHOWN: Final = 20
@@ -60,7 +59,7 @@ def inspect(
 # What is shown
 
 
-def show(console: Console, found: Mind) -> None:
+def show(console: Console, found: MindOut) -> None:
     """The whole page, as wide as the console."""
     console.print(_headline(found))
     for title, content in _sections(found, console.width):
@@ -69,7 +68,7 @@ def show(console: Console, found: Mind) -> None:
         console.print(Padding(content, (0, 0, 0, 2), expand=False))
 
 
-def _headline(found: Mind) -> Text:
+def _headline(found: MindOut) -> Text:
     line = Text.assemble(
         (printable(found.name), "bold"),
         (f"  @{found.handle}", "cyan"),
@@ -82,7 +81,7 @@ def _headline(found: Mind) -> Text:
     return line
 
 
-def _how(found: Mind) -> Iterator[str]:
+def _how(found: MindOut) -> Iterator[str]:
     if found.resting is not None:
         until = "it is raised" if found.resting.until is None else _say(found.resting.until)
         yield f"its budget ({found.resting.scope}) is used up until {until}"
@@ -95,7 +94,7 @@ def _say(at: datetime) -> str:
     return say(instant(at))
 
 
-def _sections(found: Mind, width: int) -> Iterator[tuple[Text, RenderableType]]:
+def _sections(found: MindOut, width: int) -> Iterator[tuple[Text, RenderableType]]:
     window = found.window
     used = f"{window.used:,} of {window.limit:,} tokens"
     yield _heading("Window", f"{used}, estimated; era {window.era}"), _window(window, width)
@@ -137,7 +136,7 @@ def _sections(found: Mind, width: int) -> Iterator[tuple[Text, RenderableType]]:
         yield _heading("Last cycles"), _cycles(found.last_cycles)
 
 
-def _standing(each: Standing) -> Iterator[str]:
+def _standing(each: StandingOut) -> Iterator[str]:
     """The profile and the state of mind of one conversation, each with its reason."""
     yield f"{each.space}: {each.told or 'no particular state of mind'}"
     if each.last is not None:
@@ -163,7 +162,7 @@ def _lines(lines: Any) -> RenderableType:
     return Group(*(Text(printable(one_line(each)), no_wrap=True, overflow="ellipsis") for each in lines))
 
 
-def _window(window: Window, width: int) -> Table:
+def _window(window: WindowOut, width: int) -> Table:
     table = Table.grid(padding=(0, 1))
     table.add_column(no_wrap=True)
     table.add_column(justify="right", no_wrap=True)
@@ -191,7 +190,7 @@ def _bar(share: float, width: int) -> str:
     return "█" * whole + (_EIGHTHS[rest] if rest else "")
 
 
-def _inbox(lanes: Sequence[Lane], dead: Sequence[Event]) -> RenderableType:
+def _inbox(lanes: Sequence[LaneOut], dead: Sequence[EventOut]) -> RenderableType:
     rows: list[RenderableType] = []
     for lane in lanes:
         if lane.waiting or lane.taken:
@@ -206,14 +205,14 @@ def _inbox(lanes: Sequence[Lane], dead: Sequence[Event]) -> RenderableType:
     return Group(*rows) if rows else Text("nothing waits", style="dim")
 
 
-def _event(event: Event) -> Text:
+def _event(event: EventOut) -> Text:
     who = event.sender or event.type.replace("_", " ")
     where = f" in {event.space}" if event.space else ""
     told = f"  {_say(event.created_at)}  {who}{where}: {event.text}"
     return Text(f"  {printable(one_line(told))}", no_wrap=True, overflow="ellipsis")
 
 
-def _used(found: Mind) -> RenderableType:
+def _used(found: MindOut) -> RenderableType:
     table = Table.grid(padding=(0, 2))
     for justify in ("left", "right", "right", "right", "right"):
         table.add_column(justify=justify, no_wrap=True)
@@ -244,7 +243,7 @@ def _dollars(dollars: float) -> str:
     return f"${dollars:,.4f}"
 
 
-def _cycles(lived: Sequence[Lived]) -> Table:
+def _cycles(lived: Sequence[CycleOut]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, expand=True, padding=(0, 1, 0, 0))
     for title in ("", "ended", "outcome", "read", "cached"):
         table.add_column(title, justify="left" if title in ("ended", "outcome") else "right", no_wrap=True)
@@ -264,6 +263,6 @@ def _cycles(lived: Sequence[Lived]) -> Table:
     return table
 
 
-def _summary(each: Lived) -> Text:
+def _summary(each: CycleOut) -> Text:
     told = Text(printable(one_line(each.summary)))
     return Text.assemble(("held text from outside · ", "yellow"), told) if each.outside else told

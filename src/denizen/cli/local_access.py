@@ -7,29 +7,24 @@ from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Concatenate, ParamSpec, TypeVar, cast
 
-from pydantic import BaseModel
-
 from denizen.access import audit, tokens
 from denizen.access.audit import OPERATOR
 from denizen.access.roles import Role
 from denizen.access.secrets import Secret
 from denizen.app import Runtime
 from denizen.cli.house import open_records
-from denizen.client import Me
-from denizen.client.shapes.admin import Key, Login, NewToken, Token
-from denizen.client.shapes.value import Value
 from denizen.clock import instant, moment
 from denizen.errors import NotFound
 from denizen.ids import EntityId, OrganizationId
-from denizen.server.shapes.access import KeyOut, KnownToken, ListedToken
+from denizen.server.shapes.access import key_out, known_token_out, listed_token_out
 from denizen.settings.shape import Settings
+from denizen.shapes.access import KeyOut, ListedToken, LoginCreated, TokenCreated
 from denizen.spaces import directory
 from denizen.spaces.directory import Entity
 from denizen.storage.database import Tx
 
 P = ParamSpec("P")
 T = TypeVar("T")
-_Shape = TypeVar("_Shape", bound=Value)
 
 
 class LocalAccess:
@@ -40,15 +35,17 @@ class LocalAccess:
         self._owner = owner
         self._home = owner.organization_id
 
-    async def me(self) -> Me:
-        return Me(id=self._owner.id, handle=self._owner.handle, name=self._owner.name)
+    @property
+    def handle(self) -> str:
+        """The handle of the owner, as whom everything is done."""
+        return self._owner.handle
 
-    async def keys(self) -> list[Key]:
+    async def keys(self) -> list[KeyOut]:
         found = await self._runtime.secrets(organization=self._home)
         names = await self._runtime.db.read(_names, self._home)
         return [self._key(each, names) for each in found]
 
-    async def set_key(self, name: str, value: str, *, whose: str = "organization") -> Key:
+    async def set_key(self, name: str, value: str, *, whose: str = "organization") -> KeyOut:
         person = await self._whose(whose)
         kept = await self._runtime.set_secret(name, value, person=person, organization=self._home)
         return self._key(kept, {} if person is None else {person.id: person.handle})
@@ -61,24 +58,24 @@ class LocalAccess:
             return None
         return self._owner if whose == "me" else await self._runtime.find(whose, organization=self._home)
 
-    def _key(self, secret: Secret, names: Mapping[EntityId, str]) -> Key:
+    def _key(self, secret: Secret, names: Mapping[EntityId, str]) -> KeyOut:
         """Unlike a server, the database itself tells of everyone's."""
-        key = as_client_shape(Key, KeyOut.of(secret))
+        key = key_out(secret)
         owner = secret.owner_id
         return key if owner in (None, self._owner.id) else key.model_copy(update={"whose": f"@{names[owner]}"})
 
-    async def tokens(self, entity: str | None = None, *, everyone: bool = False) -> list[Token]:
+    async def tokens(self, entity: str | None = None, *, everyone: bool = False) -> list[ListedToken]:
         return await self._runtime.db.read(_tokens, self._owner, entity, everyone)
 
     async def create_token(
         self, name: str, *, entity: str | None = None, role: str | None = None, expires_at: datetime | None = None
-    ) -> NewToken:
+    ) -> TokenCreated:
         who = self._owner if entity is None else await self._runtime.find(entity, organization=self._home)
         until, scope = None if expires_at is None else instant(expires_at), cast("Role | None", role)
         made = await self._change("create_token", who.id, tokens.create, who.id, name, role=scope, expires_at=until)
         return _new_token(*made)
 
-    async def rotate_token(self, token_id: str) -> NewToken:
+    async def rotate_token(self, token_id: str) -> TokenCreated:
         whose = (await self._runtime.db.read(tokens.get, token_id)).entity_id
         return _new_token(*await self._change("rotate_token", whose, tokens.rotate, token_id))
 
@@ -86,12 +83,12 @@ class LocalAccess:
         whose = (await self._runtime.db.read(tokens.get, token_id)).entity_id
         await self._change("revoke_token", whose, tokens.revoke, token_id)
 
-    async def create_login(self, entity: str | None = None) -> Login:
+    async def create_login(self, entity: str | None = None) -> LoginCreated:
         who = self._owner if entity is None else await self._runtime.find(entity, organization=self._home)
         login, secret = await self._change("create_login", who.id, tokens.create_login, who.id)
         assert login.expires_at is not None
         url = tokens.login_url(self._runtime.public_url, secret)
-        return Login(url=url, secret=secret, expires_at=moment(login.expires_at))
+        return LoginCreated(url=url, secret=secret, expires_at=moment(login.expires_at))
 
     async def _change(
         self, action: str, subject: EntityId, fn: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs
@@ -107,20 +104,15 @@ async def open_local_access(settings: Settings) -> AsyncGenerator[LocalAccess]:
         yield LocalAccess(runtime, world.owner)
 
 
-def as_client_shape(kind: type[_Shape], answer: BaseModel) -> _Shape:
-    """The value that a client makes of this answer of the server."""
-    return kind.model_validate(answer, from_attributes=True)
-
-
 def _names(tx: Tx, home: OrganizationId) -> dict[EntityId, str]:
     return {each.id: each.handle for each in directory.list_entities(tx, home, also_left=True)}
 
 
-def _tokens(tx: Tx, owner: Entity, named: str | None, everyone: bool) -> list[Token]:
+def _tokens(tx: Tx, owner: Entity, named: str | None, everyone: bool) -> list[ListedToken]:
     home = owner.organization_id
     whose = directory.list_entities(tx, home) if everyone else [owner if named is None else _find(tx, home, named)]
     found = [(each, who.handle) for who in whose for each in tokens.tokens_of(tx, who.id)]
-    return [as_client_shape(Token, ListedToken.listed(each, handle)) for each, handle in found]
+    return [listed_token_out(each, handle) for each, handle in found]
 
 
 def _find(tx: Tx, home: OrganizationId, named: str) -> Entity:
@@ -138,8 +130,8 @@ def _find(tx: Tx, home: OrganizationId, named: str) -> Entity:
     return found
 
 
-def _new_token(token: tokens.Token, secret: str) -> NewToken:
-    return NewToken(token=as_client_shape(Token, KnownToken.of(token)), secret=secret)
+def _new_token(token: tokens.Token, secret: str) -> TokenCreated:
+    return TokenCreated(token=known_token_out(token), secret=secret)
 
 
 def _audited(tx: Tx, home: OrganizationId, action: str, subject: EntityId, change: Callable[[Tx], T]) -> T:

@@ -19,10 +19,10 @@ from denizen.cli.api import AN_ID, AgentName, AsJson, Token, Url, use_api
 from denizen.cli.chat.rendering import printable
 from denizen.cli.console import print_json, stderr, stdout
 from denizen.client import Client
-from denizen.client.shapes.stances import Reflection, Signal, Stance, Standing, StateOfMind, TriedMetaprompt
 from denizen.errors import InvalidInput
 from denizen.inbox.format import one_line
 from denizen.reflection import state as words
+from denizen.shapes.stances import RunOut, SignalOut, StanceOut, StandingOut, StateOut, TriedOut
 
 app = typer.Typer(
     help="Show and change an agent's states of mind. Those of a panel's advisors: `denizen panel mind`.",
@@ -55,7 +55,7 @@ def show(
         _show(each)
 
 
-def _show(each: Standing) -> None:
+def _show(each: StandingOut) -> None:
     """One conversation, in as many lines as there is to say."""
     console = stdout()
     console.print(Text.assemble((printable(each.space), "cyan"), f"  {as_told(each.state)}"), soft_wrap=True)
@@ -134,7 +134,7 @@ def settings(
     given: dict[str, JsonValue] = {"preset": preset, "mode": mode, "reflection": profile and {"profile": profile}}
     wanted = {name: value for name, value in given.items() if value}
 
-    async def work(client: Client, where: str) -> Stance:
+    async def work(client: Client, where: str) -> StanceOut:
         return await client.set_stance_settings(agent, where, wanted)
 
     found = _there(context, url, token, agent, space, work, models=True)
@@ -156,7 +156,7 @@ def reset(
 ) -> None:
     """Reset a state of mind: mood, imprints and counters. The history stays."""
 
-    async def work(client: Client, where: str) -> Stance:
+    async def work(client: Client, where: str) -> StanceOut:
         await client.reset_state_of_mind(agent, where)
         return await client.stance(agent, where)
 
@@ -229,7 +229,7 @@ def those_said(mood: str | None, skill: str | None, complexity: str | None) -> d
     return {name: value for name, value in given.items() if value is not None}
 
 
-def tell_runs(found: Iterable[Reflection], as_json: bool, *, when: str = "cycle") -> None:
+def tell_runs(found: Iterable[RunOut], as_json: bool, *, when: str = "cycle") -> None:
     """How a state of mind came to be what it is; `when` is what its times are counted in."""
     if as_json:
         rows = [{"at": _time(each.at), when: each.cycle, "cause": each.cause, "metaprompt": each.metaprompt,
@@ -239,7 +239,7 @@ def tell_runs(found: Iterable[Reflection], as_json: bool, *, when: str = "cycle"
     _print([(_time(each.at), each.cause, each.outcome, each.state.mood, each.reason) for each in found])
 
 
-def tell_signals(found: Iterable[Signal], as_json: bool, *, when: str = "cycle") -> None:
+def tell_signals(found: Iterable[SignalOut], as_json: bool, *, when: str = "cycle") -> None:
     """What was seen in how people feel."""
     if as_json:
         rows = [{"at": _time(each.at), when: each.cycle, "person": each.person, "name": each.name,
@@ -249,7 +249,7 @@ def tell_signals(found: Iterable[Signal], as_json: bool, *, when: str = "cycle")
     _print([(_time(each.at), f"{when} {each.cycle}", each.name, each.rule) for each in found])
 
 
-def tell_tried(tried: TriedMetaprompt, as_json: bool, once_applied: str) -> None:
+def tell_tried(tried: TriedOut, as_json: bool, once_applied: str) -> None:
     """What was asked, and what came of it."""
     if as_json:
         print_json(tried.model_dump(mode="json"))
@@ -262,23 +262,23 @@ def tell_tried(tried: TriedMetaprompt, as_json: bool, once_applied: str) -> None
         stderr().print(once_applied, style="dim")
 
 
-def _say(found: Stance, as_json: bool) -> None:
+def _say(found: StanceOut, as_json: bool) -> None:
     if as_json:
         print_json(_as_object(found))
     else:
         stderr().print(Text(as_told(found.state), style="dim"), soft_wrap=True)
 
 
-def as_told(state: StateOfMind) -> str:
+def as_told(state: StateOut) -> str:
     """The state of mind as whoever has it is told of it."""
     return printable(words.StateOfMind(**state.model_dump()).line() or "no particular state of mind")
 
 
-def _settings(found: Stance) -> str:
+def _settings(found: StanceOut) -> str:
     return json.dumps(dict(found.settings), ensure_ascii=False)
 
 
-def _as_object(found: Stance) -> dict[str, Any]:
+def _as_object(found: StanceOut) -> dict[str, Any]:
     return {
         "space_id": found.space_id,
         "profile": found.profile.model_dump(),

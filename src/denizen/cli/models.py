@@ -14,8 +14,8 @@ from rich.text import Text
 
 from denizen.cli.api import AsJson, Token, client_for, named
 from denizen.cli.console import begin, print_json, stderr, stdout
-from denizen.client.shapes.agents import ModelFacts, Models, TestedModel
 from denizen.errors import DenizenError, ModelError, RequestRefused
+from denizen.shapes.models import AgentModels, ModelFacts, TestOut
 
 if TYPE_CHECKING:
     from denizen.cycles.server_models import ServerModels
@@ -134,7 +134,7 @@ def _key(name: str, asked: bool) -> str | None:
 
 async def _tested(
     loaded: Loaded, name: str, address: str | None, key: str | None, url: str | None, token: str | None
-) -> TestedModel:
+) -> TestOut:
     at, secret = named(loaded, url, token)
     if at is None:
         return await _tested_here(loaded.settings, name, address, key)
@@ -146,7 +146,7 @@ async def _tested(
     return tested.model_copy(update={"name": name})
 
 
-async def _tested_here(settings: Settings, name: str, address: str | None, key: str | None) -> TestedModel:
+async def _tested_here(settings: Settings, name: str, address: str | None, key: str | None) -> TestOut:
     from denizen.cli.house import has_database, open_records, server_models_of
     from denizen.models.probing import try_model
 
@@ -167,7 +167,7 @@ async def _tested_here(settings: Settings, name: str, address: str | None, key: 
                 answer = await try_model(model)
     finally:
         await catalog.close()
-    return TestedModel(name=name, ok=True, **asdict(answer))
+    return TestOut(name=name, ok=True, **asdict(answer))
 
 
 async def _choose(
@@ -202,7 +202,7 @@ async def _on_server(settings: Settings, url: str, token: str | None, *, everyth
     return list(_of_server(told, everything=everything))
 
 
-def _of_server(told: Models, *, everything: bool) -> Iterator[Listed]:
+def _of_server(told: AgentModels, *, everything: bool) -> Iterator[Listed]:
     from denizen.models.discovery import USUAL_MODELS
 
     usual = {name for pair in USUAL_MODELS.values() for name in pair}

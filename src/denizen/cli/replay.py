@@ -26,10 +26,10 @@ from denizen.cli.api import AgentName, AsJson, Token, Url, use_api
 from denizen.cli.chat.rendering import printable
 from denizen.cli.console import print_json, stdout
 from denizen.client import Client
-from denizen.client.shapes.minds import AnswerAgain, Request
 from denizen.models import codec
 from denizen.models.prices import usage_of
 from denizen.models.tokens import estimate_message
+from denizen.shapes.minds import AnswerAgain, RequestOut
 
 SHORT_LINES: Final = 3
 SHORT_CHARACTERS: Final = 240
@@ -63,7 +63,7 @@ def replay(
             _show(stdout(), found, short=short)
         return
 
-    async def work(client: Client) -> list[tuple[Request, AnswerAgain]]:
+    async def work(client: Client) -> list[tuple[RequestOut, AnswerAgain]]:
         # What was asked first: where that is not there, nothing is paid for.
         asked = await client.replay(agent, cycle, step=step)
         return list(zip(asked, await client.rethink(agent, cycle, model, step=step), strict=True))
@@ -78,7 +78,7 @@ def replay(
 # What is shown
 
 
-def _show(console: Console, steps: Sequence[Request], *, short: bool) -> None:
+def _show(console: Console, steps: Sequence[RequestOut], *, short: bool) -> None:
     """The first request whole, then what each further one has more, so that nothing is shown twice."""
     shown: list[JsonValue] = []
     for each in steps:
@@ -114,7 +114,7 @@ def _content(message: ModelMessage) -> list[str]:
     return [f"{part.part_kind} {text}" for part in message.parts for text in _texts(part)]
 
 
-def _title(each: Request) -> Text:
+def _title(each: RequestOut) -> Text:
     choice = each.settings.get("tool_choice", "auto")
     told = f"{len(each.messages)} messages, about {each.tokens:,} tokens · {_tools(each)}"
     told += "" if choice == "auto" else f" · tool choice {choice}"
@@ -122,7 +122,7 @@ def _title(each: Request) -> Text:
     return title.append(f" · {printable(each.outside)}", "yellow") if each.outside else title
 
 
-def _tools(each: Request) -> str:
+def _tools(each: RequestOut) -> str:
     return "tools not kept" if each.tools is None else f"{len(each.tools)} tools"
 
 
@@ -171,7 +171,7 @@ def _cut(text: str) -> str:
     return text if shown == text else f"{shown} … ({len(text):,} characters)"
 
 
-def _show_again(console: Console, again: Sequence[tuple[Request, AnswerAgain]]) -> None:
+def _show_again(console: Console, again: Sequence[tuple[RequestOut, AnswerAgain]]) -> None:
     for asked, each in again:
         console.print(Rule(_title(asked), align="left", style="dim"))
         if not each.difference:

@@ -14,8 +14,8 @@ from rich.text import Text
 
 from denizen.cli.api import AsJson, Token, Url, as_mention, use_access
 from denizen.cli.console import print_json, stderr, stdout
-from denizen.client import Client, Me
-from denizen.client.shapes.admin import Key
+from denizen.client import Client
+from denizen.shapes.access import KeyOut
 
 if TYPE_CHECKING:
     from denizen.cli.local_access import LocalAccess
@@ -49,8 +49,8 @@ def set_(
     value = read_secret(f"Value of {check_name(name)}")
     whose = person or "organization"
 
-    async def work(access: Client | LocalAccess) -> tuple[Key, Me]:
-        return await access.set_key(name, value, whose=whose), await access.me()
+    async def work(access: Client | LocalAccess) -> tuple[KeyOut, str]:
+        return await access.set_key(name, value, whose=whose), await _handle(access)
 
     kept, me = use_access(context, url, token, work)
     if as_json:
@@ -66,8 +66,8 @@ def list_(context: typer.Context, as_json: AsJson = False, url: Url = None, toke
     With --url: your own and, for admins, the organization's. On the server's machine: everyone's.
     """
 
-    async def work(access: Client | LocalAccess) -> tuple[list[Key], Me]:
-        return await access.keys(), await access.me()
+    async def work(access: Client | LocalAccess) -> tuple[list[KeyOut], str]:
+        return await access.keys(), await _handle(access)
 
     found, me = use_access(context, url, token, work)
     if as_json:
@@ -114,16 +114,20 @@ def read_secret(asked: str) -> str:
     return sys.stdin.read().rstrip("\r\n")
 
 
-def _owner(key: Key, me: Me) -> str | None:
-    return None if key.whose == "organization" else f"@{me.handle}" if key.whose == "me" else key.whose
+async def _handle(access: Client | LocalAccess) -> str:
+    return (await access.me()).handle if isinstance(access, Client) else access.handle
 
 
-def _as_object(key: Key, me: Me) -> dict[str, object]:
+def _owner(key: KeyOut, me: str) -> str | None:
+    return None if key.whose == "organization" else f"@{me}" if key.whose == "me" else key.whose
+
+
+def _as_object(key: KeyOut, me: str) -> dict[str, object]:
     told = key.model_dump(mode="json", exclude={"whose"})
     return {"name": told.pop("name"), "person": _owner(key, me), **told}
 
 
-def _table(found: Sequence[Key], me: Me) -> Table:
+def _table(found: Sequence[KeyOut], me: str) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for title in ("name", "of", "ends", "set"):
         table.add_column(title, overflow="fold")

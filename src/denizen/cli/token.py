@@ -15,8 +15,8 @@ from denizen.access.roles import PERSONAL
 from denizen.cli.api import AsJson, Url, as_mention, use_access
 from denizen.cli.api import Token as Access
 from denizen.cli.console import print_json, stderr, stdout
-from denizen.client.shapes.admin import NewToken, Token
 from denizen.errors import InvalidInput
+from denizen.shapes.access import ListedToken, TokenCreated
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Create and revoke access tokens.")
 
@@ -90,16 +90,16 @@ def revoke(context: typer.Context, id: _Id, as_json: AsJson = False, url: Url = 
         stderr().print("Revoked.", style="dim")
 
 
-def _show(made: NewToken, as_json: bool) -> None:
+def _show(made: TokenCreated, as_json: bool) -> None:
     if as_json:
-        print_json(made.token.model_dump(mode="json", exclude={"handle"}) | {"secret": made.secret})
+        print_json(made.token.model_dump(mode="json") | {"secret": made.secret})
         return
     # Alone on stdout, so that it can be piped on.
     typer.echo(made.secret)
     stderr().print(f"Shown this once. Its id is {made.token.id}.", style="dim")
 
 
-def _table(found: Sequence[Token]) -> Table:
+def _table(found: Sequence[ListedToken]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for title in ("id", "of", "kind", "role", "name", "age", "last used", ""):
         table.add_column(title, overflow="fold")
@@ -119,7 +119,7 @@ def age_of(age: timedelta) -> str:
     return f"{hours} h" if hours else f"{rest // 60} min"
 
 
-def _state(token: Token) -> str:
+def _state(token: ListedToken) -> str:
     if token.revoked_at is not None:
         return "revoked"
     return "" if token.expires_at is None else f"until {token.expires_at:%Y-%m-%d %H:%M} UTC"

@@ -15,8 +15,8 @@ from denizen.cli.api import AgentName, AsJson, Token, Url, use_api
 from denizen.cli.console import print_json, stderr, stdout
 from denizen.cli.secrets import read_secret
 from denizen.client import Client
-from denizen.client.shapes.admin import NewWebhook, Webhook
 from denizen.errors import InvalidInput
+from denizen.shapes.webhooks import WebhookCreated, WebhookOut
 
 app = typer.Typer(
     add_completion=False, no_args_is_help=True, help="Manage webhooks, through which services send events to agents."
@@ -45,7 +45,7 @@ def add(
         raise InvalidInput(f"--scheme is one of {', '.join(SCHEMES)}, not {scheme!r}.")
     given = read_secret("Secret, as the service shows it") if own_secret or scheme == "slack" else None
 
-    async def work(client: Client) -> tuple[NewWebhook, str]:
+    async def work(client: Client) -> tuple[WebhookCreated, str]:
         return await client.create_webhook(agent, name, scheme=scheme, secret=given, urgent=urgent), client.url
 
     made, address = use_api(context, url, token, work)
@@ -86,7 +86,7 @@ def revoke(
         stderr().print("Revoked.", style="dim")
 
 
-def _show_new(webhook: Webhook, address: str, secret: str | None) -> None:
+def _show_new(webhook: WebhookOut, address: str, secret: str | None) -> None:
     lines = Table.grid(padding=(0, 2))
     lines.add_column(style="dim")
     lines.add_column(overflow="fold")
@@ -97,7 +97,7 @@ def _show_new(webhook: Webhook, address: str, secret: str | None) -> None:
     stdout().print(lines)
 
 
-def _table(found: Sequence[Webhook]) -> Table:
+def _table(found: Sequence[WebhookOut]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for title in ("id", "name", "scheme", "last used", ""):
         table.add_column(title, overflow="fold")

@@ -7,52 +7,54 @@ gave, so that every message comes once and in order. What cannot get better by t
 from __future__ import annotations
 
 from denizen.client.client import Client
-from denizen.client.shapes.agents import Agent, AgentDetail, Call
-from denizen.client.shapes.answers import Answer
-from denizen.client.shapes.places import Author, Entity, Health, Me, Member, Message, Space, SpaceStatus
-from denizen.client.streaming import (
-    Aborted,
-    Connected,
-    Delta,
-    Frame,
-    Happened,
-    LifeEvent,
-    Lost,
-    Read,
+from denizen.client.streaming import Connected, LifeEvent, Lost, MessageChanged, StreamEvent, UnknownEvent
+from denizen.shapes.agents import AgentDetail
+from denizen.shapes.agents import AgentOut as Agent
+from denizen.shapes.calls import CallOut as Call
+from denizen.shapes.chat import ChatAnswer as Answer
+from denizen.shapes.events import (
+    AgentStance,
+    AgentStatus,
+    SpaceRead,
     SpaceStatuses,
-    Stands,
-    Started,
-    Status,
-    StreamEvent,
-    frame_from,
+    StreamAborted,
+    StreamDelta,
+    StreamStarted,
 )
+from denizen.shapes.health import Health
+from denizen.shapes.people import EntityOut as Entity
+from denizen.shapes.people import Me
+from denizen.shapes.spaces import Author
+from denizen.shapes.spaces import MemberOut as Member
+from denizen.shapes.spaces import MessageOut as Message
+from denizen.shapes.spaces import SpaceOut as Space
+from denizen.shapes.spaces import StatusOut as SpaceStatus
 
 __all__ = [
-    "Aborted",
     "Agent",
     "AgentDetail",
+    "AgentStance",
+    "AgentStatus",
     "Answer",
     "Author",
     "Call",
     "Client",
     "Connected",
-    "Delta",
     "Entity",
-    "Frame",
-    "Happened",
     "Health",
     "LifeEvent",
     "Lost",
     "Me",
     "Member",
     "Message",
-    "Read",
+    "MessageChanged",
     "Space",
+    "SpaceRead",
     "SpaceStatus",
     "SpaceStatuses",
-    "Stands",
-    "Started",
-    "Status",
+    "StreamAborted",
+    "StreamDelta",
     "StreamEvent",
-    "frame_from",
+    "StreamStarted",
+    "UnknownEvent",
 ]

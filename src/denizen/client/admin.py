@@ -11,59 +11,39 @@ import httpx2
 from pydantic import JsonValue
 
 from denizen.client.connection import LONG, Connection, iso, path_to, refusal, those_given
-from denizen.client.shapes.admin import (
-    Applied,
-    AuditPage,
-    Imported,
-    Key,
-    Login,
-    NewToken,
-    Opening,
-    Receipt,
-    Receipts,
-    Token,
-)
-from denizen.client.shapes.value import Value
 from denizen.errors import ServerError
-
-
-class _Keys(Value):
-    keys: list[Key]
-
-
-class _Tokens(Value):
-    tokens: list[Token]
-
-
-class _Document(Value):
-    document: Mapping[str, JsonValue]
+from denizen.shapes.access import KeyList, KeyOut, ListedToken, LoginCreated, TokenCreated, TokenList
+from denizen.shapes.audit import AuditPage, OpeningOut
+from denizen.shapes.definitions import Applied, DocumentOut
+from denizen.shapes.forgetting import ReceiptOut, ReceiptPage
+from denizen.shapes.portability import ImportedOut
 
 
 class Administration(Connection):
     """Tokens and keys, forgetting, export and import, definition files."""
 
-    async def forget(self, kind: str, id: str, *, also_replies: bool = False, dry_run: bool = False) -> Receipt:
+    async def forget(self, kind: str, id: str, *, also_replies: bool = False, dry_run: bool = False) -> ReceiptOut:
         """A message, memory, person or space is gone everywhere."""
         wanted = {"kind": kind, "id": id, "also_replies": also_replies, "dry_run": dry_run}
-        return await self._ask(Receipt, "POST", "/api/forget", json=wanted)
+        return await self._ask(ReceiptOut, "POST", "/api/forget", json=wanted)
 
-    async def receipts(self, *, before: str | None = None, limit: int = 50) -> Receipts:
-        return await self._ask(Receipts, "GET", "/api/receipts", params=those_given(before=before, limit=limit))
+    async def receipts(self, *, before: str | None = None, limit: int = 50) -> ReceiptPage:
+        return await self._ask(ReceiptPage, "GET", "/api/receipts", params=those_given(before=before, limit=limit))
 
-    async def keys(self) -> list[Key]:
-        return (await self._ask(_Keys, "GET", "/api/keys")).keys
+    async def keys(self) -> list[KeyOut]:
+        return (await self._ask(KeyList, "GET", "/api/keys")).keys
 
-    async def set_key(self, name: str, value: str, *, whose: str = "organization") -> Key:
+    async def set_key(self, name: str, value: str, *, whose: str = "organization") -> KeyOut:
         """The key is kept, sealed: the organization's, or one's own (`me`)."""
-        return await self._ask(Key, "PUT", path_to("keys", name), json={"value": value, "whose": whose})
+        return await self._ask(KeyOut, "PUT", path_to("keys", name), json={"value": value, "whose": whose})
 
     async def delete_key(self, name: str, *, whose: str = "organization") -> None:
         await self._tell("DELETE", path_to("keys", name), params={"whose": whose})
 
-    async def tokens(self, entity: str | None = None, *, everyone: bool = False) -> list[Token]:
+    async def tokens(self, entity: str | None = None, *, everyone: bool = False) -> list[ListedToken]:
         """One's own, another's, or those of all for whom one may make some."""
         asked = those_given(entity=entity, everyone=everyone or None)
-        return (await self._ask(_Tokens, "GET", "/api/tokens", params=asked)).tokens
+        return (await self._ask(TokenList, "GET", "/api/tokens", params=asked)).tokens
 
     async def create_token(
         self,
@@ -72,20 +52,20 @@ class Administration(Connection):
         entity: str | None = None,
         role: str | None = None,
         expires_at: datetime | None = None,
-    ) -> NewToken:
+    ) -> TokenCreated:
         """For oneself or, if one may, for another. The secret is shown this once."""
         wanted = those_given(name=name, entity=entity, role=role, expires_at=iso(expires_at))
-        return await self._ask(NewToken, "POST", "/api/tokens", json=wanted)
+        return await self._ask(TokenCreated, "POST", "/api/tokens", json=wanted)
 
-    async def rotate_token(self, token_id: str) -> NewToken:
-        return await self._ask(NewToken, "POST", path_to("tokens", token_id, "rotate"))
+    async def rotate_token(self, token_id: str) -> TokenCreated:
+        return await self._ask(TokenCreated, "POST", path_to("tokens", token_id, "rotate"))
 
     async def revoke_token(self, token_id: str) -> None:
         await self._tell("DELETE", path_to("tokens", token_id))
 
-    async def create_login(self, entity: str | None = None) -> Login:
+    async def create_login(self, entity: str | None = None) -> LoginCreated:
         """A link with which one signs in with a browser, once."""
-        return await self._ask(Login, "POST", "/api/logins", json=those_given(entity=entity))
+        return await self._ask(LoginCreated, "POST", "/api/logins", json=those_given(entity=entity))
 
     async def apply(
         self, documents: Iterable[tuple[str, Mapping[str, JsonValue]]], *, dry_run: bool = False
@@ -98,7 +78,7 @@ class Administration(Connection):
 
     async def document(self, agent: str) -> Mapping[str, JsonValue]:
         """The agent as such a document; where it holds a secret, the name of one stands."""
-        return (await self._ask(_Document, "GET", path_to("agents", agent, "document"))).document
+        return (await self._ask(DocumentOut, "GET", path_to("agents", agent, "document"))).document
 
     def export_agent(self, agent: str) -> AsyncGenerator[str]:
         """The lines of a file that holds the agent with its whole life."""
@@ -108,11 +88,11 @@ class Administration(Connection):
         """The lines of a file that holds the space with everything that was said in it."""
         return self._lines(path_to("spaces", space_id, "export"))
 
-    async def import_file(self, path: Path, *, handle: str | None = None, name: str | None = None) -> Imported:
+    async def import_file(self, path: Path, *, handle: str | None = None, name: str | None = None) -> ImportedOut:
         """What the file holds is there, all of it or nothing. An agent is suspended until it is resumed."""
         asked, headers = those_given(handle=handle, name=name), {"Content-Type": "application/jsonl"}
         return await self._ask(
-            Imported, "POST", "/api/import", params=asked, headers=headers, content=_parts(path), timeout=LONG
+            ImportedOut, "POST", "/api/import", params=asked, headers=headers, content=_parts(path), timeout=LONG
         )
 
     async def audit(
@@ -129,9 +109,9 @@ class Administration(Connection):
         asked = those_given(by=by, kind=kind, since=iso(since), until=iso(until), before=before, limit=limit)
         return await self._ask(AuditPage, "GET", "/api/audit", params=asked)
 
-    async def open_private_space(self, space_id: str, reason: str) -> Opening:
+    async def open_private_space(self, space_id: str, reason: str) -> OpeningOut:
         """An owner may read the private space for an hour; its members are told."""
-        return await self._ask(Opening, "POST", path_to("spaces", space_id, "open"), json={"reason": reason})
+        return await self._ask(OpeningOut, "POST", path_to("spaces", space_id, "open"), json={"reason": reason})
 
     async def _lines(self, path: str) -> AsyncGenerator[str]:
         line = b""

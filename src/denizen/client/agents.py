@@ -11,35 +11,27 @@ import httpx2
 from pydantic import JsonValue
 
 from denizen.client.connection import LONG, REQUEST_SECONDS, Connection, iso, keyed, path_to, those_given
-from denizen.client.shapes.admin import NewWebhook, Webhook
-from denizen.client.shapes.agents import Agent, AgentDetail, HealthReport, Models, TestedModel
-from denizen.client.shapes.answers import Accepted, Answer
-from denizen.client.shapes.costs import Budget, Usage
-from denizen.client.shapes.value import Value
 from denizen.client.streaming import LifeEvent, resuming
+from denizen.shapes.agents import AgentDetail, AgentOut, AgentPage
+from denizen.shapes.chat import ChatAnswer
+from denizen.shapes.health import HealthOut
+from denizen.shapes.models import AgentModels, TestOut
+from denizen.shapes.usage import BudgetOut, UsageOut
+from denizen.shapes.webhooks import TriggerAccepted, WebhookCreated, WebhookList, WebhookOut
 
 PROBE_SECONDS: Final = 120.0
 """Models that are asked whether they answer may take their time."""
 
 
-class _Agents(Value):
-    agents: list[Agent]
-    next: str | None = None
-
-
-class _Webhooks(Value):
-    webhooks: list[Webhook]
-
-
 class Agents(Connection):
     """Agents as their keepers deal with them."""
 
-    async def agents(self) -> list[Agent]:
+    async def agents(self) -> list[AgentOut]:
         """Those that are not dead."""
-        found: list[Agent] = []
+        found: list[AgentOut] = []
         after: str | None = ""
         while after is not None:
-            page = await self._ask(_Agents, "GET", "/api/agents", params=those_given(after=after or None))
+            page = await self._ask(AgentPage, "GET", "/api/agents", params=those_given(after=after or None))
             found += page.agents
             after = page.next
         return found
@@ -58,20 +50,20 @@ class Agents(Connection):
         """Only what is given is changed; None resets a field to its default."""
         return await self._ask(AgentDetail, "PATCH", path_to("agents", agent), json=dict(changes))
 
-    async def health_report(self, *, probe: bool = False) -> HealthReport:
+    async def health_report(self, *, probe: bool = False) -> HealthOut:
         """What needs a person. With `probe`, each model is asked for a few tokens."""
         asked = those_given(probe="true" if probe else None)
-        return await self._ask(HealthReport, "GET", "/api/health", params=asked, timeout=PROBE_SECONDS)
+        return await self._ask(HealthOut, "GET", "/api/health", params=asked, timeout=PROBE_SECONDS)
 
-    async def try_again(self, agent: str, *, space: str | None = None) -> Agent:
+    async def try_again(self, agent: str, *, space: str | None = None) -> AgentOut:
         """The agent tries again now: in one space, or, for admins, everywhere."""
-        return await self._ask(Agent, "POST", path_to("agents", agent, "try-again"), json=those_given(space=space))
+        return await self._ask(AgentOut, "POST", path_to("agents", agent, "try-again"), json=those_given(space=space))
 
-    async def suspend_agent(self, agent: str) -> Agent:
-        return await self._ask(Agent, "POST", path_to("agents", agent, "suspend"))
+    async def suspend_agent(self, agent: str) -> AgentOut:
+        return await self._ask(AgentOut, "POST", path_to("agents", agent, "suspend"))
 
-    async def resume_agent(self, agent: str) -> Agent:
-        return await self._ask(Agent, "POST", path_to("agents", agent, "resume"))
+    async def resume_agent(self, agent: str) -> AgentOut:
+        return await self._ask(AgentOut, "POST", path_to("agents", agent, "resume"))
 
     async def delete_agent(self, agent: str) -> None:
         """It is dead; its past stays."""
@@ -90,23 +82,23 @@ class Agents(Connection):
         wanted = those_given(handle=handle, name=name, at=at)
         return await self._ask(AgentDetail, "POST", path_to("agents", agent, "fork"), json=wanted, headers=keyed(key))
 
-    async def models(self, *, setup: bool = False) -> Models:
+    async def models(self, *, setup: bool = False) -> AgentModels:
         """With `setup`, for operators: also the model servers on the server's machine."""
-        return await self._ask(Models, "GET", "/api/models", params=those_given(setup="true" if setup else None))
+        return await self._ask(AgentModels, "GET", "/api/models", params=those_given(setup="true" if setup else None))
 
-    async def test_model(self, name: str, *, address: str | None = None, key: str | None = None) -> TestedModel:
+    async def test_model(self, name: str, *, address: str | None = None, key: str | None = None) -> TestOut:
         """Have the server ask the model for one small call."""
         wanted = those_given(name=name, address=address, key=key)
-        return await self._ask(TestedModel, "POST", "/api/models/test", json=wanted, timeout=LONG)
+        return await self._ask(TestOut, "POST", "/api/models/test", json=wanted, timeout=LONG)
 
-    async def choose_model(self, name: str, *, address: str | None = None, key: str | None = None) -> Models:
+    async def choose_model(self, name: str, *, address: str | None = None, key: str | None = None) -> AgentModels:
         """Agents of the server that name no model think with this one from now on."""
         wanted = those_given(name=name, address=address, key=key)
-        return await self._ask(Models, "PUT", "/api/models/default", json=wanted)
+        return await self._ask(AgentModels, "PUT", "/api/models/default", json=wanted)
 
-    async def forget_chosen_model(self) -> Models:
+    async def forget_chosen_model(self) -> AgentModels:
         """They think with what is found again, as if nobody had chosen."""
-        return await self._ask(Models, "DELETE", "/api/models/default")
+        return await self._ask(AgentModels, "DELETE", "/api/models/default")
 
     async def trigger(
         self,
@@ -118,10 +110,12 @@ class Agents(Connection):
         id: str | None = None,
         urgent: bool = False,
         key: str | None = None,
-    ) -> Accepted:
+    ) -> TriggerAccepted:
         """Tell the agent of something that happened. With an `id` or a key, telling it twice is telling it once."""
         told = those_given(service=service, text=text, data=data, id=id, urgent=urgent)
-        return await self._ask(Accepted, "POST", path_to("agents", agent, "trigger"), json=told, headers=keyed(key))
+        return await self._ask(
+            TriggerAccepted, "POST", path_to("agents", agent, "trigger"), json=told, headers=keyed(key)
+        )
 
     async def chat(
         self,
@@ -134,12 +128,12 @@ class Agents(Connection):
         key: str | None = None,
         organization_id: str | None = None,
         memory_control: Mapping[str, JsonValue] | None = None,
-    ) -> Answer:
+    ) -> ChatAnswer:
         """Say something to an agent, and what it says to it until its cycle ends or the time is over."""
         said = those_given(agent=agent, text=text, space=space, metadata=metadata, seconds=seconds)
         said |= those_given(organizationId=organization_id, memoryControl=memory_control)
         waiting = httpx2.Timeout(REQUEST_SECONDS, read=seconds + _GRACE_SECONDS)
-        return await self._ask(Answer, "POST", "/api/chat", json=said, headers=keyed(key), timeout=waiting)
+        return await self._ask(ChatAnswer, "POST", "/api/chat", json=said, headers=keyed(key), timeout=waiting)
 
     async def usage(
         self,
@@ -148,26 +142,26 @@ class Agents(Connection):
         until: date | None = None,
         by: str = "day",
         agent: str | None = None,
-    ) -> Usage:
+    ) -> UsageOut:
         asked = those_given(since=iso(since), until=iso(until), by=by, agent=agent)
-        return await self._ask(Usage, "GET", "/api/usage", params=asked)
+        return await self._ask(UsageOut, "GET", "/api/usage", params=asked)
 
-    async def budget(self) -> Budget:
-        return await self._ask(Budget, "GET", "/api/organization/budget")
+    async def budget(self) -> BudgetOut:
+        return await self._ask(BudgetOut, "GET", "/api/organization/budget")
 
-    async def set_budget(self, **limits: float | None) -> Budget:
+    async def set_budget(self, **limits: float | None) -> BudgetOut:
         """These are the limits, and no others: `dollars_per_day`, `tokens_per_day`, `dollars`, `tokens`."""
-        return await self._ask(Budget, "PUT", "/api/organization/budget", json=limits)
+        return await self._ask(BudgetOut, "PUT", "/api/organization/budget", json=limits)
 
-    async def webhooks(self, agent: str) -> list[Webhook]:
-        return (await self._ask(_Webhooks, "GET", path_to("agents", agent, "webhooks"))).webhooks
+    async def webhooks(self, agent: str) -> list[WebhookOut]:
+        return (await self._ask(WebhookList, "GET", path_to("agents", agent, "webhooks"))).webhooks
 
     async def create_webhook(
         self, agent: str, name: str, *, scheme: str = "generic", secret: str | None = None, urgent: bool = False
-    ) -> NewWebhook:
+    ) -> WebhookCreated:
         """An address for a service. The secret is shown this once."""
         wanted = those_given(name=name, scheme=scheme, secret=secret, urgent=urgent)
-        return await self._ask(NewWebhook, "POST", path_to("agents", agent, "webhooks"), json=wanted)
+        return await self._ask(WebhookCreated, "POST", path_to("agents", agent, "webhooks"), json=wanted)
 
     async def revoke_webhook(self, webhook_id: str) -> None:
         """Nothing is received there any more."""

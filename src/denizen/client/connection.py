@@ -11,11 +11,12 @@ from urllib.parse import quote
 import httpx2
 from pydantic import BaseModel, ValidationError
 
-from denizen.client.shapes.places import Health, Me
-from denizen.client.shapes.value import Value
 from denizen.client.streaming import Connected, LifeEvent, decode
 from denizen.clock import Clock, SystemClock
 from denizen.errors import InvalidInput, RequestRefused, ServerError, ServerUnreachable, TokenRefused
+from denizen.shapes.health import Health
+from denizen.shapes.people import Me
+from denizen.shapes.value import Value
 
 REQUEST_SECONDS: Final = 20.0
 SILENT_SECONDS: Final = 45.0
@@ -96,7 +97,7 @@ class Connection:
     async def _ask(self, kind: type[_Told], method: str, path: str, **request: Any) -> _Told:
         response = await self._tell(method, path, **request)
         try:
-            return kind.model_validate_json(response.content)
+            return kind.model_validate_json(response.content, extra="ignore")
         except ValidationError as error:
             raise ServerError(f"What answers at {self.url} is not a Denizen server.") from error
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import JsonValue
 
 from denizen.client.connection import Connection, path_to, those_given
-from denizen.client.shapes.memories import ConversationMemory, Memories, Memory, MemoryReport, OrganizationMemory
+from denizen.shapes.memory import ConversationMemory, MemoryOut, MemoryPage, OrganizationMemoryOut, ReportOut
 
 
 class Remembering(Connection):
@@ -19,25 +19,25 @@ class Remembering(Connection):
         query: str | None = None,
         before: str | None = None,
         limit: int = 50,
-    ) -> Memories:
+    ) -> MemoryPage:
         """What is remembered of oneself (`user`), between oneself and an agent (`persona`), for everyone
         (`organization`), or of the conversations that one is in (`conversation`)."""
         asked = those_given(scope=scope, agent=agent, q=query, before=before, limit=limit)
-        return await self._ask(Memories, "GET", "/api/memory", params=asked)
+        return await self._ask(MemoryPage, "GET", "/api/memory", params=asked)
 
-    async def memory(self, memory_id: str) -> Memory:
-        return await self._ask(Memory, "GET", path_to("memory", memory_id))
+    async def memory(self, memory_id: str) -> MemoryOut:
+        return await self._ask(MemoryOut, "GET", path_to("memory", memory_id))
 
-    async def correct_memory(self, memory_id: str, text: str) -> Memory:
+    async def correct_memory(self, memory_id: str, text: str) -> MemoryOut:
         """It says this from now on."""
-        return await self._ask(Memory, "PATCH", path_to("memory", memory_id), json={"text": text})
+        return await self._ask(MemoryOut, "PATCH", path_to("memory", memory_id), json={"text": text})
 
     async def forget_memory(self, memory_id: str) -> None:
         """It is gone, whoever else has it, and does not come again."""
         await self._tell("DELETE", path_to("memory", memory_id))
 
-    async def memory_report(self) -> MemoryReport:
-        return await self._ask(MemoryReport, "GET", "/api/memory/report")
+    async def memory_report(self) -> ReportOut:
+        return await self._ask(ReportOut, "GET", "/api/memory/report")
 
     async def conversation_memory(self, space_id: str) -> ConversationMemory:
         return await self._ask(ConversationMemory, "GET", path_to("spaces", space_id, "memory"))
@@ -46,17 +46,17 @@ class Remembering(Connection):
         """What shall be remembered of a conversation: `enabled`, `scopes`, `share_with_organization`."""
         return await self._ask(ConversationMemory, "PATCH", path_to("spaces", space_id, "memory"), json=policy)
 
-    async def conversation_memories(self, space_id: str, *, before: str | None = None, limit: int = 50) -> Memories:
+    async def conversation_memories(self, space_id: str, *, before: str | None = None, limit: int = 50) -> MemoryPage:
         asked = those_given(before=before, limit=limit)
-        return await self._ask(Memories, "GET", path_to("spaces", space_id, "memories"), params=asked)
+        return await self._ask(MemoryPage, "GET", path_to("spaces", space_id, "memories"), params=asked)
 
-    async def agent_memories(self, agent: str, *, before: str | None = None, limit: int = 50) -> Memories:
+    async def agent_memories(self, agent: str, *, before: str | None = None, limit: int = 50) -> MemoryPage:
         """What is remembered between an agent and oneself; for admins, and anyone."""
         asked = those_given(before=before, limit=limit)
-        return await self._ask(Memories, "GET", path_to("agents", agent, "memories"), params=asked)
+        return await self._ask(MemoryPage, "GET", path_to("agents", agent, "memories"), params=asked)
 
-    async def organization_memory(self) -> OrganizationMemory:
-        return await self._ask(OrganizationMemory, "GET", "/api/organization/memory")
+    async def organization_memory(self) -> OrganizationMemoryOut:
+        return await self._ask(OrganizationMemoryOut, "GET", "/api/organization/memory")
 
-    async def change_organization_memory(self, **changes: JsonValue) -> OrganizationMemory:
-        return await self._ask(OrganizationMemory, "PATCH", "/api/organization/memory", json=changes)
+    async def change_organization_memory(self, **changes: JsonValue) -> OrganizationMemoryOut:
+        return await self._ask(OrganizationMemoryOut, "PATCH", "/api/organization/memory", json=changes)

@@ -3,44 +3,34 @@
 from __future__ import annotations
 
 from denizen.client.connection import LONG, Connection, path_to, those_given
-from denizen.client.shapes.agents import Approval, Crossings, Goal, Inbox, Note, Plan
-from denizen.client.shapes.minds import AnswerAgain, CycleDetail, Cycles, LogPage, Mind, Recalled, Request
-from denizen.client.shapes.value import Value
-
-
-class _Answers(Value):
-    answers: list[AnswerAgain]
-
-
-class _Recall(Value):
-    found: list[Recalled]
-
-
-class _Approvals(Value):
-    approvals: list[Approval]
-
-
-class _Goals(Value):
-    goals: list[Goal]
-
-
-class _Notes(Value):
-    notes: list[Note]
-
-
-class _Plans(Value):
-    plans: list[Plan]
+from denizen.shapes.calls import ApprovalList, ApprovalOut
+from denizen.shapes.minds import (
+    AnswerAgain,
+    AnswersAgain,
+    CrossingPage,
+    CycleDetail,
+    CyclePage,
+    InboxPage,
+    LogPage,
+    MindOut,
+    Recalled,
+    RecallOut,
+    RequestOut,
+)
+from denizen.shapes.plans import GoalList, GoalOut, NoteList, NoteOut, PlanList, PlanOut
 
 
 class Minds(Connection):
     """What waits for an agent, what it lived through, what it means to do."""
 
-    async def mind(self, agent: str) -> Mind:
-        return await self._ask(Mind, "GET", path_to("agents", agent, "mind"))
+    async def mind(self, agent: str) -> MindOut:
+        return await self._ask(MindOut, "GET", path_to("agents", agent, "mind"))
 
-    async def inbox(self, agent: str, *, state: str | None = None, after: str | None = None, limit: int = 50) -> Inbox:
+    async def inbox(
+        self, agent: str, *, state: str | None = None, after: str | None = None, limit: int = 50
+    ) -> InboxPage:
         asked = those_given(state=state, after=after, limit=limit)
-        return await self._ask(Inbox, "GET", path_to("agents", agent, "inbox"), params=asked)
+        return await self._ask(InboxPage, "GET", path_to("agents", agent, "inbox"), params=asked)
 
     async def requeue(self, agent: str, event_id: str) -> None:
         """A dead event is tried again."""
@@ -49,19 +39,19 @@ class Minds(Connection):
     async def mark_urgent(self, agent: str, event_id: str) -> None:
         await self._tell("POST", path_to("agents", agent, "inbox", event_id, "urgent"))
 
-    async def cycles(self, agent: str, *, before: int | None = None, limit: int = 50) -> Cycles:
+    async def cycles(self, agent: str, *, before: int | None = None, limit: int = 50) -> CyclePage:
         asked = those_given(before=before, limit=limit)
-        return await self._ask(Cycles, "GET", path_to("agents", agent, "cycles"), params=asked)
+        return await self._ask(CyclePage, "GET", path_to("agents", agent, "cycles"), params=asked)
 
     async def cycle(self, agent: str, number: int) -> CycleDetail:
         return await self._ask(CycleDetail, "GET", path_to("agents", agent, "cycles", str(number)))
 
-    async def request(self, agent: str, cycle: int, step: int) -> Request:
+    async def request(self, agent: str, cycle: int, step: int) -> RequestOut:
         """What the model was asked in that step, exactly, and what it answered."""
         path = path_to("agents", agent, "cycles", str(cycle), "steps", str(step))
-        return await self._ask(Request, "GET", path)
+        return await self._ask(RequestOut, "GET", path)
 
-    async def replay(self, agent: str, cycle: int, *, step: int | None = None) -> list[Request]:
+    async def replay(self, agent: str, cycle: int, *, step: int | None = None) -> list[RequestOut]:
         """The same of every step of a cycle, or of one."""
         steps = [step] if step is not None else range(len((await self.cycle(agent, cycle)).each_step))
         return [await self.request(agent, cycle, each) for each in steps]
@@ -69,7 +59,7 @@ class Minds(Connection):
     async def rethink(self, agent: str, cycle: int, model: str, *, step: int | None = None) -> list[AnswerAgain]:
         """What another model answers to the same requests; nothing is written."""
         path, wanted = path_to("agents", agent, "cycles", str(cycle), "rethink"), those_given(model=model, step=step)
-        return (await self._ask(_Answers, "POST", path, json=wanted, timeout=LONG)).answers
+        return (await self._ask(AnswersAgain, "POST", path, json=wanted, timeout=LONG)).answers
 
     async def log(self, agent: str, *, after: int | None = None, before: int | None = None, limit: int = 50) -> LogPage:
         asked = those_given(after=after, before=before, limit=limit)
@@ -79,48 +69,48 @@ class Minds(Connection):
         self, agent: str, words: str, *, when: str | None = None, who: str | None = None, space: str | None = None
     ) -> list[Recalled]:
         asked = those_given(q=words, when=when, who=who, space=space)
-        return (await self._ask(_Recall, "GET", path_to("agents", agent, "recall"), params=asked)).found
+        return (await self._ask(RecallOut, "GET", path_to("agents", agent, "recall"), params=asked)).found
 
-    async def crossings(self, agent: str, *, before: int | None = None, limit: int = 50) -> Crossings:
+    async def crossings(self, agent: str, *, before: int | None = None, limit: int = 50) -> CrossingPage:
         asked = those_given(before=before, limit=limit)
-        return await self._ask(Crossings, "GET", path_to("agents", agent, "crossings"), params=asked)
+        return await self._ask(CrossingPage, "GET", path_to("agents", agent, "crossings"), params=asked)
 
-    async def approvals(self, agent: str) -> list[Approval]:
+    async def approvals(self, agent: str) -> list[ApprovalOut]:
         """What the agent may do again because people approved it."""
-        return (await self._ask(_Approvals, "GET", path_to("agents", agent, "approvals"))).approvals
+        return (await self._ask(ApprovalList, "GET", path_to("agents", agent, "approvals"))).approvals
 
     async def revoke_approval(self, agent: str, approval: str) -> None:
         await self._tell("DELETE", path_to("agents", agent, "approvals", approval))
 
-    async def goals(self, agent: str) -> list[Goal]:
-        return (await self._ask(_Goals, "GET", path_to("agents", agent, "goals"))).goals
+    async def goals(self, agent: str) -> list[GoalOut]:
+        return (await self._ask(GoalList, "GET", path_to("agents", agent, "goals"))).goals
 
-    async def add_goal(self, agent: str, text: str, **more: str) -> Goal:
+    async def add_goal(self, agent: str, text: str, **more: str) -> GoalOut:
         """`more`: `status`, `priority`."""
-        return await self._ask(Goal, "POST", path_to("agents", agent, "goals"), json={"text": text, **more})
+        return await self._ask(GoalOut, "POST", path_to("agents", agent, "goals"), json={"text": text, **more})
 
-    async def change_goal(self, agent: str, number: int, **changes: str) -> Goal:
-        return await self._ask(Goal, "PUT", path_to("agents", agent, "goals", str(number)), json=changes)
+    async def change_goal(self, agent: str, number: int, **changes: str) -> GoalOut:
+        return await self._ask(GoalOut, "PUT", path_to("agents", agent, "goals", str(number)), json=changes)
 
     async def delete_goal(self, agent: str, number: int) -> None:
         await self._tell("DELETE", path_to("agents", agent, "goals", str(number)))
 
-    async def notes(self, agent: str) -> list[Note]:
-        return (await self._ask(_Notes, "GET", path_to("agents", agent, "notes"))).notes
+    async def notes(self, agent: str) -> list[NoteOut]:
+        return (await self._ask(NoteList, "GET", path_to("agents", agent, "notes"))).notes
 
-    async def set_note(self, agent: str, key: str, text: str) -> Note:
-        return await self._ask(Note, "PUT", path_to("agents", agent, "notes", key), json={"text": text})
+    async def set_note(self, agent: str, key: str, text: str) -> NoteOut:
+        return await self._ask(NoteOut, "PUT", path_to("agents", agent, "notes", key), json={"text": text})
 
     async def delete_note(self, agent: str, key: str) -> None:
         await self._tell("DELETE", path_to("agents", agent, "notes", key))
 
-    async def plans(self, agent: str) -> list[Plan]:
-        return (await self._ask(_Plans, "GET", path_to("agents", agent, "plans"))).plans
+    async def plans(self, agent: str) -> list[PlanOut]:
+        return (await self._ask(PlanList, "GET", path_to("agents", agent, "plans"))).plans
 
-    async def set_plan(self, agent: str, name: str, instruction: str, **when: str) -> Plan:
+    async def set_plan(self, agent: str, name: str, instruction: str, **when: str) -> PlanOut:
         """`when`: one of `cron`, `at` and `after`, and perhaps `zone`."""
         wanted = {"instruction": instruction, **when}
-        return await self._ask(Plan, "PUT", path_to("agents", agent, "plans", name), json=wanted)
+        return await self._ask(PlanOut, "PUT", path_to("agents", agent, "plans", name), json=wanted)
 
     async def delete_plan(self, agent: str, name: str) -> None:
         await self._tell("DELETE", path_to("agents", agent, "plans", name))

@@ -10,9 +10,18 @@ import httpx2
 from pydantic import JsonValue
 
 from denizen.client.connection import REQUEST_SECONDS, Connection, keyed, path_to, those_given
-from denizen.client.shapes.panels import Advisor, Panel, PanelCost, ReplyContext, Round, Rounds, Suggestion
-from denizen.client.shapes.value import Value
 from denizen.client.streaming import LifeEvent, resuming
+from denizen.shapes.panels import (
+    Advisor,
+    ContextOut,
+    CostOut,
+    Panel,
+    RoundOut,
+    RoundPage,
+    SuggestionList,
+    SuggestionOut,
+)
+from denizen.shapes.value import Value
 
 
 class _Panels(Value):
@@ -21,10 +30,6 @@ class _Panels(Value):
 
 class _Advisors(Value):
     advisors: list[Advisor]
-
-
-class _Suggestions(Value):
-    suggestions: list[Suggestion]
 
 
 class Panels(Connection):
@@ -87,64 +92,66 @@ class Panels(Connection):
             await self._ask(_Advisors, "POST", path_to("panels", panel_id, "advisors", "import"), json=body)
         ).advisors
 
-    async def suggest_advisors(self, panel_id: str, topic: str, *, count: int = 8) -> list[Suggestion]:
+    async def suggest_advisors(self, panel_id: str, topic: str, *, count: int = 8) -> list[SuggestionOut]:
         body, waiting = {"topic": topic, "count": count}, httpx2.Timeout(REQUEST_SECONDS, read=300)
         path = path_to("panels", panel_id, "advisors", "suggest")
-        return (await self._ask(_Suggestions, "POST", path, json=body, timeout=waiting)).suggestions
+        return (await self._ask(SuggestionList, "POST", path, json=body, timeout=waiting)).suggestions
 
     async def ask_panel(
         self, panel_id: str, text: str, *, key: str | None = None, organization_id: str | None = None
-    ) -> Round:
+    ) -> RoundOut:
         """The message stands in the panel, and everyone it is for has it to answer."""
         path, said = path_to("panels", panel_id, "rounds"), those_given(text=text, organizationId=organization_id)
-        return await self._ask(Round, "POST", path, json=said, headers=keyed(key))
+        return await self._ask(RoundOut, "POST", path, json=said, headers=keyed(key))
 
-    async def rounds(self, panel_id: str, *, before: int | None = None, limit: int = 20) -> Rounds:
+    async def rounds(self, panel_id: str, *, before: int | None = None, limit: int = 20) -> RoundPage:
         """The rounds of the last turns before that one."""
         return await self._ask(
-            Rounds, "GET", path_to("panels", panel_id, "rounds"), params=those_given(before=before, limit=limit)
+            RoundPage, "GET", path_to("panels", panel_id, "rounds"), params=those_given(before=before, limit=limit)
         )
 
-    async def round(self, panel_id: str, round_id: str) -> Round:
-        return await self._ask(Round, "GET", path_to("panels", panel_id, "rounds", round_id))
+    async def round(self, panel_id: str, round_id: str) -> RoundOut:
+        return await self._ask(RoundOut, "GET", path_to("panels", panel_id, "rounds", round_id))
 
-    async def cancel_round(self, panel_id: str, round_id: str, advisor: str | None = None) -> Round:
+    async def cancel_round(self, panel_id: str, round_id: str, advisor: str | None = None) -> RoundOut:
         """The advisor, or everyone who has not finished, answers no more."""
         return await self._of_round(panel_id, round_id, "cancel", {"advisor": advisor})
 
-    async def retry_round(self, panel_id: str, round_id: str, advisor: str | None = None) -> Round:
+    async def retry_round(self, panel_id: str, round_id: str, advisor: str | None = None) -> RoundOut:
         """The advisor, or everyone who has failed or was cancelled, is asked again."""
         return await self._of_round(panel_id, round_id, "retry", {"advisor": advisor})
 
-    async def synthesize(self, panel_id: str, round_id: str) -> Round:
+    async def synthesize(self, panel_id: str, round_id: str) -> RoundOut:
         return await self._of_round(panel_id, round_id, "synthesis", None)
 
-    async def crosstalk(self, panel_id: str, round_id: str, *, rounds: int = 1) -> Round:
+    async def crosstalk(self, panel_id: str, round_id: str, *, rounds: int = 1) -> RoundOut:
         """The advisors answer each other; gives the first round of it."""
         return await self._of_round(panel_id, round_id, "crosstalk", {"rounds": rounds})
 
-    async def vote(self, panel_id: str, round_id: str, question: str = "") -> Round:
+    async def vote(self, panel_id: str, round_id: str, question: str = "") -> RoundOut:
         """Gives the round of the vote."""
         return await self._of_round(panel_id, round_id, "vote", {"question": question})
 
-    async def _of_round(self, panel_id: str, round_id: str, what: str, body: Mapping[str, JsonValue] | None) -> Round:
-        return await self._ask(Round, "POST", path_to("panels", panel_id, "rounds", round_id, what), json=body)
+    async def _of_round(
+        self, panel_id: str, round_id: str, what: str, body: Mapping[str, JsonValue] | None
+    ) -> RoundOut:
+        return await self._ask(RoundOut, "POST", path_to("panels", panel_id, "rounds", round_id, what), json=body)
 
-    async def reply_context(self, panel_id: str, round_id: str, advisor: str) -> ReplyContext:
+    async def reply_context(self, panel_id: str, round_id: str, advisor: str) -> ContextOut:
         """What the advisor was shown when it answered."""
         path = path_to("panels", panel_id, "rounds", round_id, "replies", advisor, "context")
-        return await self._ask(ReplyContext, "GET", path)
+        return await self._ask(ContextOut, "GET", path)
 
-    async def panel_cost(self, panel_id: str, text: str) -> PanelCost:
+    async def panel_cost(self, panel_id: str, text: str) -> CostOut:
         """What the message would cost."""
-        return await self._ask(PanelCost, "POST", path_to("panels", panel_id, "cost"), json={"text": text})
+        return await self._ask(CostOut, "POST", path_to("panels", panel_id, "cost"), json={"text": text})
 
     async def panel_transcript(self, panel_id: str) -> str:
         """All of it, in Markdown."""
         return (await self._tell("GET", path_to("panels", panel_id, "transcript"))).text
 
     async def stream_panel(self, panel_id: str) -> AsyncGenerator[LifeEvent]:
-        """What happens in the panel from now on: `Happened` with `panel.round`, `panel.reply`, `panel.delta`."""
+        """What happens in the panel from now on: `RoundOut`, `PanelReply`, `PanelDelta`."""
 
         def once(last: str | None) -> AsyncGenerator[tuple[str | None, LifeEvent]]:
             return self._events(path_to("spaces", panel_id, "stream"), last)

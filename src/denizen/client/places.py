@@ -8,23 +8,10 @@ from contextlib import aclosing
 from pydantic import JsonValue
 
 from denizen.client.connection import Connection, keyed, path_to, those_given
-from denizen.client.shapes.agents import Call
-from denizen.client.shapes.places import Entities, Entity, Found, Member, Message, Organization, ReadState, Space
-from denizen.client.shapes.value import Value
-from denizen.client.streaming import Happened, LifeEvent, Read, Stands, StreamEvent, resuming
-
-
-class _Spaces(Value):
-    spaces: list[Space]
-    next: str | None = None
-
-
-class _Page(Value):
-    messages: list[Message]
-
-
-class _Calls(Value):
-    calls: list[Call]
+from denizen.client.streaming import LifeEvent, StreamEvent, resuming
+from denizen.shapes.calls import CallList, CallOut
+from denizen.shapes.people import EntityOut, EntityPage, Organization
+from denizen.shapes.spaces import MemberOut, MessageOut, MessagePage, ReadState, SearchPage, SpaceList, SpaceOut
 
 
 class Places(Connection):
@@ -37,14 +24,14 @@ class Places(Connection):
         """Its `name`, its `settings`: what is not given stays."""
         return await self._ask(Organization, "PATCH", "/api/organization", json=changes)
 
-    async def entities(self, *, kind: str | None = None, after: str = "", limit: int = 50) -> Entities:
+    async def entities(self, *, kind: str | None = None, after: str = "", limit: int = 50) -> EntityPage:
         """A page of people, agents and services, by handle."""
         return await self._ask(
-            Entities, "GET", "/api/entities", params=those_given(kind=kind, after=after, limit=limit)
+            EntityPage, "GET", "/api/entities", params=those_given(kind=kind, after=after, limit=limit)
         )
 
-    async def entity(self, entity: str) -> Entity:
-        return await self._ask(Entity, "GET", path_to("entities", entity))
+    async def entity(self, entity: str) -> EntityOut:
+        return await self._ask(EntityOut, "GET", path_to("entities", entity))
 
     async def create_entity(
         self,
@@ -54,34 +41,34 @@ class Places(Connection):
         handle: str | None = None,
         role: str | None = None,
         key: str | None = None,
-    ) -> Entity:
+    ) -> EntityOut:
         """A person or a service, in no space yet and without a token."""
         wanted = those_given(name=name, kind=kind, handle=handle, role=role)
-        return await self._ask(Entity, "POST", "/api/entities", json=wanted, headers=keyed(key))
+        return await self._ask(EntityOut, "POST", "/api/entities", json=wanted, headers=keyed(key))
 
-    async def change_entity(self, entity: str, *, name: str | None = None, role: str | None = None) -> Entity:
-        return await self._ask(Entity, "PATCH", path_to("entities", entity), json=those_given(name=name, role=role))
+    async def change_entity(self, entity: str, *, name: str | None = None, role: str | None = None) -> EntityOut:
+        return await self._ask(EntityOut, "PATCH", path_to("entities", entity), json=those_given(name=name, role=role))
 
     async def remove_entity(self, entity: str) -> None:
         """A person or a service is here no more; what it said stays."""
         await self._tell("DELETE", path_to("entities", entity))
 
-    async def spaces(self) -> list[Space]:
+    async def spaces(self) -> list[SpaceOut]:
         """The spaces one is in, with their members."""
-        found: list[Space] = []
+        found: list[SpaceOut] = []
         after: str | None = ""
         while after is not None:
-            page = await self._ask(_Spaces, "GET", "/api/spaces", params=those_given(after=after or None, limit=200))
+            page = await self._ask(SpaceList, "GET", "/api/spaces", params=those_given(after=after or None, limit=200))
             found += page.spaces
             after = page.next
         return found
 
-    async def spaces_named(self, name: str) -> list[Space]:
+    async def spaces_named(self, name: str) -> list[SpaceOut]:
         """Those of them that have this very name."""
         return [each for each in await self.spaces() if each.name == name]
 
-    async def space(self, space_id: str) -> Space:
-        return await self._ask(Space, "GET", path_to("spaces", space_id))
+    async def space(self, space_id: str) -> SpaceOut:
+        return await self._ask(SpaceOut, "GET", path_to("spaces", space_id))
 
     async def create_space(
         self,
@@ -92,11 +79,11 @@ class Places(Connection):
         floor: str | None = None,
         agent_run_limit: int | None = None,
         key: str | None = None,
-    ) -> Space:
+    ) -> SpaceOut:
         """A new space that one runs, with these members in it."""
         wanted = {"name": name, "members": list(members), "private": private}
         wanted |= those_given(floor=floor, agent_run_limit=agent_run_limit)
-        return await self._ask(Space, "POST", "/api/spaces", json=wanted, headers=keyed(key))
+        return await self._ask(SpaceOut, "POST", "/api/spaces", json=wanted, headers=keyed(key))
 
     async def change_space(
         self,
@@ -106,25 +93,25 @@ class Places(Connection):
         private: bool | None = None,
         floor: str | None = None,
         agent_run_limit: int | None = None,
-    ) -> Space:
+    ) -> SpaceOut:
         change = those_given(name=name, private=private, floor=floor, agent_run_limit=agent_run_limit)
-        return await self._ask(Space, "PATCH", path_to("spaces", space_id), json=change)
+        return await self._ask(SpaceOut, "PATCH", path_to("spaces", space_id), json=change)
 
-    async def let_agents_go_on(self, space_id: str) -> Space:
+    async def let_agents_go_on(self, space_id: str) -> SpaceOut:
         """Agents that had stopped waking each other in the space may again, and those with unread messages wake."""
-        return await self._ask(Space, "POST", path_to("spaces", space_id, "continue"))
+        return await self._ask(SpaceOut, "POST", path_to("spaces", space_id, "continue"))
 
     async def add_member(
         self, space_id: str, entity: str, *, attention: str | None = None, role: str | None = None
-    ) -> Member:
+    ) -> MemberOut:
         wanted = those_given(entity=entity, attention=attention, role=role)
-        return await self._ask(Member, "POST", path_to("spaces", space_id, "members"), json=wanted)
+        return await self._ask(MemberOut, "POST", path_to("spaces", space_id, "members"), json=wanted)
 
     async def change_member(
         self, space_id: str, entity: str, *, attention: str | None = None, role: str | None = None
-    ) -> Member:
+    ) -> MemberOut:
         wanted = those_given(attention=attention, role=role)
-        return await self._ask(Member, "PATCH", path_to("spaces", space_id, "members", entity), json=wanted)
+        return await self._ask(MemberOut, "PATCH", path_to("spaces", space_id, "members", entity), json=wanted)
 
     async def remove_member(self, space_id: str, entity: str) -> None:
         await self._tell("DELETE", path_to("spaces", space_id, "members", entity))
@@ -139,30 +126,32 @@ class Places(Connection):
 
     async def messages(
         self, space_id: str, *, after: int | None = None, before: int | None = None, limit: int = 50
-    ) -> list[Message]:
+    ) -> list[MessageOut]:
         """Messages after a number, or the last ones before one, or the newest; the oldest of them first."""
         given = those_given(after=after, before=before, limit=limit)
-        return (await self._ask(_Page, "GET", path_to("spaces", space_id, "messages"), params=given)).messages
+        return (await self._ask(MessagePage, "GET", path_to("spaces", space_id, "messages"), params=given)).messages
 
-    async def post(self, space_id: str, text: str, *, key: str | None = None, **more: JsonValue) -> Message:
+    async def post(self, space_id: str, text: str, *, key: str | None = None, **more: JsonValue) -> MessageOut:
         """The message stands in the space. Posting again with the same key is posting once.
 
         `more`: `reply_to`, `urgent`, `metadata`, `organizationId`.
         """
         said = {"text": text, **more}
-        return await self._ask(Message, "POST", path_to("spaces", space_id, "messages"), json=said, headers=keyed(key))
+        return await self._ask(
+            MessageOut, "POST", path_to("spaces", space_id, "messages"), json=said, headers=keyed(key)
+        )
 
-    async def edit_message(self, space_id: str, message_id: str, text: str) -> Message:
+    async def edit_message(self, space_id: str, message_id: str, text: str) -> MessageOut:
         path = path_to("spaces", space_id, "messages", message_id)
-        return await self._ask(Message, "PATCH", path, json={"text": text})
+        return await self._ask(MessageOut, "PATCH", path, json={"text": text})
 
     async def delete_message(self, space_id: str, message_id: str) -> None:
         """Its text is gone, its place stays."""
         await self._tell("DELETE", path_to("spaces", space_id, "messages", message_id))
 
-    async def message(self, message_id: str) -> Message:
+    async def message(self, message_id: str) -> MessageOut:
         """One message of a space one is in."""
-        return await self._ask(Message, "GET", path_to("messages", message_id))
+        return await self._ask(MessageOut, "GET", path_to("messages", message_id))
 
     async def search(
         self,
@@ -172,28 +161,28 @@ class Places(Connection):
         author: str | None = None,
         before: str | None = None,
         limit: int = 20,
-    ) -> Found:
+    ) -> SearchPage:
         """Messages of one's spaces that have all the words, the newest first."""
         asked = those_given(q=words, space=space, author=author, before=before, limit=limit)
-        return await self._ask(Found, "GET", "/api/messages/search", params=asked)
+        return await self._ask(SearchPage, "GET", "/api/messages/search", params=asked)
 
-    async def calls(self) -> list[Call]:
+    async def calls(self) -> list[CallOut]:
         """What agents ask and oneself may answer, the oldest first."""
-        return (await self._ask(_Calls, "GET", "/api/calls")).calls
+        return (await self._ask(CallList, "GET", "/api/calls")).calls
 
-    async def call(self, call_id: str) -> Call:
+    async def call(self, call_id: str) -> CallOut:
         """A call as it stands."""
-        return await self._ask(Call, "GET", path_to("calls", call_id))
+        return await self._ask(CallOut, "GET", path_to("calls", call_id))
 
-    async def answer(self, call_id: str, result: JsonValue) -> Call:
+    async def answer(self, call_id: str, result: JsonValue) -> CallOut:
         """The call has this result, and its agent goes on with it. One that has an answer is refused another: 409."""
-        return await self._ask(Call, "POST", path_to("calls", call_id, "answer"), json={"result": result})
+        return await self._ask(CallOut, "POST", path_to("calls", call_id, "answer"), json={"result": result})
 
-    async def approve(self, call_id: str, *, times: int = 1, seconds: float = 86_400) -> Call:
+    async def approve(self, call_id: str, *, times: int = 1, seconds: float = 86_400) -> CallOut:
         """The effect may happen, with exactly these arguments: so often, and for so long."""
         return await self.answer(call_id, {"confirmed": True, "times": times, "seconds": seconds})
 
-    async def deny(self, call_id: str) -> Call:
+    async def deny(self, call_id: str) -> CallOut:
         """The effect may not happen; its agent is told."""
         return await self.answer(call_id, {"confirmed": False})
 
@@ -204,7 +193,7 @@ class Places(Connection):
             at = int(last or 0)
             async with aclosing(self._events(path_to("spaces", space_id, "stream"), str(at))) as events:
                 async for _, event in events:
-                    if isinstance(event, Message):
+                    if isinstance(event, MessageOut):
                         if event.seq <= at:
                             continue
                         if event.seq > at + 1:
@@ -214,7 +203,7 @@ class Places(Connection):
 
         async with aclosing(resuming(once, str(after), self._clock)) as events:
             async for event in events:
-                if not isinstance(event, Read | Stands | Happened):
+                if isinstance(event, StreamEvent):
                     yield event
 
     async def stream_everything(self, *, after: str | None = None) -> AsyncGenerator[LifeEvent]:

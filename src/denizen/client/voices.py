@@ -5,12 +5,7 @@ from __future__ import annotations
 import httpx2
 
 from denizen.client.connection import REQUEST_SECONDS, Connection, path_to, those_given
-from denizen.client.shapes.stances import ReflectionNames, Signals, StatesOfMind, TriedMetaprompt, VoiceStance
-from denizen.client.shapes.value import Value
-
-
-class _Stances(Value):
-    stances: list[VoiceStance]
+from denizen.shapes.stances import ReflectionNames, RunPage, SignalPage, TriedOut, VoiceStanceList, VoiceStanceOut
 
 
 class Voices(Connection):
@@ -20,34 +15,36 @@ class Voices(Connection):
         """The quick-start profiles and metaprompts that `reflection` can name."""
         return await self._ask(ReflectionNames, "GET", path_to("reflection"))
 
-    async def advisor_stances(self, panel_id: str) -> list[VoiceStance]:
+    async def advisor_stances(self, panel_id: str) -> list[VoiceStanceOut]:
         """How each advisor of the panel stands, in order; without advisors, the assistant."""
-        return (await self._ask(_Stances, "GET", path_to("panels", panel_id, "stances"))).stances
+        return (await self._ask(VoiceStanceList, "GET", path_to("panels", panel_id, "stances"))).stances
 
-    async def advisor_stance(self, panel_id: str, voice: str) -> VoiceStance:
+    async def advisor_stance(self, panel_id: str, voice: str) -> VoiceStanceOut:
         """The profile of its last answer, and its state of mind."""
-        return await self._ask(VoiceStance, "GET", path_to("panels", panel_id, "stances", voice))
+        return await self._ask(VoiceStanceOut, "GET", path_to("panels", panel_id, "stances", voice))
 
-    async def set_advisor_state_of_mind(self, panel_id: str, voice: str, **state: str) -> VoiceStance:
+    async def set_advisor_state_of_mind(self, panel_id: str, voice: str, **state: str) -> VoiceStanceOut:
         """`state`: `mood`, `user_skill`, `task_complexity`."""
-        return await self._ask(VoiceStance, "PUT", path_to("panels", panel_id, "stances", voice, "state"), json=state)
+        return await self._ask(
+            VoiceStanceOut, "PUT", path_to("panels", panel_id, "stances", voice, "state"), json=state
+        )
 
     async def reset_advisor_state_of_mind(self, panel_id: str, voice: str) -> None:
         await self._tell("DELETE", path_to("panels", panel_id, "stances", voice, "state"))
 
     async def advisor_states_of_mind(
         self, panel_id: str, voice: str, *, before: int | None = None, limit: int = 50
-    ) -> StatesOfMind:
+    ) -> RunPage:
         """How the state of mind came to be what it is, the newest first; `cycle` is the turn of the panel."""
         path, params = path_to("panels", panel_id, "stances", voice, "history"), those_given(before=before, limit=limit)
-        return await self._ask(StatesOfMind, "GET", path, params=params)
+        return await self._ask(RunPage, "GET", path, params=params)
 
     async def advisor_signals(
         self, panel_id: str, voice: str, *, before: int | None = None, limit: int = 50
-    ) -> Signals:
+    ) -> SignalPage:
         """What it saw in how people feel, the newest first; `cycle` is the turn of the panel."""
         path, params = path_to("panels", panel_id, "stances", voice, "signals"), those_given(before=before, limit=limit)
-        return await self._ask(Signals, "GET", path, params=params)
+        return await self._ask(SignalPage, "GET", path, params=params)
 
     async def try_advisor_metaprompt(
         self,
@@ -57,10 +54,10 @@ class Voices(Connection):
         *,
         template: str | None = None,
         apply: bool = False,
-    ) -> TriedMetaprompt:
+    ) -> TriedOut:
         """Ask a metaprompt now, by its id or with a template. Only with `apply` does the answer change anything."""
         return await self._ask(
-            TriedMetaprompt,
+            TriedOut,
             "POST",
             path_to("panels", panel_id, "stances", voice, "try"),
             json=those_given(metaprompt=metaprompt, template=template, apply=apply),

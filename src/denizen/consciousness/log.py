@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from pydantic_ai.messages import ModelMessage, ToolReturnPart
 from sqlalchemy import Text, bindparam, cast, delete, func, select
@@ -17,10 +17,9 @@ from denizen.inbox import sources
 from denizen.inbox.sources import Source
 from denizen.models import codec
 from denizen.models.tokens import estimate_message
+from denizen.shapes.vocabulary import EntryKind
 from denizen.storage.database import Tx, insert_into, statement
 from denizen.storage.schema import cycles, effects, log, overflow
-
-EntryKind = Literal["inbox", "recalled", "remembered", "update", "response", "results", "nudge", "note"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,16 +6,16 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from sqlalchemy import BigInteger, Select, Table, Text, bindparam, cast, func, or_, select, union_all
 
 from denizen.ids import AgentId, OrganizationId
+from denizen.shapes.vocabulary import UsageBy as By
+from denizen.shapes.vocabulary import UsageKind as Kind
 from denizen.storage.database import Params, Row, Statement, Tx, statement
 from denizen.storage.schema import entities, panel_spending, spaces, spending
 
-By = Literal["day", "agent", "model"]
-Kind = Literal["agent", "panel", "model"]
 FIRST_DAY: Final = date(1970, 1, 1)
 MOST_DAYS: Final = 366
 

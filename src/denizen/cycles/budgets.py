@@ -33,6 +33,7 @@ from denizen.ids import AgentId, OrganizationId, SpaceId, new_id
 from denizen.inbox import delivery, parking, statuses
 from denizen.inbox.delivery import Delivery
 from denizen.plans import agenda
+from denizen.shapes.vocabulary import BudgetScope as Scope
 from denizen.spaces import floor
 from denizen.storage.database import Database, Tx, statement
 from denizen.storage.schema import (
@@ -52,9 +53,6 @@ LONGEST_CALL_SECONDS: Final = 600
 """How long a model call beside cycles may take, of a local model too; what was reserved for it is void afterwards."""
 PATIENCE_SECONDS: Final = LONGEST_CALL_SECONDS
 """How long an agent waits for model calls of others to be settled before it rests."""
-
-Scope = Literal["agent:day", "agent:total", "organization:day", "organization:total", "server:day"]
-"""Whose limit, and for how long."""
 
 
 class BudgetSettings(BaseModel):

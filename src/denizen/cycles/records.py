@@ -104,26 +104,27 @@ def find_open(tx: Tx, agent_id: AgentId) -> Found | None:
     row = tx.one(_open, agent_id=agent_id)
     if row is None:
         return None
-    done = tuple(effects.of_cycle(tx, row[0]))
-    events = tuple(delivery.taken(tx, agent_id, row[0]))
-    made = calls.of_cycle(tx, row[0])
+    id, first_seq, started_at, active_space_id, attempts, not_before, handed_back, outcome, outside_from = row
+    done = tuple(effects.of_cycle(tx, id))
+    events = tuple(delivery.taken(tx, agent_id, id))
+    made = calls.of_cycle(tx, id)
     cycle = OpenCycle(
-        id=row[0],
-        first_seq=row[1],
-        started_at=row[2],
-        active_space_id=row[3],
+        id=id,
+        first_seq=first_seq,
+        started_at=started_at,
+        active_space_id=active_space_id,
         events=events,
-        entries=tuple(log.entries(tx, agent_id, row[1])),
+        entries=tuple(log.entries(tx, agent_id, first_seq)),
         effects=done,
-        attempts=row[4],
+        attempts=attempts,
         sent_to=tuple(_target(tx, each) for each in done if each.tool == SEND_MESSAGE and each.changes),
-        caution=guard.caution(tx, agent_id, spaces_of(events, row[3])),
+        caution=guard.caution(tx, agent_id, spaces_of(events, active_space_id)),
         waited=calls.waited(made),
         call_ids={(each.step, each.position): each.id for each in made},
         troubled=parking.has_trouble(tx, agent_id),
-        outside_from=row[8],
+        outside_from=outside_from,
     )
-    return Found(cycle, row[5], bool(row[6]), row[7] == "paused")
+    return Found(cycle, not_before, bool(handed_back), outcome == "paused")
 
 
 def _target(tx: Tx, sent: EffectRecord) -> str:
@@ -252,4 +253,7 @@ class Glance:
 def glance(tx: Tx, agent_id: AgentId) -> Glance | None:
     """The cycle of this agent that is open, without what is in it."""
     row = tx.one(_open, agent_id=agent_id)
-    return None if row is None else Glance(row[0], row[1], row[2], row[4], row[7] == "paused")
+    if row is None:
+        return None
+    id, first_seq, started_at, _, attempts, _, _, outcome, _ = row
+    return Glance(id, first_seq, started_at, attempts, paused=outcome == "paused")

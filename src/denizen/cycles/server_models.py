@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -17,10 +17,10 @@ from denizen.cycles import organization
 from denizen.models.catalog import DEMO, Models
 from denizen.models.discovery import Choice
 from denizen.models.providers import fixed_address
+from denizen.shapes.vocabulary import ModelSource as Source
 from denizen.spaces import directory
 from denizen.storage.database import Database, Tx
 
-Source = Literal["configured", "chosen", "found", "demo"]
 FOUND_NOTHING: Final = Choice(DEMO, "No model is configured: agents think with the built-in demo model.")
 
 

@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
-from typing import Any, Final, Literal, NoReturn
+from typing import Any, Final, NoReturn
 
 from sqlalchemy import Text, bindparam, case, delete, or_, select, text, update
 
@@ -42,11 +42,12 @@ from denizen.memory.items import Remembered
 from denizen.models import codec
 from denizen.models.tokens import estimate_message
 from denizen.plans import origins
+from denizen.shapes.vocabulary import ForgetKind as Kind
 from denizen.spaces import directory, editing, leaving, posting
 from denizen.spaces.markdown import render
 from denizen.spaces.posting import Message
 from denizen.spaces.quotes import FORGOTTEN, Quotes, said
-from denizen.storage.database import Tx, insert_into, long_running, statement
+from denizen.storage.database import Tx, insert_into, long_running, statement, values
 from denizen.storage.schema import (
     advisors,
     agents,
@@ -80,7 +81,6 @@ from denizen.storage.schema import (
     voice_stances,
 )
 
-Kind = Literal["message", "person", "space", "memory"]
 NOBODY: Final = "(forgotten)"
 """The name of whoever, or whatever place, was forgotten."""
 AT_ONCE: Final = 1_000
@@ -150,15 +150,17 @@ def receipts_before(tx: Tx, organization_id: OrganizationId, receipt_id: str | N
     at, id = _LATEST, ""
     if receipt_id is not None:
         row = tx.one(_one_receipt, id=receipt_id)
-        if row is None or row[1] != organization_id:
+        receipt = None if row is None else _as_receipt(row)
+        if receipt is None or receipt.organization_id != organization_id:
             raise NotFound("receipt", receipt_id)
-        at, id = row[6], receipt_id
+        at, id = receipt.created_at, receipt_id
     rows = tx.all(_receipts_before, organization_id=organization_id, at=at, id=id, limit=limit)
     return [_as_receipt(row) for row in rows]
 
 
 def _as_receipt(row: tuple[Any, ...]) -> Receipt:
-    return Receipt(row[0], row[1], row[2], row[3], row[4], json.loads(row[5]), row[6])
+    id, organization_id, kind, subject_id, by_id, removed, created_at = row
+    return Receipt(id, organization_id, kind, subject_id, by_id, json.loads(removed), created_at)
 
 
 @long_running
@@ -210,7 +212,7 @@ def forget_person(
     for each in directory.spaces_of(tx, person_id):
         leaving.leave(tx, each.id, person_id)
         work.removed["memberships"] += 1
-        work.concern(row[0] for row in tx.all(_agents_in, space_id=each.id))
+        work.concern(values(tx, _agents_in, space_id=each.id))
     work.forget_memories(items.of_person(tx, person_id))
     work.forget_messages(_all_messages(tx, _by_author, author_id=person_id), names=True)
     work.drop_mentions(person.handle)
@@ -237,7 +239,7 @@ def forget_space(tx: Tx, space_id: SpaceId, by: EntityId | None = None) -> Recei
     # One word may be the name of much else; several together are hardly.
     work.everywhere = len(said(space.name)) > 1
     work.names.add_name(space.name, exactly=not work.everywhere)
-    work.concern(row[0] for row in tx.all(_agents_in, space_id=space_id))
+    work.concern(values(tx, _agents_in, space_id=space_id))
     work.empty_space(space_id)
     work.forget_memories(items.of_place(tx, space_id))
     work.sum_up_anew([space_id])
@@ -771,7 +773,7 @@ class _Work:
 
     def _drop_notes(self, far: Redactor, close: Redactor, near: _Near) -> None:
         """A note is known by its key: where that carries it, the note is gone."""
-        for agent_id in [row[0] for row in self.tx.all(_agents_here, organization_id=self.organization_id)]:
+        for agent_id in values(self.tx, _agents_here, organization_id=self.organization_id):
             quotes = close.quotes if agent_id in near.agents else far.quotes
             for _, key in self.tx.all(_keys_of_notes, agent_id=agent_id):
                 if quotes.occur_in(key):
@@ -866,7 +868,7 @@ class _Near:
                 self.agents.add(message.author_id)
                 self.cycles.add(message.cycle_id)
         for space_id in self.spaces:
-            self.agents.update(row[0] for row in tx.all(_agents_in, space_id=space_id))
+            self.agents.update(values(tx, _agents_in, space_id=space_id))
 
 
 _OF_A_CYCLE: Final = ("log", "cycles", "effects", "overflow", "calls")

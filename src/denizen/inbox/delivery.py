@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from pydantic import JsonValue
 from sqlalchemy import and_, bindparam, func, or_, select, update
@@ -20,6 +20,7 @@ from denizen.ids import AgentId, CycleId, SpaceId
 from denizen.inbox import statuses
 from denizen.inbox.events import OUTSIDE, Event, EventType, Lane
 from denizen.inbox.statuses import EventCause
+from denizen.shapes.vocabulary import OpenState
 from denizen.storage.database import Tx, insert_ignore, statement
 from denizen.storage.schema import entities, events, messages, spaces
 
@@ -249,10 +250,6 @@ def newest_of_space(tx: Tx, agent_id: AgentId, space_id: str, *, up_to: int) -> 
     return [_event(row) for row in tx.all(_newest_of_space, agent_id=agent_id, space_id=space_id, up_to=up_to)]
 
 
-OpenState = Literal["pending", "taken", "dead"]
-"""What an event that is not done may be."""
-
-
 @dataclass(frozen=True, slots=True)
 class Listed:
     """An event, and how it stands with it."""
@@ -298,30 +295,34 @@ def taken(tx: Tx, agent_id: AgentId, cycle_id: CycleId) -> list[Event]:
 
 
 def _event(row: tuple[Any, ...]) -> Event:
-    payload: dict[str, JsonValue] = json.loads(row[8]) if row[8] else {}
-    said = row[15] if row[15] is not None else payload.get("text", "")
+    """The event of a row that begins with `_columns`."""
+    (
+        number, id, kind, lane, hop, wakes, attempts, created_at, stored, space_id, space_name, sender_id, sender_name,
+        sender_kind, message_id, said, waits, interruptions, handle, role, outside, *_,
+    ) = row  # fmt: skip
+    payload: dict[str, JsonValue] = json.loads(stored) if stored else {}
     return Event(
-        number=row[0],
-        id=row[1],
-        type=row[2],
-        lane="normal" if row[3] else "urgent",
-        hop=row[4],
-        wakes=bool(row[5]),
-        attempts=row[6],
-        created_at=row[7],
-        text=str(said),
-        space_id=row[9],
-        space_name=row[10],
-        sender_id=row[11],
-        sender_name=row[12],
-        sender_kind=row[13],
-        message_id=row[14],
+        number=number,
+        id=id,
+        type=kind,
+        lane="normal" if lane else "urgent",
+        hop=hop,
+        wakes=bool(wakes),
+        attempts=attempts,
+        created_at=created_at,
+        text=str(said if said is not None else payload.get("text", "")),
+        space_id=space_id,
+        space_name=space_name,
+        sender_id=sender_id,
+        sender_name=sender_name,
+        sender_kind=sender_kind,
+        message_id=message_id,
         payload=payload,
-        waits=bool(row[16]),
-        interruptions=row[17],
-        sender_handle=row[18],
-        sender_role=row[19],
-        outside=bool(row[20]) or row[2] == "service_trigger" or payload.get(OUTSIDE) is True,
+        waits=bool(waits),
+        interruptions=interruptions,
+        sender_handle=handle,
+        sender_role=role,
+        outside=bool(outside) or kind == "service_trigger" or payload.get(OUTSIDE) is True,
     )
 
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Final
 
 from pydantic import JsonValue
 
-EventType = Literal["space_message", "mention", "service_trigger", "plan_trigger", "timer", "tool_result", "notice"]
-Lane = Literal["urgent", "normal"]
-SenderKind = Literal["human", "agent", "service"]
+from denizen.shapes.vocabulary import EventType, Lane, SenderKind
 
 ABOUT: Final = "about"
 """Under this key the payload of a notice has the id of the message that it is about."""

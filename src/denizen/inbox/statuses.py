@@ -18,26 +18,11 @@ from sqlalchemy.dialects import postgresql, sqlite
 from denizen.bus.streams import StatusChanged, space_topic
 from denizen.ids import AgentId, EntityId, MessageId, SpaceId
 from denizen.inbox.events import Event
+from denizen.shapes.vocabulary import StatusAction as Action
+from denizen.shapes.vocabulary import StatusCause as Cause
 from denizen.storage.database import Statement, Tx, statement
 from denizen.storage.schema import entities, events, memberships, messages, space_statuses
 
-Cause = Literal[
-    "key",
-    "model",
-    "tool",
-    "price",
-    "definition",
-    "failing",
-    "refused",
-    "too_large",
-    "gave_up",
-    "interrupted",
-    "limit",
-    "no_reply",
-    "budget",
-    "suspended",
-    "deleted",
-]
 CAUSES: Final[tuple[Cause, ...]] = get_args(Cause)
 ParkingCause = Literal["key", "model", "tool", "price", "definition"]
 PARKING_CAUSES: Final[tuple[ParkingCause, ...]] = get_args(ParkingCause)
@@ -47,8 +32,6 @@ EVENT_CAUSES: Final[tuple[EventCause, ...]] = get_args(EventCause)
 """Causes in a message: it is set aside, and the rest goes on."""
 SET_ASIDE: Final[tuple[Cause, ...]] = (*EVENT_CAUSES, "gave_up", "interrupted")
 """A message that was set aside: what the agent says to others there does not answer it."""
-Action = Literal["try_again", "ask", "settings", "resume", "budget"]
-"""What a person can do about a status: have the agent try again, ask it for an answer, or open the place to mend it."""
 
 
 @dataclass(frozen=True, slots=True)

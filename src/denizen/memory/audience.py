@@ -87,14 +87,14 @@ def audience(tx: Tx, space_ids: Iterable[str]) -> Audience | None:
     if not wanted or len(wanted) > len(_SPACES):
         return None
     rows = tx.all(_there, **{name: wanted[at] if at < len(wanted) else None for at, name in enumerate(_SPACES)})
-    if {row[0] for row in rows} != set(wanted):
+    if {space_id for space_id, *_ in rows} != set(wanted):
         return None  # a space in which nobody is, or that is gone: whoever hears there is not known
     return Audience(
         frozenset(SpaceId(each) for each in wanted),
-        frozenset(row[1] for row in rows),
-        frozenset(row[2] for row in rows if row[3] == "human"),
-        frozenset(row[2] for row in rows if row[3] == "agent"),
-        any(row[3] == "service" for row in rows),
+        frozenset(organization_id for _, organization_id, _, _ in rows),
+        frozenset(id for _, _, id, kind in rows if kind == "human"),
+        frozenset(id for _, _, id, kind in rows if kind == "agent"),
+        any(kind == "service" for *_, kind in rows),
     )
 
 

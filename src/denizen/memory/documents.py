@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Container, Iterator
-from typing import Annotated, Any, Final, Literal, cast
+from typing import Annotated, Any, Final, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-Category = Literal["facts", "preferences", "people", "projects", "decisions", "open_loops", "todos"]
+from denizen.shapes.vocabulary import MemoryCategory as Category
+
 CATEGORIES: Final[tuple[Category, ...]] = (
     "facts",
     "preferences",

@@ -11,7 +11,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 from sqlalchemy import BigInteger, bindparam, case, delete, select, update
 from sqlalchemy.dialects.postgresql import insert
@@ -25,7 +25,7 @@ from denizen.memory.audience import Owner
 from denizen.memory.likeness import contradiction
 from denizen.memory.policy import Scope
 from denizen.spaces.quotes import spelled
-from denizen.storage.database import Tx, insert_ignore, statement, storable
+from denizen.storage.database import Tx, insert_ignore, statement, storable, value, values
 from denizen.storage.schema import kept_out, memories, memory_owners, memory_sources, memory_terms
 
 Outcome = Literal["new", "known", "same meaning", "again", "superseding", "kept out"]
@@ -247,6 +247,23 @@ _vectors = statement(
 _one = statement(select(*COLUMNS).where(memories.c.number == bindparam("number")))
 
 
+class _Known(NamedTuple):
+    """A row of `_known_rows`."""
+
+    hash: str
+    number: int
+    sources: str
+    confidence: int
+    superseded_by: str | None
+    text: str
+    id: str
+
+
+def _find_known(tx: Tx, owner: str, hashed: str) -> _Known | None:
+    row = tx.one(_known, owner=owner, hash=hashed)
+    return None if row is None else _Known(*row)
+
+
 def remember(
     tx: Tx, owner: Owner, space_id: SpaceId, candidates: Iterable[Candidate], embedder: str = ""
 ) -> Counter[Outcome]:
@@ -263,8 +280,8 @@ def remember(
     for at in range(0, len(hashes), len(_HASHES)):
         some = hashes[at : at + len(_HASHES)]
         asked = {name: some[n] if n < len(some) else None for n, name in enumerate(_HASHES)}
-        unwanted = {row[0] for row in tx.all(_all_kept_out, owner=key, **asked)}
-        known = {row[0]: row for row in tx.all(_all_known, owner=key, **asked)}
+        unwanted = set(values(tx, _all_kept_out, owner=key, **asked))
+        known = {row.hash: row for row in map(_Known._make, tx.all(_all_known, owner=key, **asked))}
         for hashed in some:
             if hashed in unwanted:
                 done["kept out"] += 1
@@ -276,18 +293,17 @@ def remember(
     return done
 
 
-def _know(tx: Tx, index: _Index, row: tuple[Any, ...], what: Candidate) -> Outcome:
+def _know(tx: Tx, index: _Index, known: _Known, what: Candidate) -> Outcome:
     """What is known already; true again, if it was superseded and somebody has said it anew.
 
     A pass carries over what was known before: that alone is nothing new.
     """
-    hashed, number, sources, confidence, superseded, text, id = row
-    if not _merge(tx, number, sources, confidence, what):
+    if not _merge(tx, known.number, known.sources, known.confidence, what):
         return "known"
-    if superseded is not None:
-        _revive_item(tx, index, hashed, number, text)
-    _take_place(tx, index, what, number, id)
-    return "known" if superseded is None else "again"
+    if known.superseded_by is not None:
+        _revive_item(tx, index, known.hash, known.number, known.text)
+    _take_place(tx, index, what, known.number, known.id)
+    return "known" if known.superseded_by is None else "again"
 
 
 def _revive_item(tx: Tx, index: _Index, hashed: str, number: int, text: str) -> None:
@@ -466,13 +482,13 @@ def _take_place(tx: Tx, index: _Index, what: Candidate, number: int, id: str) ->
     """What this replaces is linked to it, and found no more."""
     replaced = False
     for hashed in {hash_of(index.owner, text): None for text in what.replaces}:
-        row = None if hashed in index.gone else tx.one(_known, owner=index.owner, hash=hashed)
-        if row is None or row[1] == number:
+        known = None if hashed in index.gone else _find_known(tx, index.owner, hashed)
+        if known is None or known.number == number:
             continue
         index.gone.add(hashed)
-        if row[4] is None:
-            tx.run(_supersede, item=row[1], by=id)
-            index.remove(row[1], count_terms(row[5]))
+        if known.superseded_by is None:
+            tx.run(_supersede, item=known.number, by=id)
+            index.remove(known.number, count_terms(known.text))
             replaced = True
     return replaced
 
@@ -489,14 +505,14 @@ def correct(
     if tx.one(_is_kept_out, owner=key, hash=hashed) is not None:
         raise InvalidInput("This text was forgotten earlier and cannot be stored again. Use different words.")
     what = Candidate(memory.category, text, memory.sources, 100, (memory.text,), vector)
-    row, index = tx.one(_known, owner=key, hash=hashed), _Index(tx, key)
-    if row is None:
+    known, index = _find_known(tx, key, hashed), _Index(tx, key)
+    if known is None:
         number, id = _add_item(tx, index, owner, memory.space_id, what, hashed, embedder)
     else:
-        number, id = row[1], row[6]
+        number, id = known.number, known.id
         # The same words, perhaps spelt otherwise.
         tx.run(_reword, item=number, new_text=text)
-        if row[4] is not None:
+        if known.superseded_by is not None:
             _revive_item(tx, index, hashed, number, text)
     _take_place(tx, index, what, number, id)
     index.settle()
@@ -518,14 +534,14 @@ _resnap = statement(
 def snapshot(tx: Tx, owner: Owner, space_id: SpaceId, summary: str, document: str, *, outside: bool = False) -> None:
     """The conversation's newest snapshot, instead of the one before. It is not searched: the summary is at hand."""
     summary = storable(summary)
-    row = tx.one(_known, owner=owner.key, hash=SNAPSHOT)
-    if row is None:
+    known = _find_known(tx, owner.key, SNAPSHOT)
+    if known is None:
         what = Candidate(SNAPSHOT, summary, (), outside=outside)
         new = Stored(new_id(), what, tx.now, tx.now, kind=SNAPSHOT, document=storable(document))
         _insert(tx, owner, space_id, new, SNAPSHOT, sum(count_terms(summary).values()))
         return
     new = {"new_text": summary, "new_document": storable(document), "from_outside": int(outside)}
-    tx.run(_resnap, item=row[1], **new, at=tx.now)
+    tx.run(_resnap, item=known.number, **new, at=tx.now)
 
 
 _document = statement(select(memories.c.document).where(memories.c.number == bindparam("number")))
@@ -533,15 +549,14 @@ _document = statement(select(memories.c.document).where(memories.c.number == bin
 
 def take_out_of_snapshot(tx: Tx, space_id: str, left: Callable[[str, str], tuple[str, str]]) -> int:
     """The conversation's snapshot is what is left of it, summary and document; gives whether it has changed."""
-    row = tx.one(_known, owner=f"conversation:{space_id}", hash=SNAPSHOT)
-    stored = None if row is None else tx.one(_document, number=row[1])
-    if row is None or stored is None:
+    known = _find_known(tx, f"conversation:{space_id}", SNAPSHOT)
+    if known is None:
         return 0
-    before = row[5], stored[0] or "{}"
+    before = known.text, value(tx, _document, number=known.number) or "{}"
     summary, document = left(*before)
     if (summary, document) == before:
         return 0
-    return tx.run(_resnap, item=row[1], new_text=summary, new_document=document, from_outside=0, at=tx.now)
+    return tx.run(_resnap, item=known.number, new_text=summary, new_document=document, from_outside=0, at=tx.now)
 
 
 _drop_snapshot = statement(delete(memories).where(memories.c.owner == bindparam("whose"), memories.c.hash == SNAPSHOT))
@@ -685,9 +700,9 @@ def forget(tx: Tx, what: Iterable[Remembered], *, with_earlier: bool = True) -> 
 
 
 def _forget(tx: Tx, each: Remembered) -> None:
-    row = tx.one(_hash, number=each.number)
-    if row is not None and row[0] != SNAPSHOT:
-        keep_out(tx, each.owner, row[0], tx.now)
+    hashed = value(tx, _hash, number=each.number)
+    if hashed is not None and hashed != SNAPSHOT:
+        keep_out(tx, each.owner, hashed, tx.now)
     if each.superseded_by is None and each.kind != SNAPSHOT:
         index = _Index(tx, each.owner)
         index.remove(each.number, count_terms(each.text))

@@ -14,8 +14,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from denizen.access.roles import Role, reaches
 from denizen.memory.documents import SHARED, Category
+from denizen.shapes.memory import Scopes
+from denizen.shapes.vocabulary import MemoryScope as Scope
 
-Scope = Literal["conversation", "user", "persona", "organization"]
 SCOPES: Final[tuple[Scope, ...]] = ("conversation", "user", "persona", "organization")
 
 Verdict = Literal[
@@ -44,20 +45,6 @@ WHY: Final[dict[Verdict, str]] = {
 }
 
 
-class Scopes(BaseModel):
-    """Which scopes are on. None: nobody has said."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    conversation: bool | None = None
-    user: bool | None = None
-    persona: bool | None = None
-    organization: bool | None = None
-
-    def over(self, other: Scopes) -> Scopes:
-        return other.model_copy(update=self.model_dump(exclude_none=True))
-
-
 class Policy(BaseModel):
     """What somebody has said of long-term memory: `memoryControl.longTermMemory` of a request, or what is stored."""
 
@@ -72,7 +59,7 @@ class Policy(BaseModel):
         return self.model_copy(
             update={
                 "enabled": other.enabled if self.enabled is None else self.enabled,
-                "scopes": self.scopes.over(other.scopes),
+                "scopes": other.scopes.model_copy(update=self.scopes.model_dump(exclude_none=True)),
                 "share_with_organization": other.share_with_organization
                 if self.share_with_organization is None
                 else self.share_with_organization,

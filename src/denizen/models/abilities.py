@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Final, Literal, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from denizen.models import context_size
 from denizen.models.location import is_openai
 from denizen.models.prices import Price, Usage, expected_cost, is_built_in
+from denizen.shapes.vocabulary import Thinking
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
 
-Thinking = Literal["always", "by default", "on request", "no", "unknown"]
 _MILLION: Final = 1_000_000
 
 

@@ -11,11 +11,10 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from denizen.clock import moment
-
-Role = Literal["system", "user", "assistant"]
+from denizen.shapes.vocabulary import LineRole as Role
 
 FRAME: Final = """\
 ## Where you are

@@ -21,15 +21,14 @@ from denizen.panel import advisors, panels
 from denizen.panel.advisors import Advisor
 from denizen.panel.panels import Panel
 from denizen.panel.settings import MOST_CROSSTALK
+from denizen.shapes.vocabulary import ReplyPart as Part
+from denizen.shapes.vocabulary import ReplyState as State
+from denizen.shapes.vocabulary import RoundKind as Kind
 from denizen.spaces import directory
 from denizen.spaces.posting import Posted
 from denizen.storage.database import Tx, insert_into, statement, storable
 from denizen.storage.schema import panels as panels_table
 from denizen.storage.schema import replies, rounds
-
-Kind = Literal["ask", "crosstalk", "vote"]
-Part = Literal["reply", "crosstalk", "vote", "synthesis", "check"]
-State = Literal["waiting", "running", "done", "failed", "cancelled"]
 
 ASSISTANT: Final = "assistant"
 """The voice that answers where there are no advisors."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final, get_args
 
 from pydantic import BaseModel, Field, ValidationError
 from pydantic_ai.messages import ModelResponse
@@ -14,10 +14,10 @@ from denizen.errors import InvalidInput, ModelRejected
 from denizen.panel.advisors import AdvisorDraft
 from denizen.panel.context import Line, literal
 from denizen.panel.tasks import fields_of, line
+from denizen.shapes.vocabulary import AdvisorSort as Sort
 from denizen.spaces.handles import MAX_NAME_CHARS, check_name
 from denizen.storage.database import storable
 
-Sort = Literal["figure", "character", "role", "challenger"]
 COUNT: Final = 8
 MOST: Final = 20
 TOPIC_CHARACTERS: Final = 8_000

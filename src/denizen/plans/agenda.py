@@ -17,6 +17,7 @@ from denizen.plans import known
 from denizen.plans.limits import checked_text
 from denizen.plans.schedule import Schedule, cron, describe, dump, load, next_run, once_after, once_at, say
 from denizen.plans.settings import HeartbeatSettings
+from denizen.shapes.vocabulary import PlanKind
 from denizen.storage.database import Tx, insert_into, statement
 from denizen.storage.schema import plans
 
@@ -28,8 +29,6 @@ INSTRUCTION_CHARACTERS: Final = 2_000
 _NEXT_SHOWN: Final = 3
 _NEXT_NAME_CHARACTERS: Final = 40
 _FACT_CHARACTERS: Final = 200
-
-PlanKind = Literal["plan", "timer", "heartbeat"]
 
 
 @dataclass(frozen=True, slots=True)

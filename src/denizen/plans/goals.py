@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final
 
 from sqlalchemy import bindparam, delete, select, update
 
@@ -13,14 +13,13 @@ from denizen.ids import AgentId
 from denizen.inbox.format import one_line
 from denizen.plans import known
 from denizen.plans.limits import checked_text
+from denizen.shapes.vocabulary import GoalStatus, Priority
 from denizen.storage.database import Tx, insert_into, statement
 from denizen.storage.schema import goals
 
 MOST_GOALS: Final = 50
 GOAL_CHARACTERS: Final = 500
 
-GoalStatus = Literal["active", "long-term", "paused", "done"]
-Priority = Literal["high", "normal", "low"]
 _PRIORITIES: Final[tuple[Priority, ...]] = ("high", "normal", "low")
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from sqlalchemy import bindparam, delete, select
 
 from denizen.ids import AgentId
-from denizen.storage.database import Tx, insert_ignore, statement
+from denizen.storage.database import Tx, insert_ignore, statement, values
 from denizen.storage.schema import fact_spaces
 
 _add = insert_ignore(fact_spaces, ("agent_id", "fact", "space_id"))
@@ -47,4 +47,4 @@ def origins_of(tx: Tx, agent_id: AgentId) -> dict[str, frozenset[str]]:
 
 def origin_of(tx: Tx, agent_id: AgentId, fact: str) -> list[str]:
     """The spaces of one fact, in order."""
-    return sorted(row[0] for row in tx.all(_of_fact, agent_id=agent_id, fact=fact))
+    return sorted(values(tx, _of_fact, agent_id=agent_id, fact=fact))

@@ -52,7 +52,7 @@ from denizen.portability.lines import (
     encode,
 )
 from denizen.portability.withholding import Withheld
-from denizen.storage.database import Database, Statement, Tx, statement
+from denizen.storage.database import Database, Statement, Tx, statement, value
 from denizen.storage.schema import (
     cycle_spaces,
     cycles,
@@ -156,8 +156,7 @@ _forgotten = statement(
 
 
 def _times_forgotten(tx: Tx, organization_id: OrganizationId) -> int:
-    row = tx.one(_forgotten, organization_id=organization_id)
-    return 0 if row is None else row[0]
+    return value(tx, _forgotten, organization_id=organization_id) or 0
 
 
 # Rows by a number of theirs, a page at a time
@@ -220,8 +219,7 @@ def _read_page(
 
 
 def _largest(tx: Tx, section: _Section, whose: dict[str, Any]) -> int:
-    row = tx.one(section.most, **whose)
-    return 0 if row is None else row[0]
+    return value(tx, section.most, **whose) or 0
 
 
 async def _pages(

@@ -19,14 +19,13 @@ from denizen.panel.rounds import Kind as RoundKind
 from denizen.panel.rounds import Part
 from denizen.reflection.stance_store import Outcome
 from denizen.reflection.state import Complexity, Mood, Skill
+from denizen.shapes.vocabulary import ExportKind as Kind
 from denizen.spaces.directory import AGENT_RUN_LIMIT, LARGEST_RUN_LIMIT, Attention, EntityKind, Floor, SpaceKind
 from denizen.storage.database import storable
 
 FORMAT: Final = "denizen"
 VERSION: Final = 1
 """Of the format. It grows when a file could be misunderstood by those who know the one before."""
-
-Kind = Literal["agent", "space"]
 
 
 def _checked(text: str) -> str:

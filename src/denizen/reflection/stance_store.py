@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from sqlalchemy import Table, bindparam, delete, func, literal, null, select
 from sqlalchemy.dialects import postgresql
@@ -18,6 +18,7 @@ from denizen.clock import Instant
 from denizen.ids import EntityId, SpaceId
 from denizen.reflection.signals import Counters, Detected
 from denizen.reflection.state import Adjustment, StateOfMind
+from denizen.shapes.vocabulary import ReflectionOutcome as Outcome
 from denizen.storage.database import Statement, Tx, insert_into, statement, storable
 from denizen.storage.schema import (
     feelings,
@@ -30,7 +31,6 @@ from denizen.storage.schema import (
     voice_stances,
 )
 
-Outcome = Literal["changed", "unchanged", "failed"]
 _LAST: Final = 2**62
 
 

@@ -8,18 +8,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Final, Literal, cast, get_args
+from typing import Annotated, Any, Final, cast, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from denizen.errors import InvalidInput
 from denizen.inbox.format import one_line
-
-Mood = Literal[
-    "neutral", "empathetic", "patient", "encouraging", "focused", "analytical", "curious", "creative", "cautious"
-]
-Skill = Literal["unknown", "novice", "intermediate", "advanced", "expert"]
-Complexity = Literal["unknown", "simple", "moderate", "complex"]
+from denizen.shapes.vocabulary import Complexity, Mood, Skill
 
 MOODS: Final[tuple[Mood, ...]] = get_args(Mood)
 SKILLS: Final[tuple[Skill, ...]] = get_args(Skill)

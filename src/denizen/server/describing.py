@@ -1,4 +1,4 @@
-"""The API's description, made whole: of what type errors are, and an example of every answer.
+"""The API's description, made whole: the type of errors, the events of streams, and an example of every answer.
 
 A shape says its own example. An answer that is a list of such shapes has the one that its parts make together.
 """
@@ -7,15 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from typing import Any, Final, cast
+from typing import Any, Final, cast, get_args
 
 from fastapi import FastAPI
+from pydantic.json_schema import models_json_schema
 
 from denizen.server.gate import OPENAI
 from denizen.server.problems import MEDIA_TYPE
+from denizen.shapes.events import EVENTS, Stream
 
 _JSON: Final = "application/json"
 _REFERENCE: Final = "#/components/schemas/"
+_SENT: Final = "serialization"
 
 
 def complete(app: FastAPI) -> None:
@@ -25,6 +28,7 @@ def complete(app: FastAPI) -> None:
     def described() -> dict[str, Any]:
         whole = describe()
         schemas = whole["components"]["schemas"]
+        _add_events(schemas)
         for schema in schemas.values():
             if "examples" in schema:
                 schema["examples"] = [_with_nulls(each, schema, schemas) for each in schema["examples"]]
@@ -34,6 +38,19 @@ def complete(app: FastAPI) -> None:
         return whole
 
     app.openapi = described
+
+
+def _add_events(schemas: dict[str, Any]) -> None:
+    """For each stream a schema that has the data of every event under the name of the event (`x-events`)."""
+    shapes = {each.shape for each in EVENTS.values()}
+    references, found = models_json_schema([(each, _SENT) for each in shapes], ref_template=_REFERENCE + "{model}")
+    for name, schema in sorted(found["$defs"].items()):
+        schemas.setdefault(name, schema)
+    for stream in get_args(Stream):
+        sent = {name: references[each.shape, _SENT] for name, each in EVENTS.items() if stream in each.streams}
+        title = f"{stream.title()}StreamEvents"
+        description = "The data of each event of this stream, by the name of the event."
+        schemas[title] = {"title": title, "type": "object", "description": description, "properties": sent}
 
 
 def operations(description: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:

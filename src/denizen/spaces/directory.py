@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from pydantic import JsonValue
 from sqlalchemy import bindparam, delete, func, select, update
@@ -16,19 +16,14 @@ from denizen.bus.streams import MembershipChanged, SpaceChanged, entity_topic, s
 from denizen.errors import HandleTaken, InvalidInput, NotFound
 from denizen.folding import fold
 from denizen.ids import EntityId, OrganizationId, SpaceId, new_id
+from denizen.shapes.vocabulary import Attention, EntityKind, Floor, MemberRole, SpaceKind
 from denizen.spaces.handles import MAX_HANDLE_CHARS, check_handle, check_name
-from denizen.storage.database import Conflict, Statement, Tx, insert_ignore, insert_into, statement
+from denizen.storage.database import Conflict, Statement, Tx, insert_ignore, insert_into, statement, value
 from denizen.storage.schema import entities, memberships, minds, organizations, spaces
 
-EntityKind = Literal["human", "agent", "service"]
-SpaceKind = Literal["conversation", "panel"]
-Attention = Literal["all", "mentions", "none"]
 ATTENTIONS: Final[tuple[Attention, ...]] = ("all", "mentions", "none")
-MemberRole = Literal["owner", "admin", "member"]
 MEMBER_ROLES: Final[tuple[MemberRole, ...]] = ("owner", "admin", "member")
 """What someone is in a space: its owners and admins run it."""
-Floor = Literal["all", "addressed", "one"]
-"""Who takes up what is said where several agents are: see `denizen.spaces.floor`."""
 FLOORS: Final[tuple[Floor, ...]] = ("all", "addressed", "one")
 DEFAULT_FLOOR: Final[Floor] = "one"
 AGENT_RUN_LIMIT: Final = 12
@@ -163,8 +158,7 @@ def list_organizations(tx: Tx) -> list[Organization]:
 
 def first_organization(tx: Tx) -> OrganizationId | None:
     """The one that was made first: whoever set the server up made it."""
-    row = tx.one(_first_organization)
-    return None if row is None else row[0]
+    return value(tx, _first_organization)
 
 
 def create_entity(
@@ -378,7 +372,8 @@ def get_space(tx: Tx, space_id: SpaceId) -> Space:
 
 def as_space(row: Sequence[Any]) -> Space:
     """The space of a row that begins with `SPACE_COLUMNS`."""
-    return Space(row[0], row[1], row[2], row[3], bool(row[4]), row[5], row[6], row[7])
+    id, organization_id, kind, name, private, floor, run_limit, run, *_ = row
+    return Space(id, organization_id, kind, name, bool(private), floor, run_limit, run)
 
 
 def find_spaces(tx: Tx, organization_id: OrganizationId, name: str) -> list[Space]:
@@ -462,8 +457,7 @@ def _companies(rows: Iterable[tuple[Any, ...]]) -> dict[SpaceId, Company]:
 
 def count_spaces(tx: Tx, entity_id: EntityId) -> int:
     """How many spaces this entity is in."""
-    row = tx.one(_count_spaces, entity_id=entity_id)
-    return row[0] if row else 0
+    return value(tx, _count_spaces, entity_id=entity_id) or 0
 
 
 def is_member(tx: Tx, space_id: SpaceId, entity_id: EntityId) -> bool:
@@ -472,8 +466,7 @@ def is_member(tx: Tx, space_id: SpaceId, entity_id: EntityId) -> bool:
 
 def role_in(tx: Tx, space_id: SpaceId, entity_id: EntityId) -> str | None:
     """What the entity is in this space; None: it is not in it."""
-    row = tx.one(_is_member, space_id=space_id, entity_id=entity_id)
-    return None if row is None else row[0]
+    return value(tx, _is_member, space_id=space_id, entity_id=entity_id)
 
 
 def require_member(tx: Tx, space_id: SpaceId, entity_id: EntityId) -> Space:

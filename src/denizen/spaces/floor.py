@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final, NamedTuple
 
 from sqlalchemy import bindparam, select, update
 
@@ -23,7 +23,7 @@ from denizen.ids import AgentId, EntityId, SpaceId
 from denizen.inbox.events import Event
 from denizen.spaces import directory
 from denizen.spaces.directory import Floor
-from denizen.storage.database import Tx, statement
+from denizen.storage.database import Tx, statement, value, values
 from denizen.storage.schema import agents, entities, events, memberships, messages, spaces
 
 LOOKED_BACK: Final = 50
@@ -124,13 +124,12 @@ _person_here = statement(
 
 def last_speakers(tx: Tx, space_id: SpaceId) -> list[str]:
     """The authors of the last messages of the space, the newest first."""
-    return [row[0] for row in tx.all(_last_authors, space_id=space_id)]
+    return values(tx, _last_authors, space_id=space_id)
 
 
 def author_of(tx: Tx, space_id: SpaceId, message_id: str) -> str | None:
     """Who wrote this message of the space."""
-    row = tx.one(_author_of, id=message_id, space_id=space_id)
-    return None if row is None else row[0]
+    return value(tx, _author_of, id=message_id, space_id=space_id)
 
 
 def is_for_a_person(tx: Tx, space_id: SpaceId, mentions: Iterable[str]) -> bool:
@@ -212,16 +211,29 @@ def hand_over(tx: Tx, agent_id: AgentId, only_in: SpaceId | None = None) -> None
             tx.run(_leave, event_number=number)
 
 
+class _Heard(NamedTuple):
+    """A row of `_heard`: the event of an agent that the message reached."""
+
+    number: int
+    agent_id: AgentId
+    state: str
+    waits: int
+    status: str
+    parked: str | None
+    joined_at: int
+
+
 def _goes_on(tx: Tx, agent_id: AgentId, space_id: SpaceId, message_id: str) -> bool:
     """Whether another agent has taken the message up, or does so now."""
-    others = [row for row in tx.all(_heard, message_id=message_id) if row[1] != agent_id]
-    if any(waits and (state == "done" or _is_able(status, parked)) for _, _, state, waits, status, parked, _ in others):
+    heard = [_Heard(*row) for row in tx.all(_heard, message_id=message_id)]
+    others = [each for each in heard if each.agent_id != agent_id]
+    if any(each.waits and (each.state == "done" or _is_able(each.status, each.parked)) for each in others):
         return True
-    unread = {row[1]: row for row in others if row[2] == "pending" and _is_able(row[4], row[5])}
-    listeners = [Listener(id, addressed=False, able=True, joined_at=row[6]) for id, row in unread.items()]
+    unread = {each.agent_id: each for each in others if each.state == "pending" and _is_able(each.status, each.parked)}
+    listeners = [Listener(id, addressed=False, able=True, joined_at=each.joined_at) for id, each in unread.items()]
     for each in ranked(listeners, last_speakers(tx, space_id)):
         # It may have been taken by a cycle since it was looked at.
-        if tx.run(_give, event_number=unread[each.id][0]):
+        if tx.run(_give, event_number=unread[each.id].number):
             tx.announce(WAKE, wake_payload([each.id]))
             return True
     return False
@@ -279,7 +291,7 @@ def begin_anew(tx: Tx, space_id: SpaceId, run: int, limit: int) -> None:
 def stopped(tx: Tx, space_id: SpaceId) -> bool:
     """Whether agents no longer wake each other in the space until a person speaks or lets them go on."""
     row = tx.one(_run, space_id=space_id)
-    return row is not None and directory.is_stopped(row[0], row[1])
+    return row is not None and directory.is_stopped(*row)
 
 
 def let_agents_go_on(tx: Tx, space_id: SpaceId, by: EntityId) -> None:
@@ -291,9 +303,11 @@ def let_agents_go_on(tx: Tx, space_id: SpaceId, by: EntityId) -> None:
     if directory.get_entity(tx, by).kind != "human":
         raise InvalidInput("Only a person can let agents continue.")
     row = tx.one(_lock_run, space_id=space_id)
-    if row is None or not directory.is_stopped(row[1], row[2]):
+    if row is None:
         return
-    begin_anew(tx, space_id, row[1], row[2])
-    rows: list[tuple[Any, ...]] = tx.all(_wake_everybody if row[0] == "all" else _wake_mentioned, space=space_id)
-    if rows:
-        tx.announce(WAKE, wake_payload(sorted({each[0] for each in rows})))
+    floor, run, limit = row
+    if not directory.is_stopped(run, limit):
+        return
+    begin_anew(tx, space_id, run, limit)
+    if woken := set(values(tx, _wake_everybody if floor == "all" else _wake_mentioned, space=space_id)):
+        tx.announce(WAKE, wake_payload(sorted(woken)))

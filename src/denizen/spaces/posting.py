@@ -20,7 +20,7 @@ from denizen.spaces import floor
 from denizen.spaces.directory import Floor, is_member
 from denizen.spaces.floor import Takers
 from denizen.spaces.markdown import Rendered, render
-from denizen.storage.database import Tx, insert_into, statement, storable
+from denizen.storage.database import Tx, insert_into, statement, storable, value
 from denizen.storage.schema import agents, cycles, entities, events, memberships, messages, spaces
 
 HOP_BUDGET: Final = 6
@@ -525,8 +525,7 @@ def newest_of_others(tx: Tx, space_id: SpaceId, reader_id: EntityId, *, up_to: i
 
 def seq_of(tx: Tx, message_id: str) -> int | None:
     """The sequence number of the message; None if there is no such message."""
-    row = tx.one(_seq_of, id=message_id)
-    return None if row is None else row[0]
+    return value(tx, _seq_of, id=message_id)
 
 
 def get_message(tx: Tx, message_id: MessageId) -> Message:
@@ -545,18 +544,29 @@ def get_readable(tx: Tx, message_id: MessageId, reader: EntityId) -> Message:
 
 
 def _as_message(row: tuple[Any, ...]) -> Message:
+    """The message of a row with the columns of `_message`."""
+    (
+        id, space_id, seq, author_id, name, kind, text, plain, mentions, reply_to, metadata, hop, cycle_id, created_at,
+        edited_at, deleted_at, handle, outside, role,
+    ) = row  # fmt: skip
     return Message(
-        *row[:7],
-        plain=row[6] if row[7] is None else row[7],
-        mentions=tuple(json.loads(row[8])) if row[8] else (),
-        reply_to=row[9],
-        metadata=json.loads(row[10]) if row[10] else {},
-        hop=row[11],
-        cycle_id=row[12],
-        created_at=row[13],
-        edited_at=row[14],
-        deleted_at=row[15],
-        author_handle=row[16],
-        outside=bool(row[17]),
-        author_role=row[18],
+        id,
+        space_id,
+        seq,
+        author_id,
+        name,
+        kind,
+        text,
+        plain=text if plain is None else plain,
+        mentions=tuple(json.loads(mentions)) if mentions else (),
+        reply_to=reply_to,
+        metadata=json.loads(metadata) if metadata else {},
+        hop=hop,
+        cycle_id=cycle_id,
+        created_at=created_at,
+        edited_at=edited_at,
+        deleted_at=deleted_at,
+        author_handle=handle,
+        outside=bool(outside),
+        author_role=role,
     )

@@ -11,20 +11,18 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any
 
 from sqlalchemy import bindparam, select, update
 
 from denizen.bus.streams import SpaceRead, entity_topic
 from denizen.errors import InvalidInput
 from denizen.ids import EntityId, SpaceId
+from denizen.shapes.vocabulary import MENTIONS_LOOKED_AT as LOOKED_AT
 from denizen.spaces import directory
 from denizen.spaces.directory import Entity, Member, Space
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import entities, memberships, messages, spaces
-
-LOOKED_AT: Final = 100
-"""Unread messages of a space that are looked at for who they mention."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -137,6 +137,17 @@ class Tx(Protocol):
         ...
 
 
+def value(tx: Tx, statement: Statement, /, **params: Params) -> Any:
+    """The first column of the first row; None if there is no row."""
+    row = tx.one(statement, **params)
+    return None if row is None else row[0]
+
+
+def values(tx: Tx, statement: Statement, /, **params: Params) -> list[Any]:
+    """The first column of every row."""
+    return [row[0] for row in tx.all(statement, **params)]
+
+
 class Database(Protocol):
     """Where everything is kept. Opened on an event loop by `opening.open_database`, and used on that loop only."""
 

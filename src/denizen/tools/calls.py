@@ -10,7 +10,7 @@ import hashlib
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final
 
 from pydantic import JsonValue
 from sqlalchemy import and_, bindparam, or_, select, update
@@ -27,16 +27,14 @@ from denizen.inbox.delivery import Delivery
 from denizen.inbox.events import FROM_SPACES, OUTSIDE
 from denizen.inbox.outside import parsed
 from denizen.inbox.sources import Source, source_of_author
+from denizen.shapes.vocabulary import CallMode as Mode
+from denizen.shapes.vocabulary import CallState as State
 from denizen.spaces import directory, posting
 from denizen.spaces.posting import Draft, Posted
 from denizen.storage.database import Tx, insert_into, statement, storable
 from denizen.storage.schema import calls, instances, memberships, messages
 from denizen.tools import grants
 from denizen.tools.tool import OnCrash
-
-Mode = Literal["visible", "pause", "async", "service", "background", "late"]
-"""`pause` and `async` are answered by people, `service` by the service that has taken the work."""
-State = Literal["waiting", "answered", "interrupted", "expired", "cancelled", "late"]
 
 BATCH: Final = 100
 """How many calls one transaction settles."""

@@ -160,6 +160,6 @@ def message_in(result: str | None) -> MessageId | None:
 def of_cycle(tx: Tx, cycle_id: CycleId) -> list[EffectRecord]:
     """All calls of a cycle in their order."""
     return [
-        EffectRecord(row[0], row[1], row[2], row[3], bool(row[4]), row[5], sources.load(row[6]) or ())
-        for row in tx.all(_of_cycle, cycle_id=cycle_id)
+        EffectRecord(step, position, tool, state, bool(changes), result, sources.load(outside) or ())
+        for step, position, tool, state, changes, result, outside in tx.all(_of_cycle, cycle_id=cycle_id)
     ]

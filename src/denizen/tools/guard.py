@@ -42,7 +42,7 @@ from denizen.spaces import directory
 from denizen.spaces.markdown import render
 from denizen.spaces.posting import Draft, draft
 from denizen.spaces.quotes import LETTERS, Gram, Lettered, grams, quoted_grams, said, spelled, spelt
-from denizen.storage.database import Tx, insert_into, statement
+from denizen.storage.database import Tx, insert_into, statement, values
 from denizen.storage.schema import (
     agents,
     crossings,
@@ -345,7 +345,7 @@ def _shared_by(tx: Tx, readers: set[str]) -> set[str]:
 
 
 def _entered(tx: Tx, entity_id: str) -> set[str]:
-    return {row[0] for row in tx.all(_spaces_of, entity_id=entity_id)}
+    return set(values(tx, _spaces_of, entity_id=entity_id))
 
 
 _crossings = statement(
@@ -392,7 +392,7 @@ def crossings_before(tx: Tx, agent_id: AgentId, before: int, *, limit: int) -> l
 
 
 def _private_of(tx: Tx, agent_id: AgentId) -> set[str]:
-    return {row[0] for row in tx.all(_private_spaces, agent_id=agent_id)}
+    return set(values(tx, _private_spaces, agent_id=agent_id))
 
 
 def _settings(tx: Tx, agent_id: AgentId) -> GuardSettings:
@@ -414,11 +414,11 @@ _space = statement(select(spaces.c.name, spaces.c.private).where(spaces.c.id == 
 
 
 def _members(tx: Tx, space_id: str) -> set[str]:
-    return {row[0] for row in tx.all(_members_of, space_id=space_id)}
+    return set(values(tx, _members_of, space_id=space_id))
 
 
 def _neighbours(tx: Tx, agent_id: AgentId) -> set[str]:
-    return {row[0] for row in tx.all(_sharing_a_space, agent_id=agent_id)}
+    return set(values(tx, _sharing_a_space, agent_id=agent_id))
 
 
 @dataclass(frozen=True, slots=True)

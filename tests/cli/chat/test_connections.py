@@ -8,7 +8,7 @@ from contextlib import aclosing
 import pytest
 
 from denizen import call, scripted, tool
-from denizen.client import Call, Client, Connected, Delta, Message, Started, Status, StreamEvent
+from denizen.client import AgentStatus, Call, Client, Connected, Message, StreamDelta, StreamEvent, StreamStarted
 from denizen.errors import DenizenError
 from denizen.ids import new_id
 from tests.cli.chat.houses import CONFIRM, House, echoing, open_house
@@ -55,7 +55,7 @@ async def test_posting_twice_with_one_key_is_posting_once(client: Client, house:
     second = await client.post(house.cellar.id, "Hello @ada", key=key)
 
     assert first == second
-    assert (first.seq, first.author.name, first.mentions) == (1, "Noor", ("ada",))
+    assert (first.seq, first.author.name, first.mentions) == (1, "Noor", ["ada"])
     assert (await client.spaces())[1].last_seq == 1
 
 
@@ -85,7 +85,7 @@ async def test_an_answer_is_heard_as_it_is_written(ready_sqlite_url: str) -> Non
             events.append(event)
             if isinstance(event, Connected):
                 await client.post(house.room.id, "Hello", key=new_id())
-            elif isinstance(event, Delta):
+            elif isinstance(event, StreamDelta):
                 hesitation.may_go_on.set()
             elif isinstance(event, Message) and event.author.name == "Ada":
                 break
@@ -95,11 +95,11 @@ async def test_an_answer_is_heard_as_it_is_written(ready_sqlite_url: str) -> Non
     assert hesitation.pieces > 4
     answer = events[-1]
     assert isinstance(answer, Message)
-    started = next(each for each in events if isinstance(each, Started))
-    pieces = [each for each in events if isinstance(each, Delta)]
+    started = next(each for each in events if isinstance(each, StreamStarted))
+    pieces = [each for each in events if isinstance(each, StreamDelta)]
     assert {started.id, *(each.id for each in pieces)} == {answer.id}
     assert "".join(each.text for each in pieces) == answer.text
-    assert Status(house.ada.id, "alive") in events
+    assert (house.ada.id, "alive") in [(each.agent, each.status) for each in events if isinstance(each, AgentStatus)]
 
 
 async def test_a_stream_resumes_after_any_number(client: Client, house: House) -> None:

@@ -8,14 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from denizen.cli.chat.conversation import STATUS_SECONDS, Conversation, Event, Presence, feed, thinking
-from denizen.client import Aborted, Agent, Author, Connected, Delta, Lost, Message, Started, Status
+from denizen.client import Agent, Author, Connected, Lost, Message
+from tests.made import aborted, delta, made, started, status
 
 ADA = Author(id="ada", kind="agent", name="Ada")
 
 
 def message(seq: int, text: str = "") -> Message:
     at = datetime(2026, 1, 5, 9, tzinfo=UTC)
-    return Message(id=f"m{seq}", space_id="kitchen", seq=seq, author=ADA, text=text or f"text {seq}", created_at=at)
+    return made(
+        Message, id=f"m{seq}", space_id="kitchen", seq=seq, author=ADA, text=text or f"text {seq}", created_at=at
+    )
 
 
 def run(*events: Event, state: Conversation | None = None) -> tuple[Conversation, list[int]]:
@@ -33,7 +36,7 @@ def texts(state: Conversation) -> list[str]:
 
 def test_text_grows_and_becomes_the_message() -> None:
     """While it is written it is live; when the message is there it is only that."""
-    state, shown = run(Started("m1", "ada"), Delta("m1", "ada", 0, "Good "), Delta("m1", "ada", 5, "day"))
+    state, shown = run(started("m1", "ada"), delta("m1", "ada", 0, "Good "), delta("m1", "ada", 5, "day"))
     assert (texts(state), shown) == (["Good day"], [])
 
     state, shown = run(message(1, "Good day"), state=state)
@@ -42,35 +45,35 @@ def test_text_grows_and_becomes_the_message() -> None:
 
 def test_pieces_of_a_message_that_is_there_are_not_shown() -> None:
     """A frame that comes late does not bring the text back."""
-    state, _ = run(message(1), Delta("m1", "ada", 0, "te"), Started("m1", "ada"))
+    state, _ = run(message(1), delta("m1", "ada", 0, "te"), started("m1", "ada"))
     assert texts(state) == []
 
 
 def test_overlapping_pieces_are_not_doubled() -> None:
-    state, _ = run(Delta("m1", "ada", 0, "Good"), Delta("m1", "ada", 2, "od day"), Delta("m1", "ada", 0, "Go"))
+    state, _ = run(delta("m1", "ada", 0, "Good"), delta("m1", "ada", 2, "od day"), delta("m1", "ada", 0, "Go"))
     assert texts(state) == ["Good day"]
 
 
 def test_whoever_comes_in_the_middle_sees_the_rest() -> None:
-    state, _ = run(Started("m1", "ada", offset=5), Delta("m1", "ada", 5, "day"))
+    state, _ = run(delta("m1", "ada", 5, "day"))
     assert [(each.begin, each.text) for each in state.writing.values()] == [(5, "day")]
 
 
 def test_starting_again_begins_anew() -> None:
     state, _ = run(
-        Started("m1", "ada"), Delta("m1", "ada", 0, "Bad"), Started("m1", "ada"), Delta("m1", "ada", 0, "Go")
+        started("m1", "ada"), delta("m1", "ada", 0, "Bad"), started("m1", "ada"), delta("m1", "ada", 0, "Go")
     )
     assert texts(state) == ["Go"]
 
 
 def test_an_aborted_text_vanishes() -> None:
-    state, _ = run(Started("m1", "ada"), Delta("m1", "ada", 0, "Well"), Aborted("m1", "ada"))
+    state, _ = run(started("m1", "ada"), delta("m1", "ada", 0, "Well"), aborted("m1", "ada"))
     assert texts(state) == []
 
 
 def test_losing_the_connection_ends_what_was_live() -> None:
     """The frame that would have ended it may be among those that were lost."""
-    state, shown = run(message(1), Status("ada", "alive"), Delta("m2", "ada", 0, "Well"), Lost("gone"))
+    state, shown = run(message(1), status("ada", "alive"), delta("m2", "ada", 0, "Well"), Lost("gone"))
     assert (texts(state), thinking(state, 0), state.lost) == ([], (), True)
 
     state, more = run(Connected(), message(1), message(2), state=state)
@@ -78,32 +81,32 @@ def test_losing_the_connection_ends_what_was_live() -> None:
 
 
 def test_thinking_begins_and_ends_with_the_status() -> None:
-    state, _ = run(Status("ada", "alive"))
+    state, _ = run(status("ada", "alive"))
     assert thinking(state, 0) == ("ada",)
-    state, _ = run(Status("ada", "sleeping"), state=state)
+    state, _ = run(status("ada", "sleeping"), state=state)
     assert thinking(state, 0) == ()
 
 
 def test_one_sees_with_what_an_agent_is_busy() -> None:
-    state, _ = run(Status("ada", "alive"), Status("ada", "alive", doing="oven"))
+    state, _ = run(status("ada", "alive"), status("ada", "alive", doing="oven"))
     assert dict(state.doing) == {"ada": "oven"}
-    state, _ = run(Status("ada", "alive"), state=state)
+    state, _ = run(status("ada", "alive"), state=state)
     assert dict(state.doing) == {}
-    state, _ = run(Status("ada", "alive", doing="oven"), Status("ada", "sleeping"))
+    state, _ = run(status("ada", "alive", doing="oven"), status("ada", "sleeping"))
     assert (dict(state.doing), thinking(state, 0)) == ({}, ())
 
 
 def test_one_sees_who_waits_for_an_answer() -> None:
-    state, _ = run(Status("ada", "alive"), Status("ada", "paused"))
+    state, _ = run(status("ada", "alive"), status("ada", "paused"))
     assert (state.paused, thinking(state, 0)) == ({"ada"}, ())
-    assert run(Status("ada", "alive"), state=state)[0].paused == frozenset()
+    assert run(status("ada", "alive"), state=state)[0].paused == frozenset()
     assert run(Lost("gone"), state=state)[0].paused == frozenset()
 
 
 def test_nobody_thinks_for_ever() -> None:
     """An agent of which nothing more is heard is not said to be thinking, unless it is known that it is."""
-    alive = Agent(id="ada", handle="ada", name="Ada", status="alive", model="demo", about="")
-    state, _ = run(Status("ada", "alive"))
+    alive = made(Agent, id="ada", handle="ada", name="Ada", status="alive", model="demo", about="")
+    state, _ = run(status("ada", "alive"))
     assert thinking(state, STATUS_SECONDS - 1) == ("ada",)
     assert thinking(state, STATUS_SECONDS) == ()
     state, _ = feed(state, Presence((alive,)), STATUS_SECONDS)
@@ -119,10 +122,10 @@ def test_history_is_not_shown_again() -> None:
 
 _frames = st.sampled_from(["m1", "m2", "m3", "m4", "m5"]).flatmap(
     lambda id_: st.one_of(
-        st.just(Started(id_, "ada")),
-        st.builds(Delta, st.just(id_), st.just("ada"), st.integers(0, 6), st.text("ab", max_size=4)),
-        st.just(Aborted(id_, "ada")),
-        st.sampled_from([Status("ada", "alive"), Status("ada", "sleeping"), Connected(), Lost("gone")]),
+        st.just(started(id_, "ada")),
+        st.builds(delta, st.just(id_), st.just("ada"), st.integers(0, 6), st.text("ab", max_size=4)),
+        st.just(aborted(id_, "ada")),
+        st.sampled_from([status("ada", "alive"), status("ada", "sleeping"), Connected(), Lost("gone")]),
     )
 )
 
@@ -147,7 +150,7 @@ def test_live_text_is_always_the_beginning_of_the_message(text: str, data: st.Da
     """Pieces that follow each other, some of them repeated, make the text and nothing else."""
     cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=6)))
     pieces = [
-        Delta("m1", "ada", begin, text[begin:end]) for begin, end in zip([0, *cuts], [*cuts, len(text)], strict=True)
+        delta("m1", "ada", begin, text[begin:end]) for begin, end in zip([0, *cuts], [*cuts, len(text)], strict=True)
     ]
     state = Conversation()
     for number, piece in enumerate(pieces):

@@ -7,16 +7,17 @@ import pytest
 from denizen.cli.chat.finding import find_space
 from denizen.client import Me, Member, Space
 from denizen.errors import InvalidInput
+from tests.made import made
 
-ME = Me(id="n", handle="noor", name="Noor")
-NOOR = Member(id="n", kind="human", handle="noor", name="Noor")
-ADA = Member(id="a", kind="agent", handle="ada", name="Ada")
-BO = Member(id="b", kind="agent", handle="bo", name="Bo")
-CY = Member(id="c", kind="agent", handle="cy", name="Cy")
+ME = made(Me, id="n", handle="noor", name="Noor")
+NOOR = made(Member, id="n", kind="human", handle="noor", name="Noor")
+ADA = made(Member, id="a", kind="agent", handle="ada", name="Ada")
+BO = made(Member, id="b", kind="agent", handle="bo", name="Bo")
+CY = made(Member, id="c", kind="agent", handle="cy", name="Cy")
 
 
 def space(name: str, *others: Member, private: bool = False) -> Space:
-    return Space(id=f"id-{name}", name=name, private=private, last_seq=0, members=(NOOR, *others))
+    return made(Space, id=f"id-{name}", name=name, private=private, last_seq=0, members=(NOOR, *others))
 
 
 SPACES = [

@@ -12,15 +12,16 @@ from pydantic import JsonValue
 from denizen.cli.chat.questions import Asked, Ended, News, Questions, Used, concerns, hear, read_answer
 from denizen.client import Call, Member, Space
 from denizen.errors import InvalidInput
+from tests.made import made
 
-ADA = Member(id="ada", kind="agent", handle="ada", name="Ada")
-OPS = Space(id="ops", name="Ops", private=False, last_seq=0, members=(ADA,))
+ADA = made(Member, id="ada", kind="agent", handle="ada", name="Ada")
+OPS = made(Space, id="ops", name="Ops", private=False, last_seq=0, members=(ADA,))
 
 
 def asked(id_: str, state: str = "waiting", *, mode: str = "pause", space: str | None = "ops") -> Call:
     at = datetime(2026, 1, 5, 9, tzinfo=UTC)
     arguments: JsonValue = {"question": f"{id_}?"}
-    return Call(
+    return made(Call,
         id=id_, agent_id="ada", space_id=space, tool="confirm", mode=mode, state=state, arguments=arguments,
         created_at=at,
     )  # fmt: skip

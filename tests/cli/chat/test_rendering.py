@@ -13,12 +13,13 @@ from denizen.cli.chat import rendering
 from denizen.cli.chat.questions import Asked, Ended, Questions, Used
 from denizen.cli.chat.screen import fit
 from denizen.client import Author, Call, Message
+from tests.made import made
 
 
 def message(text: str, *, name: str = "Ada", day: int = 5) -> Message:
     at = datetime(2026, 1, day, 9, 30, tzinfo=UTC)
     by = Author(id="a", kind="agent", name=name)
-    return Message(id=f"m{day}", space_id="s", seq=day, author=by, text=text, created_at=at)
+    return made(Message, id=f"m{day}", space_id="s", seq=day, author=by, text=text, created_at=at)
 
 
 def shown(*blocks: ConsoleRenderable, columns: int = 40, colour: bool = False) -> str:
@@ -52,8 +53,16 @@ def test_a_day_is_told_once() -> None:
 def question(tool: str = "confirm_action", text: str = "Deploy **v2.1**?", **more: JsonValue) -> Call:
     at = datetime(2026, 1, 5, 9, 30, tzinfo=UTC)
     arguments: JsonValue = {"question": text, **more}
-    return Call(
-        id="c", agent_id="a", space_id="s", tool=tool, mode="pause", state="waiting", arguments=arguments, created_at=at
+    return made(
+        Call,
+        id="c",
+        agent_id="a",
+        space_id="s",
+        tool=tool,
+        mode="pause",
+        state="waiting",
+        arguments=arguments,
+        created_at=at,
     )
 
 

@@ -7,20 +7,21 @@ from datetime import UTC, datetime
 import pytest
 
 from denizen.cli.chat.settling import LOOKS, Settling
-from denizen.client import Agent, Author, Member, Message, Status
+from denizen.client import Agent, AgentStatus, Author, Member, Message
+from tests.made import made, status
 
-ADA = Member(id="ada", kind="agent", handle="ada", name="Ada")
-BO = Member(id="bo", kind="agent", handle="bo", name="Bo", attention="mentions")
-NOOR = Member(id="noor", kind="human", handle="noor", name="Noor")
+ADA = made(Member, id="ada", kind="agent", handle="ada", name="Ada")
+BO = made(Member, id="bo", kind="agent", handle="bo", name="Bo", attention="mentions")
+NOOR = made(Member, id="noor", kind="human", handle="noor", name="Noor")
 
 
 def said(author: Member, *mentions: str) -> Message:
     by = Author(id=author.id, kind=author.kind, name=author.name)
     at = datetime(2026, 1, 5, 9, tzinfo=UTC)
-    return Message(id="m", space_id="s", seq=1, author=by, text="Hello.", mentions=mentions, created_at=at)
+    return made(Message, id="m", space_id="s", seq=1, author=by, text="Hello.", mentions=mentions, created_at=at)
 
 
-def after(*events: Message | Status) -> Settling:
+def after(*events: Message | AgentStatus) -> Settling:
     settling = Settling([NOOR, ADA, BO])
     for event in events:
         settling.feed(event)
@@ -29,8 +30,8 @@ def after(*events: Message | Status) -> Settling:
 
 def test_a_message_is_waited_for_until_the_agent_has_slept_on_it() -> None:
     assert after(said(NOOR)).waiting_for == [ADA]
-    assert after(said(NOOR), Status("ada", "alive")).waiting_for == [ADA]
-    assert after(said(NOOR), Status("ada", "alive"), Status("ada", "sleeping")).settled
+    assert after(said(NOOR), status("ada", "alive")).waiting_for == [ADA]
+    assert after(said(NOOR), status("ada", "alive"), status("ada", "sleeping")).settled
 
 
 def test_only_those_it_is_for_are_waited_for() -> None:
@@ -42,26 +43,26 @@ def test_only_those_it_is_for_are_waited_for() -> None:
 
 def test_what_is_said_during_a_thought_is_thought_about_next() -> None:
     """The cycle under way ends; the message that came in the meantime is still to be looked at."""
-    events = (Status("ada", "alive"), said(NOOR), Status("ada", "sleeping"))
+    events = (status("ada", "alive"), said(NOOR), status("ada", "sleeping"))
     assert after(*events).waiting_for == [ADA]
-    assert after(*events, Status("ada", "alive"), Status("ada", "sleeping")).settled
+    assert after(*events, status("ada", "alive"), status("ada", "sleeping")).settled
 
 
 def test_whoever_is_suspended_is_not_waited_for() -> None:
-    assert after(Status("ada", "suspended"), said(NOOR)).settled
-    assert after(said(NOOR), Status("ada", "suspended")).settled
+    assert after(status("ada", "suspended"), said(NOOR)).settled
+    assert after(said(NOOR), status("ada", "suspended")).settled
 
 
 def found(ada: str, bo: str = "sleeping") -> list[Agent]:
     return [
-        Agent(id=id_, handle=id_, name=id_, status=status, model="demo", about="")
+        made(Agent, id=id_, handle=id_, name=id_, status=status, model="demo", about="")
         for id_, status in (("ada", ada), ("bo", bo), ("elsewhere", "alive"))
     ]
 
 
 def test_after_a_quiet_while_only_those_who_are_awake_are_waited_for() -> None:
     """A message that wakes nobody, and one that was taken in the middle of a cycle, end here."""
-    settling = after(said(ADA, "bo"), Status("ada", "alive"), said(NOOR))
+    settling = after(said(ADA, "bo"), status("ada", "alive"), said(NOOR))
     assert settling.waiting_for == [ADA, BO]
     settling.excuse(found(ada="alive"))
     assert settling.waiting_for == [ADA]

@@ -9,11 +9,12 @@ from pydantic import JsonValue
 
 from denizen.cli.chat import wording
 from denizen.client import Call
+from tests.made import made
 
 
 def call(arguments: JsonValue, *, tool: str = "look_up", state: str = "answered", result: str | None = None) -> Call:
     at = datetime(2026, 1, 5, 9, tzinfo=UTC)
-    return Call(
+    return made(Call,
         id="c", agent_id="ada", space_id="ops", tool=tool, mode="pause", state=state, arguments=arguments,
         result=result, created_at=at,
     )  # fmt: skip

@@ -105,7 +105,7 @@ function useSuspending(agent: Listed): (what: "suspend" | "resume") => Promise<v
     try {
       const path = { path: { agent_id: agent.id } };
       const now = what === "suspend" ? await post("/api/agents/{agent_id}/suspend", path) : await post("/api/agents/{agent_id}/resume", path);
-      store.dispatch({ type: "agent.status", agent: agent.id, status: now.status, epoch: null });
+      store.dispatch({ type: "agent.status", agent: agent.id, status: now.status, epoch: null, doing: null });
       say(what === "suspend" ? `${agent.name} is suspended. Messages are kept until you resume it.` : `${agent.name} resumed.`);
       await changed();
     } catch (error) {

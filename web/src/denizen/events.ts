@@ -1,145 +1,14 @@
-/** The events of `GET /api/stream`, as docs/streams.md tells them. `message` and its kin carry what they tell of. */
-import type { Call, Message, Reply, Round, Schemas } from "./api.ts";
+/** The events of `GET /api/stream`. Their types are generated from the description of the HTTP API (`make schema`). */
+import type { Call, Message, Schemas } from "./api.ts";
 
-export type Status = Schemas["AgentOut"]["status"];
+export type Status = Schemas["AgentStatus"]["status"];
+export type Notice = Schemas["Notice"];
+export type PanelReply = Schemas["PanelReply"];
+export type PanelDelta = Schemas["PanelDelta"];
 
-export interface StreamStarted {
-  type: "stream.started";
-  id: string;
-  agent: string;
-  space: string;
-  epoch: number;
-  reply_to: string | null;
-}
-export interface StreamDelta {
-  type: "stream.delta";
-  id: string;
-  agent: string;
-  epoch: number;
-  /** In Unicode code points. */
-  offset: number;
-  text: string;
-}
-export interface StreamAborted {
-  type: "stream.aborted";
-  id: string;
-  agent: string;
-  epoch: number;
-  reason: string;
-}
-export interface AgentStatus {
-  type: "agent.status";
-  agent: string;
-  status: Status;
-  epoch: number | null;
-  doing?: string | null;
-}
-export interface CallStarted {
-  type: "call.started";
-  id: string;
-  agent: string;
-  space: string;
-  epoch: number;
-  tool: string;
-}
-export interface CallDelta {
-  type: "call.delta";
-  id: string;
-  agent: string;
-  epoch: number;
-  offset: number;
-  text: string;
-}
-export interface Ready {
-  type: "ready";
-  spaces: string[];
-  /** How far one has read, by the id of the space. */
-  read?: Record<string, number>;
-}
-/** One has read up to there, here or on another device. */
-export interface SpaceRead {
-  type: "space.read";
-  space: string;
-  read_seq: number;
-}
-export interface SpaceTold {
-  type: "space.joined" | "space.changed";
-  space: string;
-  kind: Schemas["SpaceOut"]["kind"];
-  name: string;
-  private: boolean;
-  last_seq: number;
-}
-/** All that a space shows of agents that have not answered there, in place of what was known. */
-export interface SpaceStatuses {
-  type: "space.statuses";
-  space: string;
-  statuses: Schemas["SpaceOut"]["statuses"];
-}
-export interface SpaceLeft {
-  type: "space.left";
-  space: string;
-}
-export interface MetadataUpdate {
-  type: "metadata.update";
-  space: string;
-  rolling_memory: Schemas["ConversationMemory"];
-}
+type Sent = Required<Schemas["PersonStreamEvents"]>;
 
-export type RoundTold = Omit<Round, "type"> & { type: "panel.round" };
-export interface PanelReply {
-  type: "panel.reply";
-  panel: string;
-  round: string;
-  all_completed: boolean;
-  reply: Reply;
-}
-export interface PanelDelta {
-  type: "panel.delta";
-  panel: string;
-  round: string;
-  advisor: string;
-  part: Reply["part"];
-  epoch: number;
-  /** In Unicode code points. */
-  offset: number;
-  text: string;
-  thinking: boolean;
-}
-export interface PanelChanged {
-  type: "panel.changed";
-  panel: string;
-}
-
-/** Something that this person should know, in a sentence. */
-export interface Notice {
-  type: "notice";
-  kind: string;
-  text: string;
-}
-
-export type StreamEvent =
-  | { type: "message" | "message.edited" | "message.deleted"; message: Message }
-  | { type: "call"; call: Call }
-  | StreamStarted
-  | StreamDelta
-  | StreamAborted
-  | AgentStatus
-  | CallStarted
-  | CallDelta
-  | Ready
-  | SpaceTold
-  | SpaceLeft
-  | SpaceStatuses
-  | SpaceRead
-  | RoundTold
-  | PanelReply
-  | PanelDelta
-  | PanelChanged
-  | MetadataUpdate
-  | Notice;
-
-/** Every event of the stream by its name. */
+/** The names of the events that the web client reads. */
 export const NAMES = [
   "message",
   "message.edited",
@@ -163,14 +32,19 @@ export const NAMES = [
   "panel.changed",
   "metadata.update",
   "notice",
-] as const;
+] as const satisfies readonly (keyof Sent)[];
+export type Name = (typeof NAMES)[number];
 
-export function isName(name: string): name is (typeof NAMES)[number] {
+type Data<T> = T extends Message ? { message: T } : T extends Call ? { call: T } : T;
+/** An event with its name as `type`. A message or a call is in a field of its own. */
+export type StreamEvent = { [N in Name]: Data<Sent[N]> & { type: N } }[Name];
+
+export function isName(name: string): name is Name {
   return (NAMES as readonly string[]).includes(name);
 }
 
 /** An event of the stream from its name and its data. */
-export function parse(name: (typeof NAMES)[number], data: string): StreamEvent {
+export function parse(name: Name, data: string): StreamEvent {
   const told = JSON.parse(data);
   if (name === "message" || name === "message.edited" || name === "message.deleted") return { type: name, message: told };
   if (name === "call") return { type: name, call: told };

@@ -2951,6 +2951,44 @@ export interface components {
             reflection: components["schemas"]["ReflectionSettings"] | null;
         };
         /**
+         * AgentAlert
+         * @description Something that whoever looks after the agent should know.
+         */
+        AgentAlert: {
+            /** Agent */
+            agent: string;
+            /** Kind */
+            kind: string;
+            /** Text */
+            text: string;
+            /**
+             * Type
+             * @default agent.alert
+             * @constant
+             */
+            type: "agent.alert";
+        };
+        /**
+         * AgentBudget
+         * @description The agent has used most of a limit.
+         */
+        AgentBudget: {
+            /** Agent */
+            agent: string;
+            /** Scope */
+            scope: string;
+            /** Text */
+            text: string;
+            /**
+             * Type
+             * @default agent.budget
+             * @constant
+             */
+            type: "agent.budget";
+            /** Used */
+            used: number;
+        };
+        /**
          * AgentDetail
          * @description An agent; for admins, with its definition.
          * @example {
@@ -3174,6 +3212,67 @@ export interface components {
              * @description Give it as `after` for the next page; null: there is none.
              */
             next?: string | null;
+        };
+        /**
+         * AgentStance
+         * @description How the agent stands to a conversation, as it is now: its profile there, its state of mind, its signals.
+         */
+        AgentStance: {
+            /** Agent */
+            agent: string;
+            stance: components["schemas"]["StanceOut"];
+            /**
+             * Type
+             * @default agent.stance
+             * @constant
+             */
+            type: "agent.stance";
+        };
+        /**
+         * AgentStatus
+         * @description How an agent is, and with which tool it is busy.
+         */
+        AgentStatus: {
+            /** Agent */
+            agent: string;
+            /**
+             * Doing
+             * @default null
+             */
+            doing: string | null;
+            /** Epoch */
+            epoch: number | null;
+            /**
+             * Status
+             * @enum {string}
+             */
+            status: "sleeping" | "alive" | "paused" | "suspended" | "dead";
+            /**
+             * Type
+             * @default agent.status
+             * @constant
+             */
+            type: "agent.status";
+        };
+        /**
+         * AgentStreamEvents
+         * @description The data of each event of this stream, by the name of the event.
+         */
+        AgentStreamEvents: {
+            "agent.alert"?: components["schemas"]["AgentAlert"];
+            "agent.budget"?: components["schemas"]["AgentBudget"];
+            "agent.stance"?: components["schemas"]["AgentStance"];
+            "agent.status"?: components["schemas"]["AgentStatus"];
+            cycle?: components["schemas"]["CycleEnded"];
+            "cycle.failed"?: components["schemas"]["CycleFailed"];
+            "cycle.opened"?: components["schemas"]["CycleOpened"];
+            "cycle.skipped"?: components["schemas"]["CycleSkipped"];
+            message?: components["schemas"]["MessageOut"];
+            step?: components["schemas"]["Step"];
+            "stream.aborted"?: components["schemas"]["StreamAborted"];
+            "stream.delta"?: components["schemas"]["StreamDelta"];
+            "stream.started"?: components["schemas"]["StreamStarted"];
+            tool?: components["schemas"]["Tool"];
         };
         /**
          * AgentTrouble
@@ -3628,6 +3727,28 @@ export interface components {
             tokens_per_day?: number | null;
         };
         /**
+         * CallDelta
+         * @description More of its arguments, which are JSON.
+         */
+        CallDelta: {
+            /** Agent */
+            agent: string;
+            /** Epoch */
+            epoch: number;
+            /** Id */
+            id: string;
+            /** Offset */
+            offset: number;
+            /** Text */
+            text: string;
+            /**
+             * Type
+             * @default call.delta
+             * @constant
+             */
+            type: "call.delta";
+        };
+        /**
          * CallList
          * @description Tool calls of agents.
          */
@@ -3713,6 +3834,28 @@ export interface components {
              * @description Why the agent may not make this call by itself. Approve exactly these arguments with `{"confirmed": true}`; `times` and `seconds` say how often and how long the same call may be made.
              */
             why: string | null;
+        };
+        /**
+         * CallStarted
+         * @description An agent begins to write the arguments of a call that people see.
+         */
+        CallStarted: {
+            /** Agent */
+            agent: string;
+            /** Epoch */
+            epoch: number;
+            /** Id */
+            id: string;
+            /** Space */
+            space: string;
+            /** Tool */
+            tool: string;
+            /**
+             * Type
+             * @default call.started
+             * @constant
+             */
+            type: "call.started";
         };
         /**
          * CampOut
@@ -4278,10 +4421,8 @@ export interface components {
              *       "routing": [],
              *       "routing_per": "cycle",
              *       "silent_reply": "nudge",
-             *       "step_models": [],
              *       "stop_when": [],
-             *       "token_budget": 50000,
-             *       "triage": "auto"
+             *       "token_budget": 50000
              *     }
              */
             cycle: components["schemas"]["CycleSettings"];
@@ -4364,22 +4505,11 @@ export interface components {
             tools: (string | (components["schemas"]["HttpTool"] | components["schemas"]["ClientTool"]))[];
             /**
              * @default {
-             *       "commands": [
-             *         "stop",
-             *         "cancel",
-             *         "abort",
-             *         "hold on",
-             *         "stopp",
-             *         "halt",
-             *         "abbrechen",
-             *         "abbruch",
-             *         "stoppen",
-             *         "aufhören",
-             *         "brich … ab",
-             *         "hör … auf"
-             *       ],
              *       "people": [],
-             *       "words": [],
+             *       "words": [
+             *         "stop",
+             *         "cancel"
+             *       ],
              *       "works_for": []
              *     }
              */
@@ -4698,6 +4828,98 @@ export interface components {
             tools: string[];
         };
         /**
+         * CycleEnded
+         * @description A cycle that is part of the agent's life.
+         */
+        CycleEnded: {
+            /** Agent */
+            agent: string;
+            /** Cost Micros */
+            cost_micros: number;
+            /** Cycle */
+            cycle: string;
+            /**
+             * Ended At
+             * Format: date-time
+             */
+            ended_at: string;
+            /** Input Tokens */
+            input_tokens: number;
+            /** Number */
+            number: number;
+            /** Outcome */
+            outcome: string;
+            /** Output Tokens */
+            output_tokens: number;
+            /**
+             * Started At
+             * Format: date-time
+             */
+            started_at: string;
+            /** Steps */
+            steps: number;
+            /** Stop Reason */
+            stop_reason: string;
+            /** Summary */
+            summary: string;
+            /**
+             * Type
+             * @default cycle
+             * @constant
+             */
+            type: "cycle";
+        };
+        /**
+         * CycleFailed
+         * @description The cycle was undone, and its events wait again; or it stays open, and is tried again from its last step.
+         */
+        CycleFailed: {
+            /** Agent */
+            agent: string;
+            /** Cycle */
+            cycle: string;
+            /** Error */
+            error: string;
+            /**
+             * Type
+             * @default cycle.failed
+             * @constant
+             */
+            type: "cycle.failed";
+            /** Undone */
+            undone: boolean;
+        };
+        /**
+         * CycleOpened
+         * @description The cycle that is open, as it stands; its steps and calls follow.
+         */
+        CycleOpened: {
+            /** Agent */
+            agent: string;
+            /** Attempts */
+            attempts: number;
+            /** Cycle */
+            cycle: string;
+            /** Events */
+            events: number;
+            /**
+             * Started At
+             * Format: date-time
+             */
+            started_at: string;
+            /**
+             * State
+             * @enum {string}
+             */
+            state: "open" | "paused";
+            /**
+             * Type
+             * @default cycle.opened
+             * @constant
+             */
+            type: "cycle.opened";
+        };
+        /**
          * CycleOut
          * @description One think cycle of an agent.
          * @example {
@@ -4880,7 +5102,7 @@ export interface components {
              * @default combined
              * @enum {string}
              */
-            awareness: "none" | "preview" | "urgent" | "combined" | "all";
+            awareness: "none" | "preview" | "urgent" | "combined";
             /** Max Dollars */
             max_dollars?: number | string | null;
             /** Max Seconds */
@@ -4895,8 +5117,6 @@ export interface components {
              * @default []
              */
             phases: components["schemas"]["denizen__cycles__phases__Phase"][];
-            /** Prepare Step */
-            prepare_step?: string | null;
             /**
              * Routing
              * @default []
@@ -4915,25 +5135,34 @@ export interface components {
              */
             silent_reply: "nudge" | "deliver" | "ignore";
             /**
-             * Step Models
-             * @default []
-             */
-            step_models: string[];
-            /**
              * Stop When
              * @default []
              */
-            stop_when: (string | components["schemas"]["StopAfter"])[];
+            stop_when: string[];
             /**
              * Token Budget
              * @default 50000
              */
             token_budget: number;
+            triage?: components["schemas"]["Triage"] | null;
+        };
+        /**
+         * CycleSkipped
+         * @description The agent had nothing to say to what woke it; the cycle left no trace.
+         */
+        CycleSkipped: {
+            /** Agent */
+            agent: string;
+            /** Cycle */
+            cycle: string;
+            /** Reason */
+            reason: string;
             /**
-             * Triage
-             * @default auto
+             * Type
+             * @default cycle.skipped
+             * @constant
              */
-            triage: components["schemas"]["Triage"] | ("auto" | "off");
+            type: "cycle.skipped";
         };
         /**
          * DayOut
@@ -7028,6 +7257,21 @@ export interface components {
             next: number | null;
         };
         /**
+         * MetadataUpdate
+         * @description What belongs to the space and was not said in it has changed: what its conversation came to.
+         */
+        MetadataUpdate: {
+            rolling_memory: components["schemas"]["ConversationMemory"];
+            /** Space */
+            space: string;
+            /**
+             * Type
+             * @default metadata.update
+             * @constant
+             */
+            type: "metadata.update";
+        };
+        /**
          * Metaprompt
          * @description A question that the agent asks itself after a cycle. The answer may change its state of mind.
          */
@@ -7398,6 +7642,23 @@ export interface components {
             text: string;
         };
         /**
+         * Notice
+         * @description Something that this person should know: that nobody can answer in a panel that they look after, or that somebody
+         *     made an access token for them.
+         */
+        Notice: {
+            /** Kind */
+            kind: string;
+            /** Text */
+            text: string;
+            /**
+             * Type
+             * @default notice
+             * @constant
+             */
+            type: "notice";
+        };
+        /**
          * OpenSession
          * @description With what one signs in.
          * @example {
@@ -7606,6 +7867,20 @@ export interface components {
             };
         };
         /**
+         * PanelChanged
+         * @description The panel has other settings or advisors, or one of its voices thinks otherwise of people: read it again.
+         */
+        PanelChanged: {
+            /** Panel */
+            panel: string;
+            /**
+             * Type
+             * @default panel.changed
+             * @constant
+             */
+            type: "panel.changed";
+        };
+        /**
          * PanelCreate
          * @description A new panel. You are in it, and run it.
          * @example {
@@ -7648,6 +7923,37 @@ export interface components {
             };
         };
         /**
+         * PanelDelta
+         * @description More of what an advisor says or thinks; it begins `offset` characters (Unicode code points) into it.
+         */
+        PanelDelta: {
+            /** Advisor */
+            advisor: string;
+            /** Epoch */
+            epoch: number;
+            /** Offset */
+            offset: number;
+            /** Panel */
+            panel: string;
+            /**
+             * Part
+             * @enum {string}
+             */
+            part: "reply" | "crosstalk" | "vote" | "synthesis" | "check";
+            /** Round */
+            round: string;
+            /** Text */
+            text: string;
+            /** Thinking */
+            thinking: boolean;
+            /**
+             * Type
+             * @default panel.delta
+             * @constant
+             */
+            type: "panel.delta";
+        };
+        /**
          * PanelList
          * @description The panels you are in.
          */
@@ -7685,6 +7991,25 @@ export interface components {
              * @description How many messages were put to it.
              */
             turns: number;
+        };
+        /**
+         * PanelReply
+         * @description What a voice answers in a round, in the state that it is in now.
+         */
+        PanelReply: {
+            /** All Completed */
+            all_completed: boolean;
+            /** Panel */
+            panel: string;
+            reply: components["schemas"]["ReplyOut"];
+            /** Round */
+            round: string;
+            /**
+             * Type
+             * @default panel.reply
+             * @constant
+             */
+            type: "panel.reply";
         };
         /**
          * PanelSettings
@@ -7759,6 +8084,35 @@ export interface components {
              * @default
              */
             utility_model: string;
+        };
+        /**
+         * PersonStreamEvents
+         * @description The data of each event of this stream, by the name of the event.
+         */
+        PersonStreamEvents: {
+            "agent.stance"?: components["schemas"]["AgentStance"];
+            "agent.status"?: components["schemas"]["AgentStatus"];
+            call?: components["schemas"]["CallOut"];
+            "call.delta"?: components["schemas"]["CallDelta"];
+            "call.started"?: components["schemas"]["CallStarted"];
+            message?: components["schemas"]["MessageOut"];
+            "message.deleted"?: components["schemas"]["MessageOut"];
+            "message.edited"?: components["schemas"]["MessageOut"];
+            "metadata.update"?: components["schemas"]["MetadataUpdate"];
+            notice?: components["schemas"]["Notice"];
+            "panel.changed"?: components["schemas"]["PanelChanged"];
+            "panel.delta"?: components["schemas"]["PanelDelta"];
+            "panel.reply"?: components["schemas"]["PanelReply"];
+            "panel.round"?: components["schemas"]["RoundOut"];
+            ready?: components["schemas"]["StreamReady"];
+            "space.changed"?: components["schemas"]["SpaceChanged"];
+            "space.joined"?: components["schemas"]["SpaceJoined"];
+            "space.left"?: components["schemas"]["SpaceLeft"];
+            "space.read"?: components["schemas"]["SpaceRead"];
+            "space.statuses"?: components["schemas"]["SpaceStatuses"];
+            "stream.aborted"?: components["schemas"]["StreamAborted"];
+            "stream.delta"?: components["schemas"]["StreamDelta"];
+            "stream.started"?: components["schemas"]["StreamStarted"];
         };
         /**
          * Phase
@@ -9176,6 +9530,31 @@ export interface components {
             private?: boolean | null;
         };
         /**
+         * SpaceChanged
+         * @description The space has another name or other members, or may be known to others than before.
+         */
+        SpaceChanged: {
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "conversation" | "panel";
+            /** Last Seq */
+            last_seq: number;
+            /** Name */
+            name: string;
+            /** Private */
+            private: boolean;
+            /** Space */
+            space: string;
+            /**
+             * Type
+             * @default space.changed
+             * @constant
+             */
+            type: "space.changed";
+        };
+        /**
          * SpaceCreate
          * @description A new space. You are in it, and run it.
          * @example {
@@ -9211,6 +9590,45 @@ export interface components {
              * @default false
              */
             private: boolean;
+        };
+        /**
+         * SpaceJoined
+         * @description The person is in a space that it was not told of before. Its messages up to `last_seq` are to be read.
+         */
+        SpaceJoined: {
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "conversation" | "panel";
+            /** Last Seq */
+            last_seq: number;
+            /** Name */
+            name: string;
+            /** Private */
+            private: boolean;
+            /** Space */
+            space: string;
+            /**
+             * Type
+             * @default space.joined
+             * @constant
+             */
+            type: "space.joined";
+        };
+        /**
+         * SpaceLeft
+         * @description The person is not in the space any more.
+         */
+        SpaceLeft: {
+            /** Space */
+            space: string;
+            /**
+             * Type
+             * @default space.left
+             * @constant
+             */
+            type: "space.left";
         };
         /**
          * SpaceList
@@ -9324,6 +9742,65 @@ export interface components {
              * @description How many of the newest 100 of these mention you.
              */
             unread_mentions: number;
+        };
+        /**
+         * SpaceRead
+         * @description The person has read up to `read_seq` there, on this device or another, and `unread` messages are left.
+         */
+        SpaceRead: {
+            /** Last Seq */
+            last_seq: number;
+            /** Read Seq */
+            read_seq: number;
+            /** Space */
+            space: string;
+            /**
+             * Type
+             * @default space.read
+             * @constant
+             */
+            type: "space.read";
+            /** Unread */
+            unread: number;
+        };
+        /**
+         * SpaceStatuses
+         * @description All that the space shows of agents that have not answered there; an empty list: nothing any more.
+         */
+        SpaceStatuses: {
+            /** Space */
+            space: string;
+            /** Statuses */
+            statuses: components["schemas"]["StatusOut"][];
+            /**
+             * Type
+             * @default space.statuses
+             * @constant
+             */
+            type: "space.statuses";
+        };
+        /**
+         * SpaceStreamEvents
+         * @description The data of each event of this stream, by the name of the event.
+         */
+        SpaceStreamEvents: {
+            "agent.status"?: components["schemas"]["AgentStatus"];
+            call?: components["schemas"]["CallOut"];
+            "call.delta"?: components["schemas"]["CallDelta"];
+            "call.started"?: components["schemas"]["CallStarted"];
+            message?: components["schemas"]["MessageOut"];
+            "message.deleted"?: components["schemas"]["MessageOut"];
+            "message.edited"?: components["schemas"]["MessageOut"];
+            "metadata.update"?: components["schemas"]["MetadataUpdate"];
+            "panel.changed"?: components["schemas"]["PanelChanged"];
+            "panel.delta"?: components["schemas"]["PanelDelta"];
+            "panel.reply"?: components["schemas"]["PanelReply"];
+            "panel.round"?: components["schemas"]["RoundOut"];
+            "space.changed"?: components["schemas"]["SpaceChanged"];
+            "space.statuses"?: components["schemas"]["SpaceStatuses"];
+            "stream.aborted"?: components["schemas"]["StreamAborted"];
+            "stream.delta"?: components["schemas"]["StreamDelta"];
+            "stream.started"?: components["schemas"]["StreamStarted"];
         };
         /**
          * StanceList
@@ -9563,6 +10040,32 @@ export interface components {
             text: string;
         };
         /**
+         * Step
+         * @description A step of the open cycle is stored: what the model answered.
+         */
+        Step: {
+            /** Agent */
+            agent: string;
+            /** Cycle */
+            cycle: string;
+            /** Input Tokens */
+            input_tokens: number;
+            /** Model */
+            model: string | null;
+            /** Output Tokens */
+            output_tokens: number;
+            /** Step */
+            step: number;
+            /** Tools */
+            tools: string[];
+            /**
+             * Type
+             * @default step
+             * @constant
+             */
+            type: "step";
+        };
+        /**
          * StepOut
          * @description One step of a cycle: what was new to the model, what it answered, and what came of it.
          * @example {
@@ -9630,17 +10133,46 @@ export interface components {
             usage: components["schemas"]["UsageOfCall"];
         };
         /**
-         * StopAfter
-         * @description Stop once a tool has been called with success.
+         * StreamAborted
+         * @description This text will not be said.
          */
-        StopAfter: {
-            /** After */
-            after: string;
+        StreamAborted: {
+            /** Agent */
+            agent: string;
+            /** Epoch */
+            epoch: number;
+            /** Id */
+            id: string;
+            /** Reason */
+            reason: string;
             /**
-             * Times
-             * @default 1
+             * Type
+             * @default stream.aborted
+             * @constant
              */
-            times: number;
+            type: "stream.aborted";
+        };
+        /**
+         * StreamDelta
+         * @description More of its text; it begins `offset` characters (Unicode code points) into it.
+         */
+        StreamDelta: {
+            /** Agent */
+            agent: string;
+            /** Epoch */
+            epoch: number;
+            /** Id */
+            id: string;
+            /** Offset */
+            offset: number;
+            /** Text */
+            text: string;
+            /**
+             * Type
+             * @default stream.delta
+             * @constant
+             */
+            type: "stream.delta";
         };
         /**
          * StreamOptions
@@ -9652,6 +10184,52 @@ export interface components {
              * @default false
              */
             include_usage: boolean;
+        };
+        /**
+         * StreamReady
+         * @description The spaces the person is in; what was missed follows, then what happens.
+         */
+        StreamReady: {
+            /** Read */
+            read: {
+                [key: string]: number;
+            };
+            /** Spaces */
+            spaces: string[];
+            /**
+             * Type
+             * @default ready
+             * @constant
+             */
+            type: "ready";
+        };
+        /**
+         * StreamStarted
+         * @description An agent begins to write the message of this id.
+         */
+        StreamStarted: {
+            /** Agent */
+            agent: string;
+            /** Epoch */
+            epoch: number;
+            /** Id */
+            id: string;
+            /**
+             * Offset
+             * @default 0
+             * @constant
+             */
+            offset: 0;
+            /** Reply To */
+            reply_to: string | null;
+            /** Space */
+            space: string;
+            /**
+             * Type
+             * @default stream.started
+             * @constant
+             */
+            type: "stream.started";
         };
         /**
          * SuggestRequest
@@ -9887,6 +10465,33 @@ export interface components {
             kind: "token" | "session" | "login" | "jwt";
             /** Name */
             name: string;
+        };
+        /**
+         * Tool
+         * @description A tool call of the open cycle: about to be made, put to people, or done.
+         */
+        Tool: {
+            /** Agent */
+            agent: string;
+            /** Cycle */
+            cycle: string;
+            /** Position */
+            position: number;
+            /**
+             * State
+             * @enum {string}
+             */
+            state: "intent" | "asked" | "done";
+            /** Step */
+            step: number;
+            /** Tool */
+            tool: string;
+            /**
+             * Type
+             * @default tool
+             * @constant
+             */
+            type: "tool";
         };
         /**
          * ToolCall
@@ -10154,31 +10759,16 @@ export interface components {
          */
         UrgentRule: {
             /**
-             * Commands
-             * @default [
-             *       "stop",
-             *       "cancel",
-             *       "abort",
-             *       "hold on",
-             *       "stopp",
-             *       "halt",
-             *       "abbrechen",
-             *       "abbruch",
-             *       "stoppen",
-             *       "aufhören",
-             *       "brich … ab",
-             *       "hör … auf"
-             *     ]
-             */
-            commands: string[];
-            /**
              * People
              * @default []
              */
             people: string[];
             /**
              * Words
-             * @default []
+             * @default [
+             *       "stop",
+             *       "cancel"
+             *     ]
              */
             words: string[];
             /**
@@ -10701,16 +11291,6 @@ export interface components {
          * @description What an agent may do until a certain step.
          */
         denizen__cycles__phases__Phase: {
-            /**
-             * Name
-             * @default
-             */
-            name: string;
-            /**
-             * Reads
-             * @default false
-             */
-            reads: boolean;
             /**
              * Strict
              * @default false
@@ -12424,7 +13004,7 @@ export interface operations {
                 content: {
                     /**
                      * @example event: agent.status
-                     *     data: {"type":"agent.status","agent_id":"019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5","status":"alive","doing":null}
+                     *     data: {"type":"agent.status","agent":"019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5","status":"alive","epoch":3,"doing":null}
                      */
                     "text/event-stream": string;
                 };
@@ -16344,7 +16924,7 @@ export interface operations {
                 content: {
                     /**
                      * @example event: stream.delta
-                     *     data: {"type":"stream.delta","id":"019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d","offset":0,"text":"Good mor"}
+                     *     data: {"type":"stream.delta","id":"019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d","agent":"019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5","epoch":3,"offset":0,"text":"Good mor"}
                      */
                     "text/event-stream": string;
                 };

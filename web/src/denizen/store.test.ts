@@ -69,7 +69,7 @@ test("the id of a message is known before it is posted", async () => {
 });
 
 test("text grows by code points, and told twice it is the same", () => {
-  const started: StreamEvent = { type: "stream.started", id: "m3", agent: "ada", space: SPACE, epoch: 1, reply_to: null };
+  const started: StreamEvent = { type: "stream.started", id: "m3", agent: "ada", space: SPACE, epoch: 1, reply_to: null, offset: 0 };
   const delta = (offset: number, text: string): StreamEvent => ({ type: "stream.delta", id: "m3", agent: "ada", epoch: 1, offset, text });
   const now = state({ type: "spaces", spaces: [space(0)] }, started, delta(0, "🦊🦊"), delta(2, " hi"), delta(0, "🦊🦊"), delta(9, "lost"), delta(2, " hi"), delta(5, "!"));
   assert.equal(now.writing["m3"]?.text, "🦊🦊 hi!");
@@ -129,7 +129,7 @@ class Story {
       this.told = last_seq;
       this.tell({ type: "space.joined", space: SPACE, kind: "conversation", name: "Kitchen", private: false, last_seq });
     }
-    this.tell({ type: "ready", spaces: [SPACE] });
+    this.tell({ type: "ready", spaces: [SPACE], read: {} });
     this.follow();
   }
 
@@ -229,9 +229,9 @@ test("whatever was missed, repeated, late or cut off, in the end the client has 
 test("what is read on another device is read here, also while one was away", () => {
   const seen: Action = { type: "spaces", spaces: [space(9)] };
   assert.equal(state(seen).spaces[SPACE]?.info.read_seq, 0);
-  assert.equal(state(seen, { type: "space.read", space: SPACE, read_seq: 7 }).spaces[SPACE]?.info.read_seq, 7);
+  assert.equal(state(seen, { type: "space.read", space: SPACE, read_seq: 7, last_seq: 9, unread: 2 }).spaces[SPACE]?.info.read_seq, 7);
   assert.equal(state(seen, { type: "ready", spaces: [SPACE], read: { [SPACE]: 8 } }).spaces[SPACE]?.info.read_seq, 8);
-  const elsewhere = state(seen, { type: "space.read", space: "attic", read_seq: 7 });
+  const elsewhere = state(seen, { type: "space.read", space: "attic", read_seq: 7, last_seq: 9, unread: 2 });
   assert.equal(elsewhere.spaces[SPACE]?.info.read_seq, 0);
 });
 

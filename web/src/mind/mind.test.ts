@@ -8,14 +8,14 @@ import { partsOf, readable, sideBySide, stepsOf } from "./transcript.ts";
 import { UNSEEN, watch, type LifeEvent } from "./watching.ts";
 import { company, duration, stopped, tokens } from "./words.ts";
 
-const OPENED: LifeEvent = { type: "cycle.opened", cycle: "c1", state: "open", started_at: "2026-01-05T09:00:00Z", events: 1, attempts: 0 };
-const step = (number: number, cycle = "c1"): LifeEvent => ({ type: "step", cycle, step: number, model: "demo", tools: ["send_message"], input_tokens: 100, output_tokens: 10 });
+const OPENED: LifeEvent = { type: "cycle.opened", agent: "a", cycle: "c1", state: "open", started_at: "2026-01-05T09:00:00Z", events: 1, attempts: 0 };
+const step = (number: number, cycle = "c1"): LifeEvent => ({ type: "step", agent: "a", cycle, step: number, model: "demo", tools: ["send_message"], input_tokens: 100, output_tokens: 10 });
 
 test("a cycle is followed step by step until it ends", () => {
   const events: LifeEvent[] = [
     { type: "agent.status", agent: "a", status: "alive", epoch: 1, doing: null },
     OPENED,
-    { type: "stream.started", id: "m1", agent: "a", space: "s", epoch: 1, reply_to: null },
+    { type: "stream.started", id: "m1", agent: "a", space: "s", epoch: 1, reply_to: null, offset: 0 },
     { type: "stream.delta", id: "m1", agent: "a", epoch: 1, offset: 0, text: "Good " },
     { type: "stream.delta", id: "m1", agent: "a", epoch: 1, offset: 5, text: "morning." },
   ];
@@ -26,7 +26,9 @@ test("a cycle is followed step by step until it ends", () => {
   assert.equal(acting.writing, null);
   assert.deepEqual([acting.open?.steps, acting.open?.inputTokens, acting.open?.calls], [1, 100, { "0.0": "done" }]);
 
-  const ended = watch(acting, { type: "cycle", cycle: "c1", number: 7, outcome: "acted", summary: "Greeted Noor." });
+  const used = { steps: 1, input_tokens: 100, output_tokens: 10, cost_micros: 0, stop_reason: "done" };
+  const times = { started_at: "2026-01-05T09:00:00Z", ended_at: "2026-01-05T09:00:01Z" };
+  const ended = watch(acting, { type: "cycle", agent: "a", cycle: "c1", number: 7, outcome: "acted", summary: "Greeted Noor.", ...used, ...times });
   assert.deepEqual([ended.open, ended.ended?.number, ended.endings], [null, 7, 1]);
 });
 
@@ -38,11 +40,13 @@ test("whoever is told the same again, or of another cycle, knows no more than be
 test("a failure that will be tried again leaves the cycle open, and says what went wrong", () => {
   const failed = [OPENED, { type: "cycle.failed", cycle: "c1", undone: false, error: "overloaded" } as LifeEvent].reduce(watch, UNSEEN);
   assert.equal(failed.open?.error, "overloaded");
-  assert.equal(watch(failed, { type: "cycle.failed", cycle: "c1", undone: true, error: "no" }).open, null);
+  assert.equal(watch(failed, { type: "cycle.failed", agent: "a", cycle: "c1", undone: true, error: "no" }).open, null);
 });
 
 test("that it stands otherwise to a conversation is known, also after the stream had broken", () => {
-  const told: LifeEvent[] = [{ type: "agent.stance", agent: "a", stance: { space_id: "s" } }, { type: "again" }];
+  const state = { mood: "neutral", user_skill: "unknown", task_complexity: "unknown" } as const;
+  const stance = { space_id: "s", profile: { id: null, reason: "" }, state, imprints: {}, turns: 1, settings: {}, updated_at: null };
+  const told: LifeEvent[] = [{ type: "agent.stance", agent: "a", stance }, { type: "again" }];
   assert.equal(told.reduce(watch, UNSEEN).stances, 2);
 });
 

@@ -1,79 +1,10 @@
 /** What an agent's own stream tells of it while one looks on: `watch(state, event) -> state`. Pure. */
-import type { AgentStatus, Status, StreamAborted, StreamDelta, StreamStarted } from "../denizen/events";
+import type { Schemas } from "../denizen/api";
+import type { Status } from "../denizen/events";
 
-interface CycleEnded {
-  type: "cycle";
-  cycle: string;
-  number: number;
-  outcome: string;
-  summary: string;
-}
-interface CycleOpened {
-  type: "cycle.opened";
-  cycle: string;
-  state: "open" | "paused";
-  started_at: string;
-  events: number;
-  attempts: number;
-}
-interface CycleSkipped {
-  type: "cycle.skipped";
-  cycle: string;
-  reason: string;
-}
-interface CycleFailed {
-  type: "cycle.failed";
-  cycle: string;
-  undone: boolean;
-  error: string;
-}
-interface StepStored {
-  type: "step";
-  cycle: string;
-  step: number;
-  model: string | null;
-  tools: string[];
-  input_tokens: number;
-  output_tokens: number;
-}
-interface ToolTold {
-  type: "tool";
-  cycle: string;
-  step: number;
-  position: number;
-  tool: string;
-  state: CallState;
-}
-interface Alert {
-  type: "agent.alert" | "agent.budget";
-  text: string;
-}
-/** How it stands to a conversation now: another profile or state of mind, other settings, or a signal. */
-interface StanceTold {
-  type: "agent.stance";
-  agent: string;
-  stance: { space_id: string };
-}
+type Sent = Required<Schemas["AgentStreamEvents"]>;
 
-export type CallState = "intent" | "asked" | "done";
-export type LifeEvent =
-  | AgentStatus
-  | CycleEnded
-  | CycleOpened
-  | CycleSkipped
-  | CycleFailed
-  | StepStored
-  | ToolTold
-  | Alert
-  | StanceTold
-  | StreamStarted
-  | StreamDelta
-  | StreamAborted
-  | { type: "message"; id: string }
-  /** The stream was opened anew: what is under way is told again, what has ended meanwhile may not be. */
-  | { type: "again" };
-
-/** Every event of the stream by its name. */
+/** The names of the events that this page reads. */
 export const LIFE_EVENTS = [
   "agent.status",
   "cycle",
@@ -89,7 +20,14 @@ export const LIFE_EVENTS = [
   "stream.delta",
   "stream.aborted",
   "message",
-] as const;
+] as const satisfies readonly (keyof Sent)[];
+type Name = (typeof LIFE_EVENTS)[number];
+
+export type CallState = Schemas["Tool"]["state"];
+export type LifeEvent =
+  | { [N in Name]: Sent[N] & { type: N } }[Name]
+  /** The stream was opened anew: what is under way is told again, what has ended meanwhile may not be. */
+  | { type: "again" };
 
 /** The cycle that is being thought. */
 export interface OpenCycle {
@@ -181,7 +119,7 @@ function over(state: Watched, ended: Watched["ended"]): Watched {
   return { ...state, open: null, writing: null, ended, changes: state.changes + 1, endings: state.endings + 1 };
 }
 
-function opened(known: OpenCycle | null, told: CycleOpened): OpenCycle {
+function opened(known: OpenCycle | null, told: Schemas["CycleOpened"]): OpenCycle {
   const kept = known?.id === told.cycle ? known : null;
   // Whoever comes again is told all steps again.
   return {
@@ -199,7 +137,7 @@ function opened(known: OpenCycle | null, told: CycleOpened): OpenCycle {
   };
 }
 
-function stepped(open: OpenCycle, told: StepStored): OpenCycle {
+function stepped(open: OpenCycle, told: Schemas["Step"]): OpenCycle {
   if (told.step < open.steps) return open;
   return {
     ...open,
@@ -211,6 +149,6 @@ function stepped(open: OpenCycle, told: StepStored): OpenCycle {
   };
 }
 
-function called(open: OpenCycle, told: ToolTold): OpenCycle {
+function called(open: OpenCycle, told: Schemas["Tool"]): OpenCycle {
   return { ...open, calls: { ...open.calls, [`${told.step}.${told.position}`]: told.state } };
 }

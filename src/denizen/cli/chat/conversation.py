@@ -14,18 +14,18 @@ from typing import Any, Final, TypeAlias, assert_never
 
 from denizen.cli.chat.questions import News, Questions, hear
 from denizen.client import (
-    Aborted,
     Agent,
+    AgentStatus,
     Call,
     Connected,
-    Delta,
     Lost,
     Message,
     SpaceStatus,
     SpaceStatuses,
-    Started,
-    Status,
+    StreamAborted,
+    StreamDelta,
     StreamEvent,
+    StreamStarted,
 )
 
 STATUS_SECONDS: Final = 45
@@ -94,20 +94,20 @@ def feed(state: Conversation, event: Event, now: float) -> tuple[Conversation, t
         case Call():
             questions, news = hear(state.questions, event)
             return replace(state, questions=questions), () if news is None else (news,)
-        case Started():
+        case StreamStarted():
             return _started(state, event), ()
-        case Delta():
+        case StreamDelta():
             return _delta(state, event, now), ()
-        case Aborted():
+        case StreamAborted():
             return replace(state, writing=_without(state.writing, event.id)), ()
-        case Status():
-            return _doing(_status(state, event.agent_id, event.status, now), event), ()
+        case AgentStatus():
+            return _doing(_status(state, event.agent, event.status, now), event), ()
         case Presence():
             for agent in event.agents:
                 state = _status(state, agent.id, agent.status, now)
             return state, ()
         case SpaceStatuses():
-            return replace(state, statuses=event.statuses), ()
+            return replace(state, statuses=tuple(event.statuses)), ()
         case Connected():
             # What is shown of agents is told again where there is something.
             return replace(state, lost=False, statuses=()), ()
@@ -144,26 +144,26 @@ def _message(state: Conversation, message: Message) -> tuple[Conversation, tuple
     )
 
 
-def _started(state: Conversation, event: Started) -> Conversation:
+def _started(state: Conversation, event: StreamStarted) -> Conversation:
     if event.id in state.said:
         return state
-    begun = Writing(event.id, event.agent_id, begin=event.offset)
+    begun = Writing(event.id, event.agent, begin=event.offset)
     return replace(state, writing={**state.writing, event.id: begun})
 
 
-def _delta(state: Conversation, event: Delta, now: float) -> Conversation:
+def _delta(state: Conversation, event: StreamDelta, now: float) -> Conversation:
     if event.id in state.said:
         return state
     writing = state.writing.get(event.id)
     if writing is None or event.offset > writing.end:
         # We came in the middle, or a piece is lost: from here on, then.
-        writing = Writing(event.id, event.agent_id, begin=event.offset)
+        writing = Writing(event.id, event.agent, begin=event.offset)
     grown = replace(writing, text=writing.text + event.text[writing.end - event.offset :])
     if event.offset < writing.begin:
         grown = writing
     state = replace(state, writing={**state.writing, event.id: grown})
     # Whoever writes thinks, and what it writes confirms it.
-    return _status(state, event.agent_id, "alive", now)
+    return _status(state, event.agent, "alive", now)
 
 
 def _status(state: Conversation, agent_id: str, status: str, now: float) -> Conversation:
@@ -176,9 +176,9 @@ def _status(state: Conversation, agent_id: str, status: str, now: float) -> Conv
     return replace(state, thinking=_without(state.thinking, agent_id))
 
 
-def _doing(state: Conversation, event: Status) -> Conversation:
-    others = _without(state.doing, event.agent_id)
-    return replace(state, doing=others if event.doing is None else {**others, event.agent_id: event.doing})
+def _doing(state: Conversation, event: AgentStatus) -> Conversation:
+    others = _without(state.doing, event.agent)
+    return replace(state, doing=others if event.doing is None else {**others, event.agent: event.doing})
 
 
 def _without(mapping: Mapping[str, Any], key: str) -> Mapping[str, Any]:

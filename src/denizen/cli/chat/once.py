@@ -165,7 +165,7 @@ class _Listening:
             return
         self._settling.feed(event)
         if isinstance(event, SpaceStatuses):
-            self._statuses = event.statuses
+            self._statuses = tuple(event.statuses)
         elif isinstance(event, Call):
             self._shown.add(event.id)
         elif isinstance(event, Message):

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
-from typing import Final
 
 from denizen.cli.chat.once import Heard
 from denizen.cli.panel.columns import Columns
 from denizen.cli.panel.following import follow, panel_events
-from denizen.client import Client, Message, Space, SpaceStatus
-from denizen.client.shapes.panels import Reply, Round
-from denizen.client.shapes.places import Author
+from denizen.client import Author, Client, Message, Space, SpaceStatus
 from denizen.errors import ServerUnreachable
 from denizen.ids import new_id
-
-ANSWERED: Final = frozenset({"panel.round", "panel.reply"})
-"""The events after which there may be a new answer."""
+from denizen.shapes.panels import ReplyOut, RoundOut
 
 
 class Answers:
@@ -29,7 +24,7 @@ class Answers:
         """The complete answers of the last turns that were not shown yet."""
         return list(self.new((await client.rounds(panel_id)).rounds))
 
-    def new(self, rounds: Iterable[Round]) -> Iterator[Message]:
+    def new(self, rounds: Iterable[RoundOut]) -> Iterator[Message]:
         """The complete answers in these rounds that were not shown yet."""
         for each in rounds:
             for reply in (*each.advisor_responses.values(), *([each.synthesis] if each.synthesis else ())):
@@ -76,22 +71,28 @@ async def _statuses(client: Client, said: Message) -> list[SpaceStatus]:
     return [each for space in spaces for each in space.statuses if each.message_id == said.id]
 
 
-def _error(reply: Reply) -> str:
+def _error(reply: ReplyOut) -> str:
     return f"{reply.name} could not answer: {reply.error.message if reply.error else 'no reason is known.'}"
 
 
-def _text(reply: Reply) -> str:
+def _text(reply: ReplyOut) -> str:
     if reply.part == "vote" and reply.result is not None:
         return f"{reply.result.get('position')}: {reply.result.get('reason') or ''}".removesuffix(": ")
     return reply.content
 
 
-def _message(round_: Round, reply: Reply, text: str) -> Message:
+def _message(round_: RoundOut, reply: ReplyOut, text: str) -> Message:
     return Message(
         id=f"{round_.id}/{reply.advisor}/{reply.part}",
         space_id=round_.panel,
         seq=0,
         author=Author(id=reply.advisor, kind="advisor", name=reply.name),
         text=text,
+        plain=text,
+        mentions=[],
+        reply_to=None,
+        metadata={},
         created_at=round_.completed_at or round_.created_at,
+        edited_at=None,
+        deleted_at=None,
     )

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from denizen.client import Agent, Member, Message, Status, StreamEvent
+from denizen.client import Agent, AgentStatus, Member, Message, StreamEvent
 
 LOOKS: Final = 3
 """How often one that is to wake has to be found asleep until nobody waits for that any more."""
@@ -46,11 +46,11 @@ class Settling:
             self._owing |= owing
             if event.author.kind == "human":
                 self._to_wake |= dict.fromkeys(owing - self._awake, LOOKS)
-        elif isinstance(event, Status) and event.agent_id in self._ids:
+        elif isinstance(event, AgentStatus) and event.agent in self._ids:
             if event.status != "sleeping":
-                self._owing.discard(event.agent_id)
-                self._to_wake.pop(event.agent_id, None)
-            self._is(event.agent_id, event.status)
+                self._owing.discard(event.agent)
+                self._to_wake.pop(event.agent, None)
+            self._is(event.agent, event.status)
 
     def excuse(self, agents: Iterable[Agent]) -> None:
         """Nothing has happened for a while, and so are the agents: whoever is not awake, nor to wake, owes nothing."""

@@ -17,14 +17,16 @@ from rich.console import ConsoleRenderable
 from denizen.cli.chat import rendering, wording
 from denizen.cli.chat.conversation import Conversation, Event, Presence, feed, thinking
 from denizen.cli.chat.finding import find_space
-from denizen.cli.chat.panels import ANSWERED, Answers
+from denizen.cli.chat.panels import Answers
 from denizen.cli.chat.questions import News, concerns, read_answer
 from denizen.cli.chat.remembering import Remembering
 from denizen.cli.chat.typed import Command, Mistyped, Say, read_line
-from denizen.client import Call, Client, Connected, Happened, Lost, Me, Member, Message, Space
+from denizen.client import Call, Client, Connected, Lost, Me, Member, Message, Space
 from denizen.clock import SECOND, Clock
 from denizen.errors import DenizenError, RequestRefused, ServerUnreachable
 from denizen.ids import new_id
+from denizen.shapes.events import PanelReply
+from denizen.shapes.panels import RoundOut
 
 PANEL: Final = "panel"
 """The kind of a space whose advisors answer."""
@@ -235,7 +237,7 @@ class Talk:
         with suppress(RequestRefused):
             async with aclosing(self._client.stream_panel(panel_id)) as events:
                 async for event in events:
-                    if isinstance(event, Connected) or (isinstance(event, Happened) and event.type in ANSWERED):
+                    if isinstance(event, Connected | RoundOut | PanelReply):  # there may be a new answer
                         with suppress(ServerUnreachable):
                             await self._display.say(await answers.read(self._client, panel_id), self.me.id)
 

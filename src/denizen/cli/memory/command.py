@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Final, NamedTuple
 
 import typer
@@ -18,11 +18,11 @@ from denizen.cli.console import MADE_FROM_OUTSIDE, print_json, stdout
 from denizen.cli.memory import queries
 from denizen.cli.memory.queries import whose
 from denizen.client import Client
-from denizen.client.shapes.memories import Memory, MemoryFinding, MemoryReport
 from denizen.errors import InvalidInput
 from denizen.inbox.format import one_line
 from denizen.memory.hygiene import PROBLEMS
 from denizen.memory.policy import SCOPES
+from denizen.shapes.memory import FindingOut, MemoryOut, ReportOut
 
 app = typer.Typer(
     add_completion=False,
@@ -41,11 +41,11 @@ _MOST: Final = 20
 class Known(NamedTuple):
     """A memory, and whose it is, for people."""
 
-    memory: Memory
+    memory: MemoryOut
     whose: str
 
 
-async def _known(client: Client, found: list[Memory]) -> list[Known]:
+async def _known(client: Client, found: list[MemoryOut]) -> list[Known]:
     names = await queries.names_in(client, found)
     return [Known(each, whose(each, names)) for each in found]
 
@@ -111,7 +111,7 @@ def _show(found: list[Known], as_json: bool) -> None:
         stdout().print(_told(*each))
 
 
-def _told(memory: Memory, whose: str) -> Text:
+def _told(memory: MemoryOut, whose: str) -> Text:
     """What is remembered, and below it whose it is, and its id."""
     used = "never used" if not memory.uses else f"used {memory.uses}×"
     since = f"{memory.created_at:%Y-%m-%d}"
@@ -129,7 +129,7 @@ def report(context: typer.Context, as_json: AsJson = False, url: Url = None, tok
     Only for admins. The text of a memory is shown only to those who can see it.
     """
 
-    async def work(client: Client) -> tuple[MemoryReport, Mapping[str, str]]:
+    async def work(client: Client) -> tuple[ReportOut, Mapping[str, str]]:
         found = await client.memory_report()
         return found, {} if as_json else await _texts(client, found.findings[:_MOST])
 
@@ -148,14 +148,14 @@ def report(context: typer.Context, as_json: AsJson = False, url: Url = None, tok
         stdout().print(f"… and {len(found.findings) - _MOST} more: --json shows all.")
 
 
-async def _texts(client: Client, findings: tuple[MemoryFinding, ...]) -> dict[str, str]:
+async def _texts(client: Client, findings: Sequence[FindingOut]) -> dict[str, str]:
     """What is said by those of them that one may see."""
     ids = dict.fromkeys(id for each in findings for id in each.memories)
     found = [await queries.find_memory(client, id) for id in ids]
     return {each.id: one_line(printable(each.text)) for each in found if each is not None}
 
 
-def _table(found: MemoryReport) -> Table:
+def _table(found: ReportOut) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in ("scope", "memories", *PROBLEMS):
         table.add_column(name, justify="left" if name == "scope" else "right")

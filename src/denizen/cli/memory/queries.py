@@ -12,19 +12,19 @@ from itertools import chain, zip_longest
 from typing import Final
 
 from denizen.client import Client
-from denizen.client.shapes.memories import Memories, Memory
 from denizen.errors import RequestRefused
+from denizen.shapes.memory import MemoryOut, MemoryPage
 
 _PAGE: Final = 200
 """As many as a server gives at once."""
 _PLAIN: Final = ("user", "organization", "conversation")
 """Scopes that one question is enough for."""
 
-Ask = Callable[..., Awaitable[Memories]]
+Ask = Callable[..., Awaitable[MemoryPage]]
 """One question to the server, that can be asked on with `before`."""
 
 
-async def list_memories(client: Client, scope: str | None, person: str | None, limit: int) -> list[Memory]:
+async def list_memories(client: Client, scope: str | None, person: str | None, limit: int) -> list[MemoryOut]:
     """Of this scope and this person, the newest first."""
     user = None if person is None else (await client.entity(person)).id
     questions: list[Ask] = [partial(client.memories, each) for each in _PLAIN if scope in (None, each)]
@@ -34,7 +34,7 @@ async def list_memories(client: Client, scope: str | None, person: str | None, l
     return sorted(chain(*pages), key=lambda each: each.created_at, reverse=True)[:limit]
 
 
-async def search_memories(client: Client, query: str, scope: str | None, limit: int) -> list[Memory]:
+async def search_memories(client: Client, query: str, scope: str | None, limit: int) -> list[MemoryOut]:
     """The best of each scope first: a server does not say how well something fits."""
     ask = partial(client.memories, query=query, limit=min(limit, _PAGE))
     pages = [(await ask(each)).memories for each in _PLAIN if scope in (None, each)]
@@ -44,7 +44,7 @@ async def search_memories(client: Client, query: str, scope: str | None, limit: 
     return [each for each in by_rank if each is not None][:limit]
 
 
-async def find_memory(client: Client, memory_id: str) -> Memory | None:
+async def find_memory(client: Client, memory_id: str) -> MemoryOut | None:
     """The memory; None if it is not for one's eyes, or not there."""
     try:
         return await client.memory(memory_id)
@@ -54,7 +54,7 @@ async def find_memory(client: Client, memory_id: str) -> Memory | None:
         return None
 
 
-async def names_in(client: Client, found: Iterable[Memory]) -> Mapping[str, str]:
+async def names_in(client: Client, found: Iterable[MemoryOut]) -> Mapping[str, str]:
     """What people call those whose memories these are, by their ids."""
     names: dict[str, str] = {}
     for each in found:
@@ -78,13 +78,13 @@ async def forget_memory(client: Client, memory_id: str, *, dry_run: bool) -> Map
     return None
 
 
-def parties(memory: Memory) -> Iterator[str]:
+def parties(memory: MemoryOut) -> Iterator[str]:
     """The ids of the people and agents whose memory it is; of a conversation's nobody's, nor of the organization's."""
     if memory.scope in ("user", "persona"):
         yield from (id for id in (memory.user_id, memory.agent_id) if id is not None)
 
 
-def whose(memory: Memory, names: Mapping[str, str]) -> str:
+def whose(memory: MemoryOut, names: Mapping[str, str]) -> str:
     """Whose it is, for people."""
     match memory.scope:
         case "conversation":
@@ -97,9 +97,9 @@ def whose(memory: Memory, names: Mapping[str, str]) -> str:
             return f"of the {memory.scope}"
 
 
-async def _first(ask: Ask, user: str | None, limit: int) -> list[Memory]:
+async def _first(ask: Ask, user: str | None, limit: int) -> list[MemoryOut]:
     """So many of what the server answers, and only of this user."""
-    found: list[Memory] = []
+    found: list[MemoryOut] = []
     before: str | None = ""
     while before is not None and len(found) < limit:
         page = await ask(before=before or None, limit=_PAGE)

@@ -17,8 +17,8 @@ from denizen.cli.chat.rendering import printable
 from denizen.cli.console import print_json, stderr, stdout
 from denizen.cli.panel.finding import PanelName, advisor_in, in_panel
 from denizen.client import Client
-from denizen.client.shapes.panels import Advisor, Panel, Suggestion
 from denizen.errors import InvalidInput
+from denizen.shapes.panels import Advisor, Panel, SuggestionOut
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Manage the advisors of a panel.")
 
@@ -46,7 +46,7 @@ def list_advisors(
 ) -> None:
     """List the advisors of a panel, in order."""
 
-    async def work(_client: Client, there: Panel) -> tuple[Advisor, ...]:
+    async def work(_client: Client, there: Panel) -> list[Advisor]:
         return there.advisors
 
     _tell(in_panel(context, panel, url, token, work), as_json)
@@ -195,7 +195,7 @@ def suggest(
 ) -> None:
     """Let a model suggest advisors for a topic, each with a reason."""
 
-    async def work(client: Client, there: Panel) -> list[Suggestion]:
+    async def work(client: Client, there: Panel) -> list[SuggestionOut]:
         found = await client.suggest_advisors(there.id, topic, count=count)
         for each in found if take else ():
             await client.add_advisor(there.id, {"name": each.name, "description": each.description})

@@ -16,8 +16,9 @@ from rich.text import Text
 
 from denizen.cli.chat.rendering import printable
 from denizen.cli.console import stdout
-from denizen.client import Happened
-from denizen.client.shapes.panels import Panel, Reply, Round, Rounds
+from denizen.client import LifeEvent
+from denizen.shapes.events import PanelDelta, PanelReply
+from denizen.shapes.panels import Panel, ReplyOut, RoundOut, RoundPage
 
 NARROW, MIDDLE = 90, 150
 """Below the first, one column; below the second, two; else three."""
@@ -29,7 +30,7 @@ _TITLES = {"ask": "", "crosstalk": "They answer each other", "vote": "They vote"
 class Voice:
     """One voice in one round, as far as it was heard."""
 
-    reply: Reply
+    reply: ReplyOut
     epoch: int = 0
     text: str = ""
     thinking: str = ""
@@ -41,22 +42,21 @@ class Columns:
 
     panel: Panel
     turn: int
-    rounds: dict[str, Round] = field(default_factory=dict[str, Round])
+    rounds: dict[str, RoundOut] = field(default_factory=dict[str, RoundOut])
     voices: dict[tuple[str, str, str], Voice] = field(default_factory=dict[tuple[str, str, str], Voice])
 
-    def hear(self, event: Happened) -> None:
-        data: Any = event.data
-        match event.type:
-            case "panel.round":
-                self.see(Round.model_validate(data))
-            case "panel.reply":
-                self._reply(data["round"], Reply.model_validate(data["reply"]))
-            case "panel.delta":
-                self._delta(data)
+    def hear(self, event: LifeEvent) -> None:
+        match event:
+            case RoundOut():
+                self.see(event)
+            case PanelReply():
+                self._reply(event.round, event.reply)
+            case PanelDelta():
+                self._delta(event)
             case _:
                 pass
 
-    def see(self, now: Round) -> None:
+    def see(self, now: RoundOut) -> None:
         """The round as it is now."""
         if now.turn != self.turn:
             return
@@ -68,7 +68,7 @@ class Columns:
         ]:
             self._reply(now.id, each)
 
-    def _reply(self, round_id: str, reply: Reply) -> None:
+    def _reply(self, round_id: str, reply: ReplyOut) -> None:
         if round_id not in self.rounds:
             return
         key = round_id, reply.advisor, reply.part
@@ -79,24 +79,24 @@ class Columns:
         if reply.completed:
             known.text, known.thinking = reply.content, reply.thinking or ""
 
-    def _delta(self, data: Mapping[str, Any]) -> None:
-        voice = self.voices.get((data["round"], data["advisor"], data["part"]))
-        if voice is None or data["epoch"] < voice.epoch or voice.reply.completed:
+    def _delta(self, delta: PanelDelta) -> None:
+        voice = self.voices.get((delta.round, delta.advisor, delta.part))
+        if voice is None or delta.epoch < voice.epoch or voice.reply.completed:
             return
-        if data["epoch"] > voice.epoch:
-            voice.epoch, voice.text, voice.thinking = data["epoch"], "", ""
-        if data["thinking"]:
-            voice.thinking = voice.thinking[: data["offset"]] + data["text"]
+        if delta.epoch > voice.epoch:
+            voice.epoch, voice.text, voice.thinking = delta.epoch, "", ""
+        if delta.thinking:
+            voice.thinking = voice.thinking[: delta.offset] + delta.text
         else:
-            voice.text = voice.text[: data["offset"]] + data["text"]
+            voice.text = voice.text[: delta.offset] + delta.text
 
-    def look(self, page: Rounds) -> None:
+    def look(self, page: RoundPage) -> None:
         """These are rounds as they are now; others than of this turn may be among them."""
         for each in page.rounds:
             self.see(each)
 
     @property
-    def in_order(self) -> list[Round]:
+    def in_order(self) -> list[RoundOut]:
         return sorted(self.rounds.values(), key=lambda each: each.step)
 
     @property
@@ -157,7 +157,7 @@ class _Look:
         return text if self.characters is None else text[-self.characters :]
 
 
-def _round(columns: Columns, now: Round, count: int, look: _Look) -> Iterator[RenderableType]:
+def _round(columns: Columns, now: RoundOut, count: int, look: _Look) -> Iterator[RenderableType]:
     if title := _TITLES.get(now.kind, ""):
         yield Text(f"\n{title}", style="bold")
     keys = [(now.id, voice, reply.part) for voice, reply in now.advisor_responses.items()]
@@ -198,7 +198,7 @@ def _box(voice: Voice, look: _Look, check: Voice | None) -> Box:
     return Box(Group(*parts), title=title, title_align="left", border_style=colour)
 
 
-def _verdicts(check: Reply) -> Iterator[Text]:
+def _verdicts(check: ReplyOut) -> Iterator[Text]:
     """What was expected of the reply, and whether it holds."""
     verdicts: Any = (check.result or {}).get("verdicts", ())
     for each in verdicts:

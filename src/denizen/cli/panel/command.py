@@ -22,9 +22,9 @@ from denizen.cli.panel.columns import Columns, showing
 from denizen.cli.panel.finding import PanelName, in_panel
 from denizen.cli.panel.following import follow, panel_events
 from denizen.client import Client
-from denizen.client.shapes.panels import Panel, PanelCost, Round
-from denizen.client.shapes.stances import VoiceStance
 from denizen.errors import InvalidInput
+from denizen.shapes.panels import CostOut, Panel, RoundOut
+from denizen.shapes.stances import VoiceStanceOut
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Ask several advisors at once.")
 app.add_typer(advisors.app, name="advisors")
@@ -85,7 +85,7 @@ def show(
 ) -> None:
     """Show the settings of a panel, its advisors and their moods."""
 
-    async def work(client: Client, there: Panel) -> tuple[Panel, list[VoiceStance]]:
+    async def work(client: Client, there: Panel) -> tuple[Panel, list[VoiceStanceOut]]:
         return there, await client.advisor_stances(there.id)
 
     there, stances = in_panel(context, panel, url, token, work)
@@ -118,7 +118,7 @@ def edit(
     if not settings and name is None and reflection is None:
         raise InvalidInput("Nothing to change. Use for instance --name or --reflection.")
 
-    async def work(client: Client, there: Panel) -> tuple[Panel, list[VoiceStance]]:
+    async def work(client: Client, there: Panel) -> tuple[Panel, list[VoiceStanceOut]]:
         if reflection is not None:
             settings["reflection"] = advisors.with_profile(_reflection_of(there), reflection)
         changed = await client.change_panel(there.id, name=name, **settings)
@@ -147,7 +147,7 @@ def ask(
     """Ask a panel, and show all answers side by side."""
     said = sys.stdin.read() if text == "-" else text
 
-    async def work(client: Client, there: Panel) -> list[Round]:
+    async def work(client: Client, there: Panel) -> list[RoundOut]:
         async with panel_events(client, there.id) as events:
             asked = await client.ask_panel(there.id, said)
             columns = Columns(there, asked.turn)
@@ -207,7 +207,7 @@ def cost(
     """Estimate the cost of a message, without sending it."""
     said = sys.stdin.read() if text == "-" else text
 
-    async def work(client: Client, there: Panel) -> PanelCost:
+    async def work(client: Client, there: Panel) -> CostOut:
         return await client.panel_cost(there.id, said)
 
     told = in_panel(context, panel, url, token, work, answering=True)
@@ -222,7 +222,7 @@ def cost(
     stdout().print(Text(f"{told.input_tokens:,} tokens in, {likely}{most}"))
 
 
-def _show(there: Panel, stances: Iterable[VoiceStance]) -> None:
+def _show(there: Panel, stances: Iterable[VoiceStanceOut]) -> None:
     console, own = stdout(), there.settings
     console.print(Text.assemble((printable(there.name), "bold"), (f"  {there.turns:,} turns, {there.id}", "dim")))
     how = [f"model {own.get('model')}", f"synthesis {str(own.get('synthesis')).replace('_', ' ')}"]
@@ -244,7 +244,7 @@ def _reflection_of(there: Panel) -> Mapping[str, JsonValue]:
     return found if isinstance(found, dict) else {}
 
 
-def _spent(told: Iterable[Round]) -> str:
+def _spent(told: Iterable[RoundOut]) -> str:
     rounds = list(told)
     used = sum(each.input_tokens for each in rounds), sum(each.output_tokens for each in rounds)
     return f"{used[0]:,} tokens in, {used[1]:,} out, {_dollars(sum(each.cost_micros for each in rounds))}"

@@ -9,8 +9,8 @@ import typer
 
 from denizen.cli.api import use_api
 from denizen.client import Client
-from denizen.client.shapes.panels import Advisor, Panel
 from denizen.errors import InvalidInput, NotFound
+from denizen.shapes.panels import Advisor, Panel
 
 PanelName = Annotated[str, typer.Argument(metavar="PANEL", help="Its name or the beginning of its name, or its id.")]
 VoiceName = Annotated[str, typer.Argument(metavar="ADVISOR", help="Its @handle, name or id; or `assistant`.")]

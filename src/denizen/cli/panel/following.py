@@ -8,9 +8,8 @@ from contextlib import aclosing, asynccontextmanager
 from typing import Final
 
 from denizen.cli.panel.columns import Columns
-from denizen.client import Client, Connected, Happened
-from denizen.client.shapes.panels import Round
-from denizen.client.streaming import LifeEvent
+from denizen.client import Client, Connected, LifeEvent
+from denizen.shapes.panels import RoundOut
 
 LOOK_SECONDS: Final = 2
 
@@ -47,7 +46,9 @@ async def panel_events(client: Client, panel_id: str) -> AsyncGenerator[PanelEve
         yield events
 
 
-async def follow(client: Client, events: PanelEvents, columns: Columns, show: Callable[[], None], begun: Round) -> None:
+async def follow(
+    client: Client, events: PanelEvents, columns: Columns, show: Callable[[], None], begun: RoundOut
+) -> None:
     """Feed the columns until the turn, and the rounds that follow in it by themselves, are complete.
 
     A server on the same database may answer, of which this one streams nothing: so the rounds are read as well.
@@ -56,8 +57,7 @@ async def follow(client: Client, events: PanelEvents, columns: Columns, show: Ca
     show()
     while True:
         while not columns.all_said and (event := await events.next(LOOK_SECONDS)) is not None:
-            if isinstance(event, Happened):
-                columns.hear(event)
+            columns.hear(event)
             show()
         columns.look(await client.rounds(columns.panel.id, before=columns.turn + 1, limit=1))
         show()

@@ -25,8 +25,8 @@ from denizen.cli.mind import (
 )
 from denizen.cli.panel.finding import PanelName, VoiceName, in_panel, voice_in
 from denizen.client import Client
-from denizen.client.shapes.panels import Panel
-from denizen.client.shapes.stances import Signals, StatesOfMind, TriedMetaprompt, VoiceStance
+from denizen.shapes.panels import Panel
+from denizen.shapes.stances import RunPage, SignalPage, TriedOut, VoiceStanceOut
 
 app = typer.Typer(
     add_completion=False, no_args_is_help=True, help="Show and change the states of mind of a panel's advisors."
@@ -39,7 +39,7 @@ def show(
 ) -> None:
     """Show the profile and the state of mind of each advisor."""
 
-    async def work(client: Client, there: Panel) -> list[VoiceStance]:
+    async def work(client: Client, there: Panel) -> list[VoiceStanceOut]:
         return await client.advisor_stances(there.id)
 
     found = in_panel(context, panel, url, token, work)
@@ -63,7 +63,7 @@ def history(
 ) -> None:
     """Show the changes of a state of mind, newest first."""
 
-    async def work(client: Client, there: Panel) -> StatesOfMind:
+    async def work(client: Client, there: Panel) -> RunPage:
         return await client.advisor_states_of_mind(there.id, voice_in(there, advisor), limit=SHOWN)
 
     tell_runs(in_panel(context, panel, url, token, work).runs, as_json, when="turn")
@@ -80,7 +80,7 @@ def signals(
 ) -> None:
     """Show the signals in people's messages, newest first."""
 
-    async def work(client: Client, there: Panel) -> Signals:
+    async def work(client: Client, there: Panel) -> SignalPage:
         return await client.advisor_signals(there.id, voice_in(there, advisor), limit=SHOWN)
 
     tell_signals(in_panel(context, panel, url, token, work).signals, as_json, when="turn")
@@ -101,7 +101,7 @@ def set_(
     """Set a state of mind. Options that are not given stay unchanged. Takes effect with the next answer."""
     wanted = those_said(mood, skill, complexity)
 
-    async def work(client: Client, there: Panel) -> VoiceStance:
+    async def work(client: Client, there: Panel) -> VoiceStanceOut:
         return await client.set_advisor_state_of_mind(there.id, voice_in(there, advisor), **wanted)
 
     _say(in_panel(context, panel, url, token, work), as_json)
@@ -118,7 +118,7 @@ def reset(
 ) -> None:
     """Reset a state of mind: mood, imprints and counters. The history stays."""
 
-    async def work(client: Client, there: Panel) -> VoiceStance:
+    async def work(client: Client, there: Panel) -> VoiceStanceOut:
         voice = voice_in(there, advisor)
         await client.reset_advisor_state_of_mind(there.id, voice)
         return await client.advisor_stance(there.id, voice)
@@ -139,14 +139,14 @@ def try_(
 ) -> None:
     """Run a metaprompt now and show its result. The panel pays for the call."""
 
-    async def work(client: Client, there: Panel) -> TriedMetaprompt:
+    async def work(client: Client, there: Panel) -> TriedOut:
         return await client.try_advisor_metaprompt(there.id, voice_in(there, advisor), metaprompt, apply=apply)
 
     tried = in_panel(context, panel, url, token, work, models=True)
     tell_tried(tried, as_json, "The advisor is told with its next answer.")
 
 
-def reasons(each: VoiceStance) -> list[str]:
+def reasons(each: VoiceStanceOut) -> list[str]:
     """What else is to say of a voice, in lines."""
     told = [] if each.reflects else ["does not reflect"]
     told += [f"profile {each.profile.id}: {each.profile.reason}"] if each.profile.id is not None else []
@@ -154,14 +154,14 @@ def reasons(each: VoiceStance) -> list[str]:
     return [printable(line) for line in told]
 
 
-def _say(found: VoiceStance, as_json: bool) -> None:
+def _say(found: VoiceStanceOut, as_json: bool) -> None:
     if as_json:
         print_json(_as_object(found))
     else:
         stderr().print(Text(as_told(found.state), style="dim"), soft_wrap=True)
 
 
-def _as_object(found: VoiceStance) -> dict[str, Any]:
+def _as_object(found: VoiceStanceOut) -> dict[str, Any]:
     return {
         "voice": found.voice,
         "name": found.name,

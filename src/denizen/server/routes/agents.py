@@ -28,18 +28,10 @@ from denizen.server.router import new_router
 from denizen.server.routes.spaces import enter
 from denizen.server.routes.spaces import shown as shown_space
 from denizen.server.routes.triggers import find_agent
-from denizen.server.schemas import AgentOut, SpaceOut
-from denizen.server.shapes.agents import (
-    AgentDetail,
-    AgentPage,
-    CreateAgent,
-    EditAgent,
-    ForkAgent,
-    ListedAgent,
-    ToolList,
-    ToolOut,
-    TryAgain,
-)
+from denizen.server.schemas import agent_out
+from denizen.server.shapes.agents import CreateAgent, EditAgent, ForkAgent, TryAgain, agent_detail_out, listed_agent_out
+from denizen.shapes.agents import AgentDetail, AgentOut, AgentPage, ToolList, ToolOut
+from denizen.shapes.spaces import SpaceOut
 from denizen.spaces import directory
 from denizen.storage.database import Tx, storable
 
@@ -62,7 +54,7 @@ async def list_agents(
     home = caller.entity.organization_id
     found = await read(registry.living_after, home, storable(after).removeprefix("@"), limit=limit + 1)
     unable = await read(fitness.unable_of_organization, home)
-    page = [ListedAgent.listed(each, unable.get(each.agent.id)) for each in found[:limit]]
+    page = [listed_agent_out(each, unable.get(each.agent.id)) for each in found[:limit]]
     return AgentPage(agents=page, next=page[-1].handle if len(found) > limit else None)
 
 
@@ -146,7 +138,7 @@ def _detail(tx: Tx, agent: Agent, caller: Caller) -> AgentDetail:
     is_admin = roles.reaches(caller.role, "admin")
     unable = fitness.unable(tx, agent.id)
     status = registry.status(tx, agent.id)
-    return AgentDetail.whole(agent, status, lived, resting, with_definition=is_admin, unable=unable)
+    return agent_detail_out(agent, status, lived, resting, with_definition=is_admin, unable=unable)
 
 
 @router.put("/api/agents/{agent_id}/space", summary="The space of you and an agent alone")
@@ -270,21 +262,21 @@ def _try_again(tx: Tx, agent_id: str, caller: Caller, space_id: str | None) -> A
         if not directory.is_member(tx, space.id, agent.id):
             raise InvalidInput(f"space: @{agent.entity.handle} is not in this space.")
         registry.try_again(tx, agent.id, space.id)
-    return AgentOut.of(agent, registry.status(tx, agent.id), fitness.unable(tx, agent.id))
+    return agent_out(agent, registry.status(tx, agent.id), fitness.unable(tx, agent.id))
 
 
 def _suspend(tx: Tx, agent_id: str, caller: Caller) -> AgentOut:
     agent = find_agent(tx, agent_id, caller)
     registry.suspend(tx, agent.id)
     audit.record(tx, caller.entity.organization_id, caller.actor, "suspend_agent", agent.id)
-    return AgentOut.of(agent, registry.status(tx, agent.id), fitness.unable(tx, agent.id))
+    return agent_out(agent, registry.status(tx, agent.id), fitness.unable(tx, agent.id))
 
 
 def _resume(tx: Tx, agent_id: str, caller: Caller) -> AgentOut:
     agent = find_agent(tx, agent_id, caller)
     registry.resume(tx, agent.id)
     audit.record(tx, caller.entity.organization_id, caller.actor, "resume_agent", agent.id)
-    return AgentOut.of(agent, registry.status(tx, agent.id), fitness.unable(tx, agent.id))
+    return agent_out(agent, registry.status(tx, agent.id), fitness.unable(tx, agent.id))
 
 
 @router.delete("/api/agents/{agent_id}", status_code=204, summary="Delete an agent")

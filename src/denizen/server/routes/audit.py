@@ -21,8 +21,9 @@ from denizen.server.context import context_of
 from denizen.server.gate import LINES
 from denizen.server.router import new_router
 from denizen.server.routes.tokens import find_entity
-from denizen.server.shapes.audit import AuditEntry, AuditPage, OpeningOut, OpenSpace
-from denizen.server.shapes.examples import text_answer
+from denizen.server.shapes.audit import OpenSpace, audit_entry_out, opening_out
+from denizen.shapes.audit import AuditPage, OpeningOut
+from denizen.shapes.examples import text_answer
 from denizen.storage.database import Tx, storable
 
 router = new_router()
@@ -52,7 +53,7 @@ async def list_audit(
     found = await context_of(request).runtime.db.read(_page, caller, by, _wanted(kind, since, until, before), limit + 1)
     page = found[:limit]
     return AuditPage(
-        entries=[AuditEntry.of(each) for each in page],
+        entries=[audit_entry_out(each) for each in page],
         next=page[-1].number if len(found) > limit else None,
         kinds=list(get_args(Kind)),
     )
@@ -77,7 +78,7 @@ async def _lines(runtime: Runtime, caller: Caller, by: str | None, wanted: Wante
     while True:
         found = await runtime.db.read(_page, caller, by, wanted, _AT_ONCE)
         for each in found:
-            yield AuditEntry.of(each).model_dump_json() + "\n"
+            yield audit_entry_out(each).model_dump_json() + "\n"
         if len(found) < _AT_ONCE:
             return
         wanted = replace(wanted, before=found[-1].number)
@@ -110,7 +111,7 @@ async def open_private_space(request: Request, caller: Owner, space_id: str, wan
 
     Its members are told in the space who opened it, why and how long, and the audit log keeps it.
     """
-    return OpeningOut.of(await context_of(request).runtime.db.write(_open, caller, space_id, wanted.reason))
+    return opening_out(await context_of(request).runtime.db.write(_open, caller, space_id, wanted.reason))
 
 
 def _open(tx: Tx, caller: Caller, space_id: str, reason: str) -> Opening:

@@ -15,7 +15,8 @@ from denizen.server.context import context_of
 from denizen.server.router import new_router
 from denizen.server.routes.spaces import enter
 from denizen.server.routes.triggers import find_agent
-from denizen.server.schemas import AnswerCall, ApprovalList, ApprovalOut, CallList, CallOut
+from denizen.server.schemas import AnswerCall, approval_out, call_out
+from denizen.shapes.calls import ApprovalList, CallList, CallOut
 from denizen.storage.database import Tx, storable
 from denizen.tools import calls
 from denizen.tools.functions import as_text
@@ -29,13 +30,13 @@ _LAST: Final = 2**62
 async def list_calls(request: Request, caller: Authenticated) -> CallList:
     """The calls that wait for an answer which you may give, the oldest first."""
     found = await context_of(request).runtime.db.read(calls.open_to, caller.entity.id)
-    return CallList(calls=[CallOut.of(each) for each in found])
+    return CallList(calls=[call_out(each) for each in found])
 
 
 @router.get("/api/calls/{call_id}", summary="One call")
 async def get_call(request: Request, caller: Authenticated, call_id: str) -> CallOut:
     runtime = context_of(request).runtime
-    return CallOut.of(await runtime.db.read(calls.require_visible, storable(call_id), caller.entity.id))
+    return call_out(await runtime.db.read(calls.require_visible, storable(call_id), caller.entity.id))
 
 
 @router.post(
@@ -48,7 +49,7 @@ async def answer_call(request: Request, caller: Authenticated, call_id: str, giv
     runtime = context_of(request).runtime
     result = as_text(given.result)
     answered = await runtime.db.write(calls.answer_as, storable(call_id), result, caller.entity.id)
-    return CallOut.of(answered)
+    return call_out(answered)
 
 
 @router.get("/api/agents/{agent_id}/approvals", summary="What an agent may do again because people approved it")
@@ -57,7 +58,7 @@ async def list_approvals(request: Request, caller: Person, agent_id: str) -> App
     runtime = context_of(request).runtime
     agent = await runtime.db.read(find_agent, agent_id, caller)
     found = await runtime.approvals(agent, reader=caller.entity.id)
-    return ApprovalList(approvals=[ApprovalOut.of(each) for each in found])
+    return ApprovalList(approvals=[approval_out(each) for each in found])
 
 
 @router.delete("/api/agents/{agent_id}/approvals/{approval_id}", status_code=204, summary="Revoke an approval")
@@ -80,7 +81,7 @@ async def calls_in_space(
     """In their order. `after_seq` says behind which message each of them stands."""
     read = context_of(request).runtime.db.read
     found = await read(_in_space, space_id, caller.entity.id, after, _LAST if before is None else before, limit)
-    return CallList(calls=[CallOut.of(each) for each in found])
+    return CallList(calls=[call_out(each) for each in found])
 
 
 def _in_space(tx: Tx, space_id: str, reader: EntityId, first: int, last: int, limit: int) -> list[calls.Call]:
@@ -97,7 +98,7 @@ async def answer_by_address(
     # Before the body is read: that is work, which nobody without the key may cause.
     if not await runtime.is_answer_address(called, signed):
         raise NotFound("call", call_id)
-    return CallOut.of(await runtime.answer_from_service(called, signed, _result(await request.body())))
+    return call_out(await runtime.answer_from_service(called, signed, _result(await request.body())))
 
 
 def _result(body: bytes) -> JsonValue:

@@ -28,8 +28,9 @@ from denizen.server.problems import Problem
 from denizen.server.router import new_router
 from denizen.server.routes.spaces import enter
 from denizen.server.routes.triggers import find_agent
-from denizen.server.schemas import CallOut, MessageOut
-from denizen.server.shapes.chat import ChatAnswer, ChatRequest, ChatUsage, final_response
+from denizen.server.schemas import call_out, message_out
+from denizen.server.shapes.chat import ChatRequest, chat_usage_out, final_response
+from denizen.shapes.chat import ChatAnswer
 from denizen.spaces import posting
 from denizen.spaces.posting import Draft
 from denizen.storage.database import Tx, storable
@@ -78,11 +79,11 @@ async def chat(request: Request, caller: Person, said: ChatRequest, key: Idempot
         outcome=answer.outcome,
         space_id=asked.space_id,
         message_id=asked.message_id,
-        messages=[MessageOut.of(each) for each in answer.messages],
+        messages=[message_out(each) for each in answer.messages],
         final_response=final_response(answer),
         cycle=answer.cycle,
-        usage=ChatUsage.of(answer.spent),
-        waiting_for=[CallOut.of(each) for each in waiting],
+        usage=chat_usage_out(answer.spent),
+        waiting_for=[call_out(each) for each in waiting],
         note=answer.note,
         cause=answer.cause,
         metadata={

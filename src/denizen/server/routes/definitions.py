@@ -16,7 +16,8 @@ from denizen.server.auth import Admin, Caller
 from denizen.server.context import context_of
 from denizen.server.router import new_router
 from denizen.server.routes.triggers import find_agent
-from denizen.server.shapes.definitions import Applied, Apply, DocumentOut
+from denizen.server.shapes.definitions import Apply, applied_out
+from denizen.shapes.definitions import Applied, DocumentOut
 from denizen.spaces import directory
 from denizen.spaces.directory import Entity, Space
 from denizen.storage.database import Tx
@@ -46,7 +47,7 @@ async def apply(request: Request, caller: Admin, wanted: Apply) -> Applied:
         organization=caller.entity.organization_id,
         by=caller.actor,
     )
-    return Applied.of(changes, declared, runtime.tool_names, dry_run=wanted.dry_run)
+    return applied_out(changes, declared, runtime.tool_names, dry_run=wanted.dry_run)
 
 
 class _Guard:

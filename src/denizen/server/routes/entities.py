@@ -18,7 +18,8 @@ from denizen.server.context import context_of
 from denizen.server.idempotency import IdempotencyKey
 from denizen.server.problems import Problem
 from denizen.server.router import new_router
-from denizen.server.shapes.people import EntityChange, EntityCreate, EntityOut, EntityPage
+from denizen.server.shapes.people import EntityChange, EntityCreate, entity_out
+from denizen.shapes.people import EntityOut, EntityPage
 from denizen.spaces import directory
 from denizen.spaces.directory import Entity, EntityKind
 from denizen.spaces.handles import check_handle, check_name, handle_from
@@ -46,7 +47,7 @@ async def list_entities(
 @router.get("/api/entities/{entity_id}", summary="One of them")
 async def get_entity(request: Request, caller: Person, entity_id: str) -> EntityOut:
     """`entity_id` is its id, or its `@handle`. By id you find those too who have left."""
-    return EntityOut.of(await context_of(request).runtime.db.read(find_profile, entity_id, caller))
+    return entity_out(await context_of(request).runtime.db.read(find_profile, entity_id, caller))
 
 
 @router.post(
@@ -58,7 +59,7 @@ async def get_entity(request: Request, caller: Person, entity_id: str) -> Entity
 async def create_entity(request: Request, caller: Admin, wanted: EntityCreate, key: IdempotencyKey = None) -> EntityOut:
     """A person or a service is in the organization, in no space yet and without a token."""
     chosen = None if key is None else EntityId(str(uuid5(_KEYS, f"{caller.entity.id} {key}")))
-    return EntityOut.of(await context_of(request).runtime.db.write(_create, caller, wanted, chosen))
+    return entity_out(await context_of(request).runtime.db.write(_create, caller, wanted, chosen))
 
 
 @router.patch(
@@ -68,7 +69,7 @@ async def create_entity(request: Request, caller: Admin, wanted: EntityCreate, k
 )
 async def change_entity(request: Request, caller: Admin, entity_id: str, change: EntityChange) -> EntityOut:
     """The agents in their spaces hear of a new name. Roles are for owners to change; one owner always stays."""
-    return EntityOut.of(await context_of(request).runtime.db.write(_change, caller, entity_id, change))
+    return entity_out(await context_of(request).runtime.db.write(_change, caller, entity_id, change))
 
 
 @router.delete(
@@ -107,7 +108,7 @@ def _page(tx: Tx, caller: Caller, kind: EntityKind | None, after: str, limit: in
     home = caller.entity.organization_id
     # One more than asked for shows whether there are more.
     found = people.page(tx, home, kind=kind, after=storable(after), limit=limit + 1)
-    shown = [EntityOut.of(each) for each in found[:limit]]
+    shown = [entity_out(each) for each in found[:limit]]
     return EntityPage(entities=shown, next=shown[-1].handle if len(found) > limit else None)
 
 

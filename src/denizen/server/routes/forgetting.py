@@ -14,7 +14,8 @@ from denizen.ids import EntityId, MessageId, SpaceId
 from denizen.server.auth import Admin, Caller, require
 from denizen.server.context import context_of
 from denizen.server.router import new_router
-from denizen.server.shapes.forgetting import Forget, ReceiptOut, ReceiptPage
+from denizen.server.shapes.forgetting import Forget, receipt_out
+from denizen.shapes.forgetting import ReceiptOut, ReceiptPage
 from denizen.storage.database import Tx, storable
 
 router = new_router()
@@ -52,7 +53,7 @@ async def forget(request: Request, caller: Admin, wanted: Forget) -> ReceiptOut:
             receipt = await runtime.forget_space(SpaceId(subject), by=by, dry_run=dry_run)
         case "memory":
             receipt = await runtime.forget_memory(subject, by=by, dry_run=dry_run)
-    return ReceiptOut.of(receipt, dry_run=dry_run)
+    return receipt_out(receipt, dry_run=dry_run)
 
 
 @router.get("/api/receipts", summary="What was forgotten")
@@ -66,9 +67,7 @@ async def list_receipts(
     known = None if before is None else storable(before)
     found = await context_of(request).runtime.db.read(_receipts, caller, known, limit)
     page = found[:limit]
-    return ReceiptPage(
-        receipts=[ReceiptOut.of(each) for each in page], next=page[-1].id if len(found) > limit else None
-    )
+    return ReceiptPage(receipts=[receipt_out(each) for each in page], next=page[-1].id if len(found) > limit else None)
 
 
 def _receipts(tx: Tx, caller: Caller, before: str | None, limit: int) -> list[Receipt]:

@@ -13,8 +13,8 @@ from denizen.server.auth import Admin
 from denizen.server.context import context_of
 from denizen.server.problems import problem_response
 from denizen.server.router import new_router
-from denizen.server.schemas import Health, Ready
-from denizen.server.shapes.health import HealthOut
+from denizen.server.shapes.health import health_out
+from denizen.shapes.health import Health, HealthOut, Ready
 
 router = new_router()
 
@@ -45,7 +45,7 @@ async def get_health(
     runtime, home = context_of(request).runtime, caller.entity.organization_id
     found = await runtime.db.read(look, home, runtime.lease_seconds)
     agents = await runtime.check_agents(home, probe=probe)
-    return HealthOut.of(
+    return health_out(
         found,
         agents,
         now=runtime.clock.now(),

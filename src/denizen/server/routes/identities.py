@@ -14,7 +14,8 @@ from denizen.server.auth import Admin, Caller, require
 from denizen.server.context import context_of
 from denizen.server.router import new_router
 from denizen.server.routes.tokens import find_entity
-from denizen.server.shapes.access import IdentityList, IdentityOut, LinkIdentity
+from denizen.server.shapes.access import LinkIdentity, identity_out
+from denizen.shapes.access import IdentityList, IdentityOut
 from denizen.storage.database import Tx
 
 router = new_router()
@@ -25,7 +26,7 @@ WHO = {"x-who": "admins for members; owners for everyone"}
 @router.get("/api/entities/{entity_id}/identities", summary="As whom an identity provider knows someone")
 async def list_identities(request: Request, caller: Admin, entity_id: str) -> IdentityList:
     found = await context_of(request).runtime.db.read(_list, caller, entity_id)
-    return IdentityList(identities=[IdentityOut.of(each) for each in found])
+    return IdentityList(identities=[identity_out(each) for each in found])
 
 
 @router.post("/api/entities/{entity_id}/identities", status_code=201, summary="Link someone", openapi_extra=WHO)
@@ -34,7 +35,7 @@ async def link_identity(request: Request, caller: Admin, entity_id: str, given: 
     context = context_of(request)
     if context.issuer is None:
         raise InvalidInput("This server has no identity provider: set oidc.issuer and oidc.audience.")
-    return IdentityOut.of(await context.runtime.db.write(_link, caller, entity_id, context.issuer.name, given.subject))
+    return identity_out(await context.runtime.db.write(_link, caller, entity_id, context.issuer.name, given.subject))
 
 
 @router.delete("/api/entities/{entity_id}/identities", status_code=204, summary="Unlink someone", openapi_extra=WHO)

@@ -12,7 +12,8 @@ from denizen.server.auth import Caller, Person, require
 from denizen.server.context import context_of
 from denizen.server.problems import Problem
 from denizen.server.router import new_router
-from denizen.server.shapes.access import KeyList, KeyOut, NamedWhose, SetKey
+from denizen.server.shapes.access import NamedWhose, SetKey, key_out
+from denizen.shapes.access import KeyList, KeyOut
 from denizen.spaces.directory import Entity
 
 router = new_router()
@@ -29,7 +30,7 @@ async def list_keys(request: Request, caller: Person) -> KeyList:
     """Your own and, for admins, the organization's. Nobody sees those of others."""
     runtime = context_of(request).runtime
     found = await runtime.secrets(organization=caller.entity.organization_id)
-    return KeyList(keys=[KeyOut.of(each) for each in found if _may_see(caller, each)])
+    return KeyList(keys=[key_out(each) for each in found if _may_see(caller, each)])
 
 
 @router.put("/api/keys/{name}", summary="Keep a key", openapi_extra=WHO)
@@ -38,7 +39,7 @@ async def set_key(request: Request, caller: Person, name: Name, given: SetKey) -
     models; tools use the others as `${NAME}`."""
     runtime, person = context_of(request).runtime, _whose(caller, given.whose)
     home = caller.entity.organization_id
-    return KeyOut.of(await runtime.set_secret(name, given.value, person=person, organization=home, by=caller.actor))
+    return key_out(await runtime.set_secret(name, given.value, person=person, organization=home, by=caller.actor))
 
 
 @router.delete("/api/keys/{name}", status_code=204, summary="Forget a key", openapi_extra=WHO)

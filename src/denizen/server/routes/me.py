@@ -7,7 +7,8 @@ from fastapi import Request
 from denizen.server.auth import Authenticated
 from denizen.server.context import context_of
 from denizen.server.router import new_router
-from denizen.server.schemas import Me
+from denizen.server.schemas import me_out
+from denizen.shapes.people import Me
 from denizen.spaces import directory
 
 router = new_router()
@@ -16,4 +17,4 @@ router = new_router()
 @router.get("/api/me", summary="Who you are here")
 async def me(request: Request, caller: Authenticated) -> Me:
     db = context_of(request).runtime.db
-    return Me.of(caller, await db.read(directory.get_organization, caller.entity.organization_id))
+    return me_out(caller, await db.read(directory.get_organization, caller.entity.organization_id))

@@ -13,8 +13,9 @@ from denizen.server.context import context_of
 from denizen.server.router import new_router
 from denizen.server.routes.entities import find_present
 from denizen.server.routes.spaces import enter
-from denizen.server.schemas import MemberOut
+from denizen.server.schemas import member_out
 from denizen.server.shapes.places import MemberAdd, MemberChange
+from denizen.shapes.spaces import MemberOut
 from denizen.spaces import directory, leaving
 from denizen.spaces.directory import Entity
 from denizen.storage.database import Tx
@@ -102,4 +103,4 @@ def _require_running(tx: Tx, space_id: SpaceId, caller: Caller, what: str) -> No
 def _shown(tx: Tx, space_id: SpaceId, entity: Entity) -> MemberOut:
     members = directory.members(tx, space_id)
     found = next(each for each in members if each.entity.id == entity.id)
-    return MemberOut.of(found, fitness.unable_in_space(tx, space_id), directory.namesakes(members))
+    return member_out(found, fitness.unable_in_space(tx, space_id), directory.namesakes(members))

@@ -24,15 +24,15 @@ from denizen.server.router import new_router
 from denizen.server.routes.spaces import enter
 from denizen.server.routes.triggers import find_agent
 from denizen.server.shapes.memory import (
-    ConversationMemory,
     MemoryChange,
-    MemoryOut,
-    MemoryPage,
     OrganizationMemoryChange,
-    OrganizationMemoryOut,
     PolicyChange,
-    ReportOut,
+    conversation_memory_out,
+    memory_out,
+    organization_memory_out,
+    report_out,
 )
+from denizen.shapes.memory import ConversationMemory, MemoryOut, MemoryPage, OrganizationMemoryOut, ReportOut
 from denizen.spaces import directory
 from denizen.storage.database import Tx, storable
 
@@ -65,7 +65,7 @@ async def list_memories(
     owners = await runtime.db.read(_owners, caller, scope, agent)
     if query is not None:
         found = await sinks.look(runtime.db, runtime.embedder, storable(query), owners, limit)
-        return MemoryPage(memories=[MemoryOut.of(each.item) for each in found], next=None)
+        return MemoryPage(memories=[memory_out(each.item) for each in found], next=None)
     return _page(await runtime.db.read(_newest, owners, _number(before), limit + 1), limit)
 
 
@@ -96,19 +96,19 @@ def _number(before: str | None) -> int | None:
 def _page(found: Sequence[Remembered], limit: int) -> MemoryPage:
     page = found[:limit]
     more = str(page[-1].number) if len(found) > limit else None
-    return MemoryPage(memories=[MemoryOut.of(each) for each in page], next=more)
+    return MemoryPage(memories=[memory_out(each) for each in page], next=more)
 
 
 @router.get("/api/memory/report", summary="What is wrong with what is remembered")
 async def memory_report(request: Request, caller: Admin) -> ReportOut:
     """Doubles, junk, what nobody was ever reminded of, contradictions, by scope; by id, never what they say."""
     report = await context_of(request).runtime.db.read(hygiene.report, caller.entity.organization_id)
-    return ReportOut.of(report)
+    return report_out(report)
 
 
 @router.get("/api/memory/{memory_id}", summary="One memory", openapi_extra=_EXTRA)
 async def get_memory(request: Request, caller: Person, memory_id: str) -> MemoryOut:
-    return MemoryOut.of(await context_of(request).runtime.db.read(access.find, storable(memory_id), _visitor(caller)))
+    return memory_out(await context_of(request).runtime.db.read(access.find, storable(memory_id), _visitor(caller)))
 
 
 @router.patch("/api/memory/{memory_id}", summary="Correct a memory", openapi_extra=_EXTRA)
@@ -118,7 +118,7 @@ async def change_memory(request: Request, caller: Person, memory_id: str, change
     text = storable(change.text)
     vectors = await sinks.vectors_of(runtime.embedder, [text])
     what = Correction(text, vectors.get(text), "" if runtime.embedder is None else runtime.embedder.name)
-    return MemoryOut.of(await runtime.db.write(access.correct, storable(memory_id), _visitor(caller), what))
+    return memory_out(await runtime.db.write(access.correct, storable(memory_id), _visitor(caller), what))
 
 
 @router.delete("/api/memory/{memory_id}", status_code=204, summary="Forget a memory", openapi_extra=_EXTRA)
@@ -162,7 +162,7 @@ def _owner_of_space(tx: Tx, caller: Caller, space_id: str) -> str:
 
 def _conversation(tx: Tx, caller: Caller, space_id: str) -> ConversationMemory:
     space = enter(tx, space_id, caller.entity.id)
-    return ConversationMemory.of(rolling.find(tx, space.id), settled.policy_of(tx, space.id))
+    return conversation_memory_out(rolling.find(tx, space.id), settled.policy_of(tx, space.id))
 
 
 def _settle(tx: Tx, caller: Caller, space_id: str, change: PolicyChange) -> ConversationMemory:
@@ -193,7 +193,7 @@ def _of_agent(tx: Tx, caller: Caller, agent_id: str, before: int | None, limit: 
 @router.get("/api/organization/memory", summary="What is switched off of long-term memory")
 async def get_organization_memory(request: Request, caller: Person) -> OrganizationMemoryOut:
     settings = await context_of(request).runtime.db.read(settled.organization_of, caller.entity.organization_id)
-    return OrganizationMemoryOut.of(settings)
+    return organization_memory_out(settings)
 
 
 @router.patch("/api/organization/memory", summary="Switch long-term memory off, or on again")
@@ -202,7 +202,7 @@ async def change_organization_memory(
 ) -> OrganizationMemoryOut:
     """It holds at once, for what is remembered and for what is brought back. What is not sent stays as it is."""
     changes = change.model_dump(exclude_unset=True)
-    return OrganizationMemoryOut.of(await context_of(request).runtime.db.write(_change_organization, caller, changes))
+    return organization_memory_out(await context_of(request).runtime.db.write(_change_organization, caller, changes))
 
 
 def _change_organization(tx: Tx, caller: Caller, changes: dict[str, Any]) -> OrganizationMemory:

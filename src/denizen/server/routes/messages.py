@@ -18,11 +18,11 @@ from denizen.server.idempotency import IdempotencyKey
 from denizen.server.problems import Problem
 from denizen.server.router import new_router
 from denizen.server.routes.spaces import enter
-from denizen.server.schemas import EditMessage, MessageOut, MessagePage, PostMessage
-from denizen.server.shapes.examples import THING, text_answer
-from denizen.server.sse import MEDIA_TYPE as EVENTS
+from denizen.server.schemas import EditMessage, PostMessage, message_out
 from denizen.server.sse import EventStream, run_feed
 from denizen.server.streams.space import SpaceFeed
+from denizen.shapes.examples import ADA, THING, event_stream
+from denizen.shapes.spaces import MessageOut, MessagePage
 from denizen.spaces import posting
 from denizen.spaces.directory import Space
 from denizen.spaces.posting import Message
@@ -58,7 +58,7 @@ async def post_message(
     message = await runtime.db.read(posting.get_message, posted.id)
     if (message.text, message.reply_to, message.metadata) != (storable(said.text), said.reply_to, metadata or {}):
         raise _reused()
-    return MessageOut.of(message)
+    return message_out(message)
 
 
 def _may_say(tx: Tx, space_id: str, author: EntityId, said: PostMessage, chosen: MessageId | None) -> Space:
@@ -91,7 +91,7 @@ async def edit_message(
     """The message says this now; agents that have read it are told. For its author, and for whoever runs the space."""
     runtime = context_of(request).runtime
     chosen = await runtime.db.read(_in_space, space_id, message_id, caller.entity.id)
-    return MessageOut.of(await runtime.edit_message(chosen, said.text, by=caller.entity.id))
+    return message_out(await runtime.edit_message(chosen, said.text, by=caller.entity.id))
 
 
 @router.delete("/api/spaces/{space_id}/messages/{message_id}", summary="Take it back", openapi_extra=_CHANGE_MESSAGE)
@@ -99,7 +99,7 @@ async def delete_message(request: Request, caller: Authenticated, space_id: str,
     """The text of the message is gone, its place stays; agents that have read it are told."""
     runtime = context_of(request).runtime
     chosen = await runtime.db.read(_in_space, space_id, message_id, caller.entity.id)
-    return MessageOut.of(await runtime.delete_message(chosen, by=caller.entity.id))
+    return message_out(await runtime.delete_message(chosen, by=caller.entity.id))
 
 
 def _in_space(tx: Tx, space_id: str, message_id: str, reader: EntityId) -> MessageId:
@@ -140,17 +140,17 @@ def _page(tx: Tx, space_id: str, reader: EntityId, after: int | None, before: in
 
 
 def _as_page(messages: list[Message], following: int | None) -> MessagePage:
-    return MessagePage(messages=[MessageOut.of(each) for each in messages], next=following)
+    return MessagePage(messages=[message_out(each) for each in messages], next=following)
 
 
 @router.get(
     "/api/spaces/{space_id}/stream",
     summary="What is said, as it is said",
     response_class=Response,
-    responses=text_answer(
-        EVENTS,
-        "Server-sent events.",
-        f'event: stream.delta\ndata: {{"type":"stream.delta","id":"{THING}","offset":0,"text":"Good mor"}}\n\n',
+    responses=event_stream(
+        "space",
+        f'event: stream.delta\ndata: {{"type":"stream.delta","id":"{THING}","agent":"{ADA}","epoch":3,"offset":0,'
+        '"text":"Good mor"}\n\n',
     ),
 )
 async def stream(

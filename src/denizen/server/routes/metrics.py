@@ -13,7 +13,7 @@ from denizen.server.auth import ROLE_ASKED, Caller, require
 from denizen.server.context import context_of
 from denizen.server.problems import Problem
 from denizen.server.router import new_router
-from denizen.server.shapes.examples import text_answer
+from denizen.shapes.examples import text_answer
 from denizen.spaces import directory
 from denizen.telemetry.metrics import MEDIA_TYPE
 

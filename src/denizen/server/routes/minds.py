@@ -28,22 +28,32 @@ from denizen.server.context import context_of
 from denizen.server.router import new_router
 from denizen.server.routes.triggers import find_agent
 from denizen.server.shapes.minds import (
-    AnswerAgain,
+    Rethink,
+    answer_again_out,
+    crossing_out,
+    cycle_detail_out,
+    cycle_out,
+    inbox_event_out,
+    log_entry_out,
+    mind_out,
+    open_cycle_out,
+    private_log_entry_out,
+    recalled_out,
+    request_out,
+    unkept_cycle_out,
+)
+from denizen.shapes.minds import (
     AnswersAgain,
-    CrossingOut,
     CrossingPage,
     CycleDetail,
     CycleOut,
     CyclePage,
-    InboxEvent,
     InboxPage,
     LogEntry,
     LogPage,
     MindOut,
-    Recalled,
     RecallOut,
     RequestOut,
-    Rethink,
 )
 from denizen.spaces import directory
 from denizen.spaces.source_names import named
@@ -70,7 +80,7 @@ async def get_mind(request: Request, caller: Admin, agent_id: str) -> MindOut:
 
 
 def _mind(tx: Tx, agent_id: str, caller: Caller) -> MindOut:
-    return MindOut.of(inspect(tx, _past(tx, agent_id, caller), caller.entity.id))
+    return mind_out(inspect(tx, _past(tx, agent_id, caller), caller.entity.id))
 
 
 def _past(tx: Tx, agent_id: str, caller: Caller) -> AgentId:
@@ -111,7 +121,7 @@ def _inbox(tx: Tx, agent_id: str, caller: Caller, state: OpenState, lane: Lane, 
     page = [replace(each, event=readable_event(each.event, reader)) for each in found[:limit]]
     last = page[-1].event if len(found) > limit else None
     return InboxPage(
-        events=[InboxEvent.listed(each) for each in page],
+        events=[inbox_event_out(each) for each in page],
         next=None if last is None else f"{last.lane}-{last.number}",
     )
 
@@ -159,12 +169,12 @@ def _cycles(tx: Tx, agent_id: str, caller: Caller, before: int | None, limit: in
     came_to_nothing, complete = unkept(tx, agent, since, _until(tx, agent, before))
     reader = privacy.reader(tx, agent, caller.entity.id)
     lived = _lived(tx, caller, agent, kept, reader)
-    told = [*(CycleOut.of_unkept(_readable_unkept(each, reader)) for each in came_to_nothing), *lived]
+    told = [*(unkept_cycle_out(_readable_unkept(each, reader)) for each in came_to_nothing), *lived]
     # Of those that ended in the same instant the kept one came first: what is undone is tried again later.
     told.sort(key=lambda each: each.ended_at.timestamp() if each.ended_at else 0.0, reverse=True)
     under_way = records.open_record(tx, agent) if before is None else None
     if under_way is not None:
-        told.insert(0, CycleOut.of_open(under_way))
+        told.insert(0, open_cycle_out(under_way))
     return CyclePage(cycles=told, next=kept[-1].number if more else None, complete=complete)
 
 
@@ -184,7 +194,7 @@ def _lived(tx: Tx, caller: Caller, agent_id: AgentId, kept: list[CycleRecord], r
     answers = answers_of_cycles(tx, agent_id, first, last)
     told = {each.number: each for each in compaction.lived(tx, agent_id, first, last)}
     return [
-        CycleOut.of(shown, answers.get(each.number), told.get(each.number), private, _to_open(caller, reader, each.id))
+        cycle_out(shown, answers.get(each.number), told.get(each.number), private, _to_open(caller, reader, each.id))
         for each in kept
         for shown, private in [readable_record(tx, each, reader)]
     ]
@@ -214,7 +224,7 @@ def _cycle(tx: Tx, agent_id: str, caller: Caller, number: int) -> CycleDetail:
     told = next(iter(compaction.lived(tx, agent, number, number)), None)
     entries = [] if private else reader.entries(kept)
     entries = [_with_names(tx, agent, each) for each in entries]
-    return CycleDetail.made_of(record, entries, answers, told, private, _to_open(caller, reader, record.id))
+    return cycle_detail_out(record, entries, answers, told, private, _to_open(caller, reader, record.id))
 
 
 @router.get("/api/agents/{agent_id}/cycles/{number}/steps/{step}", summary="One request to the model, exactly")
@@ -232,7 +242,7 @@ async def get_step(
 def _step(tx: Tx, agent_id: str, caller: Caller, number: int, step: int) -> RequestOut:
     agent = _past(tx, agent_id, caller)
     _require_step(tx, agent, number, step)
-    return RequestOut.of(replay.request(tx, agent, number, step, caller.entity.id))
+    return request_out(replay.request(tx, agent, number, step, caller.entity.id))
 
 
 def _require_step(tx: Tx, agent_id: AgentId, number: int, step: int) -> None:
@@ -257,7 +267,7 @@ async def rethink(request: Request, caller: Admin, agent_id: str, number: CycleN
     runtime = context_of(request).runtime
     agent = await runtime.db.read(_thought, agent_id, caller, number, wanted.step or 0)
     again = await runtime.rethink(agent, number, model=wanted.model, step=wanted.step, reader=caller.entity)
-    return AnswersAgain(answers=[AnswerAgain.of(each) for each in again])
+    return AnswersAgain(answers=[answer_again_out(each) for each in again])
 
 
 def _thought(tx: Tx, agent_id: str, caller: Caller, number: int, step: int) -> AgentId:
@@ -299,8 +309,8 @@ def _log(tx: Tx, agent_id: str, caller: Caller, after: int, before: int | None, 
 
 def _log_entry(first: Dated, run: Run, reader: Reader) -> LogEntry:
     if run.hidden:
-        return LogEntry.of_private(first, run)
-    return LogEntry.of(replace(first, entry=_with_names(reader.tx, reader.agent_id, reader.entry(first.entry))))
+        return private_log_entry_out(first, run)
+    return log_entry_out(replace(first, entry=_with_names(reader.tx, reader.agent_id, reader.entry(first.entry))))
 
 
 def _with_names(tx: Tx, agent_id: AgentId, entry: Entry) -> Entry:
@@ -324,7 +334,7 @@ async def recall(
     agent, where = await runtime.db.read(_recaller, agent_id, caller, space)
     words = [None if each is None else storable(each) for each in (when, who)]
     found = await runtime.recall(agent, storable(q), when=words[0], who=words[1], space=where, reader=caller.entity)
-    return RecallOut(found=[Recalled.of(each) for each in found[:limit]])
+    return RecallOut(found=[recalled_out(each) for each in found[:limit]])
 
 
 def _recaller(tx: Tx, agent_id: str, caller: Caller, space: str | None) -> tuple[AgentId, SpaceId | None]:
@@ -351,7 +361,7 @@ def _crossings(tx: Tx, agent_id: str, caller: Caller, before: int | None, limit:
     found = guard.crossings_before(tx, agent, _LAST if before is None else before, limit=limit + 1)
     page, reader = found[:limit], privacy.reader(tx, agent, caller.entity.id)
     return CrossingPage(
-        crossings=[CrossingOut.of(_readable_crossing(each, reader)) for _, each in page],
+        crossings=[crossing_out(_readable_crossing(each, reader)) for _, each in page],
         next=page[-1][0] if len(found) > limit else None,
     )
 

@@ -17,17 +17,8 @@ from denizen.server.auth import Caller, Owner, Person
 from denizen.server.context import context_of
 from denizen.server.problems import Problem
 from denizen.server.router import new_router
-from denizen.server.shapes.models import (
-    AgentModels,
-    ChooseModel,
-    ListedModel,
-    LocalServer,
-    MissingKey,
-    ModelSetupOut,
-    ProviderOut,
-    TestModel,
-    TestOut,
-)
+from denizen.server.shapes.models import ChooseModel, TestModel, local_server_out, test_out
+from denizen.shapes.models import AgentModels, ListedModel, MissingKey, ModelSetupOut, ProviderOut, TestOut
 
 router = new_router()
 
@@ -49,7 +40,7 @@ async def list_models(request: Request, caller: Person, setup: Setup = False) ->
 async def test_model(request: Request, caller: Owner, given: TestModel) -> TestOut:
     """The model is asked for one small call of a tool, which costs a few tokens. If it fails, `problem` says why."""
     runtime = context_of(request).runtime
-    return TestOut.of(await runtime.test_model(given.name, address=given.address, key=given.key, by=caller.actor))
+    return test_out(await runtime.test_model(given.name, address=given.address, key=given.key, by=caller.actor))
 
 
 @router.put("/api/models/default", summary="Choose the default model of the server", openapi_extra=OPERATORS)
@@ -109,7 +100,7 @@ async def _setup(runtime: Runtime, kept: set[str], of_server: frozenset[str]) ->
     found = await runtime.local_models()
     return ModelSetupOut(
         providers=[_provider(runtime, each, kept, of_server) for each in providers(os.environ)],
-        servers=[LocalServer.of(each) for each in found],
+        servers=[local_server_out(each) for each in found],
     )
 
 

@@ -41,7 +41,6 @@ from denizen.server.router import new_router
 from denizen.server.routes.chat import Question, ask, seen_by
 from denizen.server.routes.triggers import find_agent
 from denizen.server.shapes.chat import final_response, waiting_note
-from denizen.server.shapes.examples import text_answer
 from denizen.server.shapes.openai import (
     About,
     AssistantMessage,
@@ -65,6 +64,7 @@ from denizen.server.shapes.openai import (
 from denizen.server.sse import HEARTBEAT, EventStream, Say
 from denizen.server.sse import MEDIA_TYPE as EVENTS
 from denizen.server.telling import BETWEEN
+from denizen.shapes.examples import text_answer
 from denizen.spaces import directory
 from denizen.storage.database import Tx, statement, storable
 from denizen.storage.schema import entities

@@ -10,7 +10,7 @@ from denizen.cycles import organization
 from denizen.server.auth import Caller, Owner, Person
 from denizen.server.context import context_of
 from denizen.server.router import new_router
-from denizen.server.shapes.people import OrganizationChange, OrganizationDetail
+from denizen.server.shapes.people import OrganizationChange, OrganizationDetail, organization_detail_out
 from denizen.spaces import directory
 from denizen.storage.database import Tx
 
@@ -32,7 +32,7 @@ async def change_organization(request: Request, caller: Owner, change: Organizat
 def _shown(tx: Tx, caller: Caller) -> OrganizationDetail:
     home = caller.entity.organization_id
     settings = organization.settings_of(tx, home) if roles.reaches(caller.role, "admin") else None
-    return OrganizationDetail.of(directory.get_organization(tx, home), settings)
+    return organization_detail_out(directory.get_organization(tx, home), settings)
 
 
 def _change(tx: Tx, caller: Caller, change: OrganizationChange) -> OrganizationDetail:

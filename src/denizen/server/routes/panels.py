@@ -22,7 +22,6 @@ from denizen.server.context import Context, context_of
 from denizen.server.idempotency import IdempotencyKey, id_for
 from denizen.server.router import new_router
 from denizen.server.routes.entities import find_present
-from denizen.server.shapes.examples import text_answer
 from denizen.server.shapes.panels import (
     AdvisorChange,
     AdvisorFile,
@@ -32,23 +31,25 @@ from denizen.server.shapes.panels import (
     AdvisorOrder,
     AdvisorOut,
     AskPanel,
-    ContextOut,
-    CostOut,
     CrosstalkRequest,
     GroupChange,
     PanelChange,
     PanelCreate,
     PanelList,
     PanelOut,
-    RoundOut,
-    RoundPage,
-    SuggestionList,
-    SuggestionOut,
     SuggestRequest,
     VoiceChoice,
     VoteRequest,
+    advisor_list_out,
+    advisor_out,
+    context_out,
+    cost_out,
+    panel_out,
+    suggestion_out,
 )
-from denizen.server.streams.advising import round_out
+from denizen.server.streams.advising import read_round_out
+from denizen.shapes.examples import text_answer
+from denizen.shapes.panels import ContextOut, CostOut, RoundOut, RoundPage, SuggestionList
 from denizen.spaces import directory
 from denizen.storage.database import Tx, storable
 
@@ -175,7 +176,7 @@ async def suggest_advisors(here: Member, asked: SuggestRequest) -> SuggestionLis
     """A model proposes them from a topic, each with a reason. Nothing is changed."""
     panel = await here.enter()
     found = await here.context.runtime.suggest_advisors(panel, asked.topic, count=asked.count)
-    return SuggestionList(suggestions=[SuggestionOut.of(each) for each in found])
+    return SuggestionList(suggestions=[suggestion_out(each) for each in found])
 
 
 @router.patch("/api/panels/{panel_id}/advisors/{advisor_id}", summary="Change an advisor")
@@ -202,7 +203,7 @@ async def ask_panel(here: Member, asked: AskPanel, key: IdempotencyKey = None) -
     """
     metadata = settled.asserting(None, asked.organization_id, here.caller.entity.organization_id)
     begun = await paneling.ask(here.context, here.caller, await here.enter(), asked.text, key, metadata)
-    return await here.context.runtime.db.read(round_out, begun)
+    return await here.context.runtime.db.read(read_round_out, begun)
 
 
 @router.get("/api/panels/{panel_id}/rounds", summary="What was asked and answered")
@@ -219,7 +220,7 @@ async def list_rounds(
 async def foretell_cost(here: Member, asked: AskPanel) -> CostOut:
     """Voice by voice. Nothing is asked."""
     panel = await here.enter()
-    return CostOut.of(await here.context.runtime.foretell(panel, storable(asked.text)))
+    return cost_out(await here.context.runtime.foretell(panel, storable(asked.text)))
 
 
 @router.get(
@@ -289,7 +290,7 @@ def _mine(tx: Tx, entity_id: EntityId) -> PanelList:
 
 
 def _one(tx: Tx, panel: Panel) -> PanelOut:
-    return PanelOut.of(panel, advisors.list_of(tx, panel.id))
+    return panel_out(panel, advisors.list_of(tx, panel.id))
 
 
 def _create(tx: Tx, caller: Caller, wanted: PanelCreate, chosen: SpaceId | None) -> PanelOut:
@@ -307,7 +308,7 @@ def _create(tx: Tx, caller: Caller, wanted: PanelCreate, chosen: SpaceId | None)
         tx, home, wanted.name, private=wanted.private, settings=wanted.settings, members=joining, owner=me, id=chosen
     )
     made = advisors.add(tx, panel.id, [advisors.drafted(_fields(each)) for each in wanted.advisors])
-    return PanelOut.of(panel, made)
+    return panel_out(panel, made)
 
 
 def _fields(given: AdvisorIn) -> dict[str, Any]:
@@ -323,16 +324,16 @@ def _change(tx: Tx, panel: Panel, change: PanelChange) -> PanelOut:
 
 
 def _advisors(tx: Tx, panel: Panel) -> AdvisorList:
-    return AdvisorList.of(advisors.list_of(tx, panel.id))
+    return advisor_list_out(advisors.list_of(tx, panel.id))
 
 
 def _add(tx: Tx, panel: Panel, wanted: AdvisorIn, key: str | None) -> AdvisorOut:
     [made] = advisors.add(tx, panel.id, [advisors.drafted(_fields(wanted))], key=key)
-    return AdvisorOut.of(made)
+    return advisor_out(made)
 
 
 def _reorder(tx: Tx, panel: Panel, order: list[str]) -> AdvisorList:
-    return AdvisorList.of(advisors.reorder(tx, panel.id, order))
+    return advisor_list_out(advisors.reorder(tx, panel.id, order))
 
 
 def _switch(tx: Tx, panel: Panel, wanted: GroupChange) -> AdvisorList:
@@ -345,12 +346,12 @@ def _export(tx: Tx, panel: Panel) -> AdvisorFile:
 
 
 def _import(tx: Tx, panel: Panel, given: AdvisorImport, key: str | None) -> AdvisorList:
-    return AdvisorList.of(advisors.bring_in(tx, panel.id, given.document, replace=given.replace, key=key))
+    return advisor_list_out(advisors.bring_in(tx, panel.id, given.document, replace=given.replace, key=key))
 
 
 def _edit(tx: Tx, panel: Panel, advisor_id: str, change: AdvisorChange) -> AdvisorOut:
     changes = change.model_dump(mode="json", exclude_unset=True)
-    return AdvisorOut.of(advisors.edit(tx, panel.id, storable(advisor_id), changes))
+    return advisor_out(advisors.edit(tx, panel.id, storable(advisor_id), changes))
 
 
 def _remove(tx: Tx, panel: Panel, advisor_id: str) -> None:
@@ -361,7 +362,7 @@ def _page(tx: Tx, panel: Panel, before: int | None, limit: int) -> RoundPage:
     last = panel.turns if before is None else min(before - 1, panel.turns)
     first = max(last - limit + 1, 1)
     told = [each for turn in range(first, last + 1) for each in rounds.of_turn(tx, panel.id, turn)]
-    return RoundPage(rounds=[round_out(tx, each) for each in told], next=first if first > 1 else None)
+    return RoundPage(rounds=[read_round_out(tx, each) for each in told], next=first if first > 1 else None)
 
 
 def _transcript(tx: Tx, panel: Panel) -> str:
@@ -369,28 +370,28 @@ def _transcript(tx: Tx, panel: Panel) -> str:
 
 
 def _round(tx: Tx, panel: Panel, round_id: str) -> RoundOut:
-    return round_out(tx, rounds.get(tx, panel.id, storable(round_id)))
+    return read_round_out(tx, rounds.get(tx, panel.id, storable(round_id)))
 
 
 def _cancel(tx: Tx, panel: Panel, round_id: str, voice: str | None) -> RoundOut:
-    return round_out(tx, rounds.cancel(tx, panel.id, storable(round_id), voice))
+    return read_round_out(tx, rounds.cancel(tx, panel.id, storable(round_id), voice))
 
 
 def _retry(tx: Tx, panel: Panel, round_id: str, voice: str | None) -> RoundOut:
-    return round_out(tx, rounds.retry(tx, panel.id, storable(round_id), voice))
+    return read_round_out(tx, rounds.retry(tx, panel.id, storable(round_id), voice))
 
 
 def _synthesis(tx: Tx, panel: Panel, round_id: str) -> RoundOut:
-    return round_out(tx, rounds.want_synthesis(tx, panel.id, storable(round_id)))
+    return read_round_out(tx, rounds.want_synthesis(tx, panel.id, storable(round_id)))
 
 
 def _crosstalk(tx: Tx, panel: Panel, round_id: str, by: EntityId, times: int, chosen: str | None) -> RoundOut:
-    return round_out(tx, rounds.begin_crosstalk(tx, panel.id, storable(round_id), by, times, id=chosen))
+    return read_round_out(tx, rounds.begin_crosstalk(tx, panel.id, storable(round_id), by, times, id=chosen))
 
 
 def _vote(tx: Tx, panel: Panel, round_id: str, by: EntityId, question: str, chosen: str | None) -> RoundOut:
-    return round_out(tx, rounds.begin_vote(tx, panel.id, storable(round_id), by, question, id=chosen))
+    return read_round_out(tx, rounds.begin_vote(tx, panel.id, storable(round_id), by, question, id=chosen))
 
 
 def _context(tx: Tx, panel: Panel, round_id: str, voice: str, part: Part | None) -> ContextOut:
-    return ContextOut.of(taking.context_of(tx, panel.id, storable(round_id), storable(voice), part))
+    return context_out(taking.context_of(tx, panel.id, storable(round_id), storable(voice), part))

@@ -16,18 +16,8 @@ from denizen.server.auth import Admin, Caller
 from denizen.server.context import context_of
 from denizen.server.router import new_router
 from denizen.server.routes.triggers import find_agent
-from denizen.server.shapes.plans import (
-    ChangeGoal,
-    GoalList,
-    GoalOut,
-    NewGoal,
-    NoteList,
-    NoteOut,
-    PlanList,
-    PlanOut,
-    SetNote,
-    SetPlan,
-)
+from denizen.server.shapes.plans import ChangeGoal, NewGoal, SetNote, SetPlan, goal_out, note_out, plan_out
+from denizen.shapes.plans import GoalList, GoalOut, NoteList, NoteOut, PlanList, PlanOut
 from denizen.storage.database import Tx, storable
 
 router = new_router()
@@ -102,14 +92,14 @@ def _past(tx: Tx, agent_id: str, caller: Caller) -> AgentId:
 def _goals(tx: Tx, agent_id: str, caller: Caller) -> GoalList:
     agent = _past(tx, agent_id, caller)
     found = readable_goals(goals.goals_of(tx, agent), privacy.reader(tx, agent, caller.entity.id))
-    return GoalList(goals=[GoalOut.of(each) for each in found])
+    return GoalList(goals=[goal_out(each) for each in found])
 
 
 def _add_goal(tx: Tx, agent_id: str, caller: Caller, wanted: NewGoal) -> GoalOut:
     agent, text = _agent(tx, agent_id, caller), storable(wanted.text)
     there = next((each.number for each in goals.goals_of(tx, agent) if each.text == text.strip()), None)
     change = GoalChange(there, None if there else text, wanted.status, wanted.priority)
-    return GoalOut.of(from_outside.set_goal(tx, agent, change))
+    return goal_out(from_outside.set_goal(tx, agent, change))
 
 
 def _put_goal(tx: Tx, agent_id: str, caller: Caller, number: int, changes: ChangeGoal) -> GoalOut:
@@ -117,7 +107,7 @@ def _put_goal(tx: Tx, agent_id: str, caller: Caller, number: int, changes: Chang
     agent = _agent(tx, agent_id, caller)
     made = from_outside.set_goal(tx, agent, GoalChange(number, text, changes.status, changes.priority))
     [shown] = readable_goals([made], privacy.reader(tx, agent, caller.entity.id))
-    return GoalOut.of(shown)
+    return goal_out(shown)
 
 
 def _delete_goal(tx: Tx, agent_id: str, caller: Caller, number: int) -> None:
@@ -127,12 +117,12 @@ def _delete_goal(tx: Tx, agent_id: str, caller: Caller, number: int) -> None:
 def _notes(tx: Tx, agent_id: str, caller: Caller) -> NoteList:
     agent = _past(tx, agent_id, caller)
     found = readable_notes(notes.notes_of(tx, agent), privacy.reader(tx, agent, caller.entity.id))
-    return NoteList(notes=[NoteOut.of(each) for each in found])
+    return NoteList(notes=[note_out(each) for each in found])
 
 
 def _put_note(tx: Tx, agent_id: str, caller: Caller, key: str, wanted: SetNote) -> NoteOut:
     agent = _agent(tx, agent_id, caller)
-    return NoteOut.of(from_outside.set_note(tx, agent, storable(key), storable(wanted.text)))
+    return note_out(from_outside.set_note(tx, agent, storable(key), storable(wanted.text)))
 
 
 def _delete_note(tx: Tx, agent_id: str, caller: Caller, key: str) -> None:
@@ -142,13 +132,13 @@ def _delete_note(tx: Tx, agent_id: str, caller: Caller, key: str) -> None:
 def _plans(tx: Tx, agent_id: str, caller: Caller) -> PlanList:
     agent = _past(tx, agent_id, caller)
     found = readable_plans(agenda.plans_of(tx, agent), privacy.reader(tx, agent, caller.entity.id))
-    return PlanList(plans=[PlanOut.of(each) for each in found])
+    return PlanList(plans=[plan_out(each) for each in found])
 
 
 def _put_plan(tx: Tx, agent_id: str, caller: Caller, name: str, wanted: SetPlan) -> PlanOut:
     when = When(wanted.cron, wanted.at, wanted.after, wanted.zone)
     draft = PlanDraft(storable(name), storable(wanted.instruction), when)
-    return PlanOut.of(from_outside.set_plan(tx, _agent(tx, agent_id, caller), draft))
+    return plan_out(from_outside.set_plan(tx, _agent(tx, agent_id, caller), draft))
 
 
 def _delete_plan(tx: Tx, agent_id: str, caller: Caller, name: str) -> None:

@@ -21,8 +21,9 @@ from denizen.server.gate import LINES
 from denizen.server.router import new_router
 from denizen.server.routes.spaces import enter
 from denizen.server.routes.triggers import find_agent
-from denizen.server.shapes.examples import text_answer
-from denizen.server.shapes.portability import ImportedOut
+from denizen.server.shapes.portability import imported_out
+from denizen.shapes.examples import text_answer
+from denizen.shapes.portability import ImportedOut
 from denizen.storage.database import Tx, storable
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
@@ -119,7 +120,7 @@ async def import_file(
             author=caller.author,
             by=caller.actor,
         )
-    return ImportedOut.of(made)
+    return imported_out(made)
 
 
 async def _keep(body: AsyncIterator[bytes], path: Path) -> None:

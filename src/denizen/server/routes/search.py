@@ -13,8 +13,8 @@ from denizen.server.context import context_of
 from denizen.server.router import new_router
 from denizen.server.routes.entities import find_profile
 from denizen.server.routes.spaces import enter
-from denizen.server.schemas import MessageOut
-from denizen.server.shapes.places import SearchPage
+from denizen.server.schemas import message_out
+from denizen.shapes.spaces import MessageOut, SearchPage
 from denizen.spaces import directory, posting, searching
 from denizen.spaces.posting import Message
 from denizen.spaces.searching import QUERY_CHARACTERS, Cursor, Found, Wanted, Words
@@ -44,7 +44,7 @@ async def search_messages(
     words, place = Words(q), None if before is None else Cursor.read(before)
     read = context_of(request).runtime.db.read
     found = await read(_search, caller, words, space, author, place, limit)
-    return SearchPage(messages=[MessageOut.of(each) for each in found.messages], next=found.next)
+    return SearchPage(messages=[message_out(each) for each in found.messages], next=found.next)
 
 
 def _search(
@@ -62,7 +62,7 @@ def _search(
 @router.get("/api/messages/{message_id}", summary="One message")
 async def get_message(request: Request, caller: Authenticated, message_id: str) -> MessageOut:
     """Wherever it stands, if you are in that space: `reply_to` of another message leads here."""
-    return MessageOut.of(await context_of(request).runtime.db.read(_message, caller, message_id))
+    return message_out(await context_of(request).runtime.db.read(_message, caller, message_id))
 
 
 def _message(tx: Tx, caller: Caller, message_id: str) -> Message:

@@ -14,7 +14,8 @@ from denizen.server.login_page import CONTENT_SECURITY_POLICY, PAGE
 from denizen.server.reach import Visit
 from denizen.server.router import new_router
 from denizen.server.routes.tokens import let_in, scope_for, tell_owner
-from denizen.server.shapes.access import CreateLogin, KnownToken, LoginCreated, OpenSession, SessionOpened
+from denizen.server.shapes.access import CreateLogin, OpenSession, known_token_out
+from denizen.shapes.access import LoginCreated, SessionOpened
 from denizen.spaces import directory
 from denizen.storage.database import Tx
 
@@ -50,7 +51,7 @@ async def open_session(request: Request, response: Response, given: OpenSession)
     db = context.runtime.db
     session, secret = await guarded(context, visit, given.secret, lambda: db.write(_open, given.secret))
     response.headers["Set-Cookie"] = cookie(visit, secret, _seconds(session, context.runtime.clock.now()))
-    return SessionOpened(**KnownToken.of(session).model_dump(), page_key=tokens.halves(secret)[1])
+    return SessionOpened(**known_token_out(session).model_dump(), page_key=tokens.halves(secret)[1])
 
 
 @router.delete("/api/session", status_code=204, summary="Sign out")

@@ -18,8 +18,9 @@ from denizen.server.problems import Problem
 from denizen.server.router import new_router
 from denizen.server.routes.entities import find_present
 from denizen.server.routes.triggers import find_agent
-from denizen.server.schemas import SpaceList, SpaceOut
-from denizen.server.shapes.places import ReadMark, ReadState, SpaceChange, SpaceCreate
+from denizen.server.schemas import space_out
+from denizen.server.shapes.places import ReadMark, SpaceChange, SpaceCreate
+from denizen.shapes.spaces import ReadState, SpaceList, SpaceOut
 from denizen.spaces import ask_again, directory, floor, reading
 from denizen.spaces.directory import Space
 from denizen.spaces.handles import check_name
@@ -111,7 +112,7 @@ def _mine(tx: Tx, entity_id: EntityId, after: str, limit: int) -> SpaceList:
     found = reading.places_of(tx, entity_id, after=storable(after), limit=limit + 1)
     statuses = space_statuses.in_spaces_of(tx, entity_id, registry.around(tx, entity_id))
     unable = fitness.unable_around(tx, entity_id)
-    shown = [SpaceOut.of(place, there, statuses.get(place.space.id, ()), unable) for place, there in found[:limit]]
+    shown = [space_out(place, there, statuses.get(place.space.id, ()), unable) for place, there in found[:limit]]
     return SpaceList(spaces=shown, next=shown[-1].id if len(found) > limit else None)
 
 
@@ -124,7 +125,7 @@ def shown(tx: Tx, space_id: SpaceId, entity_id: EntityId) -> SpaceOut:
     """The space as this member finds it."""
     place = reading.place_of(tx, space_id, entity_id)
     statuses, unable = space_statuses.in_space(tx, space_id), fitness.unable_in_space(tx, space_id)
-    return SpaceOut.of(place, directory.members(tx, space_id), statuses, unable)
+    return space_out(place, directory.members(tx, space_id), statuses, unable)
 
 
 def _create(tx: Tx, caller: Caller, wanted: SpaceCreate, chosen: SpaceId | None) -> SpaceOut:

@@ -21,21 +21,28 @@ from denizen.server.context import context_of
 from denizen.server.router import new_router
 from denizen.server.routes.triggers import find_agent
 from denizen.server.shapes.stances import (
-    PresetList,
-    ReflectionNames,
-    RunOut,
-    RunPage,
     SetStance,
     SetState,
-    SignalOut,
+    TryMetaprompt,
+    TryProfile,
+    preset_list_out,
+    reflection_names_out,
+    run_out,
+    signal_out,
+    stance_out,
+    standing_out,
+    tried_out,
+    tried_profile_out,
+)
+from denizen.shapes.stances import (
+    PresetList,
+    ReflectionNames,
+    RunPage,
     SignalPage,
     StanceList,
     StanceOut,
-    StandingOut,
     TriedOut,
     TriedProfile,
-    TryMetaprompt,
-    TryProfile,
 )
 from denizen.storage.database import Tx, storable
 
@@ -50,19 +57,19 @@ Limit = Annotated[int, Query(ge=1, le=200)]
 @router.get("/api/profiles", summary="The prompt profiles of the house")
 async def list_profiles(request: Request, _: Admin) -> PresetList:
     """And by which names agents are given metaprompts and quick-start profiles of reflection."""
-    return PresetList.of(context_of(request).runtime.prompt_config)
+    return preset_list_out(context_of(request).runtime.prompt_config)
 
 
 @router.get("/api/reflection", summary="What reflection can be set to")
 async def list_reflection(request: Request, _: Person) -> ReflectionNames:
     """The names of quick-start profiles and metaprompts, for those who set how a panel reflects."""
-    return ReflectionNames.of(context_of(request).runtime.prompt_config.configuration())
+    return reflection_names_out(context_of(request).runtime.prompt_config.configuration())
 
 
 @router.post("/api/profiles/try", summary="Which profile a message would have")
 async def try_profile(request: Request, _: Admin, said: TryProfile) -> TriedProfile:
     """What the rules say of it, as if it were the first of a conversation. Nothing is changed."""
-    return TriedProfile.of(context_of(request).runtime.prompt_config.presets(), said.mode, said.text)
+    return tried_profile_out(context_of(request).runtime.prompt_config.presets(), said.mode, said.text)
 
 
 @router.get("/api/agents/{agent_id}/stances", summary="How an agent stands to its conversations")
@@ -124,7 +131,7 @@ async def try_metaprompt(
     runtime = context_of(request).runtime
     asked = asked_of(wanted)
     agent, space = await runtime.db.read(_find, agent_id, conversation_id, caller)
-    return TriedOut.of(await runtime.try_metaprompt(agent, space, asked, apply=wanted.apply, by=caller.entity.id))
+    return tried_out(await runtime.try_metaprompt(agent, space, asked, apply=wanted.apply, by=caller.entity.id))
 
 
 def asked_of(wanted: TryMetaprompt) -> str | Metaprompt:
@@ -149,23 +156,23 @@ def _find(tx: Tx, agent_id: str, conversation_id: str, caller: Caller) -> tuple[
 def _list(tx: Tx, agent_id: str, caller: Caller) -> StanceList:
     agent = find_agent(tx, agent_id, caller, also_dead=True).id
     reader = privacy.reader(tx, agent, caller.entity.id)
-    return StanceList(stances=[StandingOut.standing(each) for each in inspection.standings(tx, agent, reader)])
+    return StanceList(stances=[standing_out(each) for each in inspection.standings(tx, agent, reader)])
 
 
 def _get(tx: Tx, agent_id: str, conversation_id: str, caller: Caller) -> StanceOut:
-    return StanceOut.of(AGENTS.stance(tx, *_find(tx, agent_id, conversation_id, caller)))
+    return stance_out(AGENTS.stance(tx, *_find(tx, agent_id, conversation_id, caller)))
 
 
 def _set_settings(
     tx: Tx, agent_id: str, conversation_id: str, caller: Caller, wanted: SetStance, prompt_config: PromptConfig
 ) -> StanceOut:
     agent, space = _find(tx, agent_id, conversation_id, caller)
-    return StanceOut.of(standing.set_settings(tx, agent, space, wanted.model_dump(exclude_none=True), prompt_config))
+    return stance_out(standing.set_settings(tx, agent, space, wanted.model_dump(exclude_none=True), prompt_config))
 
 
 def _set_state(tx: Tx, agent_id: str, conversation_id: str, caller: Caller, wanted: Adjustment) -> StanceOut:
     agent, space = _find(tx, agent_id, conversation_id, caller)
-    return StanceOut.of(records.set_state(tx, agent, space, wanted, by=caller.entity.id))
+    return stance_out(records.set_state(tx, agent, space, wanted, by=caller.entity.id))
 
 
 def _reset(tx: Tx, agent_id: str, conversation_id: str, caller: Caller) -> None:
@@ -184,12 +191,10 @@ def _signals(tx: Tx, agent_id: str, conversation_id: str, caller: Caller, before
 def run_page(tx: Tx, book: StanceStore, who: str, space: SpaceId, before: int | None, limit: int) -> RunPage:
     found = book.runs_of(tx, who, space, before=before, limit=limit + 1)
     page = found[:limit]
-    return RunPage(runs=[RunOut.of(each) for each in page], next=page[-1].number if len(found) > limit else None)
+    return RunPage(runs=[run_out(each) for each in page], next=page[-1].number if len(found) > limit else None)
 
 
 def signal_page(tx: Tx, book: StanceStore, who: str, space: SpaceId, before: int | None, limit: int) -> SignalPage:
     found = book.signals_of(tx, who, space, before=before, limit=limit + 1)
     page = found[:limit]
-    return SignalPage(
-        signals=[SignalOut.of(each) for each in page], next=page[-1].number if len(found) > limit else None
-    )
+    return SignalPage(signals=[signal_out(each) for each in page], next=page[-1].number if len(found) > limit else None)

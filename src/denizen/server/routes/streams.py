@@ -13,25 +13,22 @@ from denizen.server.auth import Caller, Person
 from denizen.server.context import context_of
 from denizen.server.router import new_router
 from denizen.server.routes.triggers import find_agent
-from denizen.server.shapes.examples import ADA, KITCHEN, text_answer
-from denizen.server.sse import MEDIA_TYPE as EVENTS
 from denizen.server.sse import EventStream, run_feed
 from denizen.server.streams import cursor
 from denizen.server.streams.agent import AgentFeed
 from denizen.server.streams.person import PersonFeed
+from denizen.shapes.examples import ADA, KITCHEN, event_stream
 from denizen.storage.database import Tx
 
 router = new_router()
 
 _LAST: Final = 2**62
-_OF_AN_AGENT: Final = text_answer(
-    EVENTS,
-    "Server-sent events.",
-    f'event: agent.status\ndata: {{"type":"agent.status","agent_id":"{ADA}","status":"alive","doing":null}}\n\n',
+_OF_AN_AGENT: Final = event_stream(
+    "agent",
+    f'event: agent.status\ndata: {{"type":"agent.status","agent":"{ADA}","status":"alive","epoch":3,"doing":null}}\n\n',
 )
-_OF_A_PERSON: Final = text_answer(
-    EVENTS,
-    "Server-sent events.",
+_OF_A_PERSON: Final = event_stream(
+    "person",
     f'event: ready\nid: 4.9\ndata: {{"type":"ready","spaces":["{KITCHEN}"],"read":{{"{KITCHEN}":8}}}}\n\n',
 )
 

@@ -18,7 +18,8 @@ from denizen.server.auth import Caller, Person, require
 from denizen.server.context import context_of
 from denizen.server.problems import Problem
 from denizen.server.router import new_router
-from denizen.server.shapes.access import CreateToken, KnownToken, ListedToken, TokenCreated, TokenList
+from denizen.server.shapes.access import CreateToken, known_token_out, listed_token_out
+from denizen.shapes.access import TokenCreated, TokenList
 from denizen.spaces import directory
 from denizen.spaces.directory import Entity
 from denizen.storage.database import Tx, storable
@@ -47,14 +48,14 @@ async def list_tokens(
 async def create_token(request: Request, caller: Person, wanted: CreateToken) -> TokenCreated:
     """The secret is shown this once. A token never may do more than the one it was made with."""
     token, secret = await context_of(request).runtime.db.write(_create, caller, wanted)
-    return TokenCreated(token=KnownToken.of(token), secret=secret)
+    return TokenCreated(token=known_token_out(token), secret=secret)
 
 
 @router.post("/api/tokens/{token_id}/rotate", summary="Give it a new secret", openapi_extra=WHO)
 async def rotate_token(request: Request, caller: Person, token_id: str) -> TokenCreated:
     """The old secret opens nothing from now on; the new one is shown this once."""
     token, secret = await context_of(request).runtime.db.write(_rotate, caller, token_id)
-    return TokenCreated(token=KnownToken.of(token), secret=secret)
+    return TokenCreated(token=known_token_out(token), secret=secret)
 
 
 @router.delete("/api/tokens/{token_id}", status_code=204, summary="Let nobody in with it", openapi_extra=WHO)
@@ -99,7 +100,7 @@ def find_entity(tx: Tx, caller: Caller, named: str) -> Entity:
 def _list(tx: Tx, caller: Caller, named: str | None, everyone: bool) -> TokenList:
     whose = _all_let_in(tx, caller) if everyone else [let_in(tx, caller, named)]
     found = [(each, who.handle) for who in whose for each in tokens.tokens_of(tx, who.id)]
-    return TokenList(tokens=[ListedToken.listed(each, handle) for each, handle in found])
+    return TokenList(tokens=[listed_token_out(each, handle) for each, handle in found])
 
 
 def _all_let_in(tx: Tx, caller: Caller) -> Iterator[Entity]:

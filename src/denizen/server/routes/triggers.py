@@ -20,7 +20,8 @@ from denizen.server.context import context_of
 from denizen.server.idempotency import IdempotencyKey
 from denizen.server.problems import Problem
 from denizen.server.router import new_router
-from denizen.server.schemas import TriggerAccepted, TriggerAgent
+from denizen.server.schemas import TriggerAgent
+from denizen.shapes.webhooks import TriggerAccepted
 from denizen.spaces import directory
 from denizen.storage.database import Tx, storable
 

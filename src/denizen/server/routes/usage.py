@@ -19,7 +19,8 @@ from denizen.server.auth import Admin, Caller
 from denizen.server.context import context_of
 from denizen.server.router import new_router
 from denizen.server.routes.triggers import find_agent
-from denizen.server.shapes.usage import BudgetOut, Limits, ServerUsed, UsageOut, UsedOut
+from denizen.server.shapes.usage import limits_out, usage_out, used_out
+from denizen.shapes.usage import BudgetOut, Limits, ServerUsed, UsageOut
 from denizen.spaces import directory
 from denizen.storage.database import Tx
 
@@ -47,7 +48,7 @@ async def get_usage(
         raise InvalidInput("since: this is after `until`.")
     if (last - first).days >= MOST_DAYS:
         raise InvalidInput(f"since: at most {MOST_DAYS} days can be read at once.")
-    return UsageOut.of(await runtime.db.read(_account, caller, first, last, by, agent, limit), by)
+    return usage_out(await runtime.db.read(_account, caller, first, last, by, agent, limit), by)
 
 
 def _account(tx: Tx, caller: Caller, first: date, last: date, by: By, agent: str | None, most: int) -> Account:
@@ -79,9 +80,9 @@ def _budget(tx: Tx, caller: Caller, server: ServerBudget | None) -> BudgetOut:
     shows_used = server is not None and directory.first_organization(tx) == home
     used = used_today(tx) if shows_used else None
     return BudgetOut(
-        limits=Limits.of(budgets.organization_budget(tx, home)),
-        today=UsedOut.of(account(tx, home, today, today).total),
-        server=None if server is None else Limits.of(server.limits),
+        limits=limits_out(budgets.organization_budget(tx, home)),
+        today=used_out(account(tx, home, today, today).total),
+        server=None if server is None else limits_out(server.limits),
         server_today=None if used is None else ServerUsed(dollars=used.micros / 1_000_000, tokens=used.tokens),
     )
 

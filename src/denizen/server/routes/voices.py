@@ -13,15 +13,8 @@ from denizen.reflection.state import Adjustment
 from denizen.server.router import new_router
 from denizen.server.routes.panels import Member, Reader
 from denizen.server.routes.stances import Limit, Number, asked_of, run_page, signal_page
-from denizen.server.shapes.stances import (
-    RunPage,
-    SetState,
-    SignalPage,
-    TriedOut,
-    TryMetaprompt,
-    VoiceStanceList,
-    VoiceStanceOut,
-)
+from denizen.server.shapes.stances import SetState, TryMetaprompt, tried_out, voice_stance_out
+from denizen.shapes.stances import RunPage, SignalPage, TriedOut, VoiceStanceList, VoiceStanceOut
 from denizen.storage.database import Tx, storable
 
 router = new_router()
@@ -73,15 +66,15 @@ async def try_voice_metaprompt(here: Member, voice: str, wanted: TryMetaprompt) 
     tried = await here.context.runtime.try_advisor_metaprompt(
         panel, storable(voice), asked, apply=wanted.apply, by=here.caller.entity.id
     )
-    return TriedOut.of(tried)
+    return tried_out(tried)
 
 
 def _list(tx: Tx, panel: Panel) -> VoiceStanceList:
-    return VoiceStanceList(stances=[VoiceStanceOut.of(each) for each in standing.standings(tx, panel)])
+    return VoiceStanceList(stances=[voice_stance_out(each) for each in standing.standings(tx, panel)])
 
 
 def _get(tx: Tx, panel: Panel, voice: str) -> VoiceStanceOut:
-    return VoiceStanceOut.of(standing.standing(tx, panel, storable(voice)))
+    return voice_stance_out(standing.standing(tx, panel, storable(voice)))
 
 
 def _set_state(tx: Tx, panel: Panel, voice: str, wanted: Adjustment, by: EntityId) -> VoiceStanceOut:

@@ -11,8 +11,9 @@ from denizen.server.auth import Admin, Caller
 from denizen.server.context import context_of
 from denizen.server.router import new_router
 from denizen.server.routes.triggers import find_agent
-from denizen.server.schemas import CreateWebhook, WebhookCreated, WebhookList, WebhookOut
-from denizen.server.shapes.examples import text_answer
+from denizen.server.schemas import CreateWebhook, webhook_out
+from denizen.shapes.examples import text_answer
+from denizen.shapes.webhooks import WebhookCreated, WebhookList
 from denizen.storage.database import Tx, storable
 
 router = new_router()
@@ -21,7 +22,7 @@ router = new_router()
 @router.get("/api/agents/{agent_id}/webhooks", summary="The webhooks of an agent")
 async def list_webhooks(request: Request, caller: Admin, agent_id: str) -> WebhookList:
     found = await context_of(request).runtime.db.read(_list, agent_id, caller)
-    return WebhookList(webhooks=[WebhookOut.of(each) for each in found])
+    return WebhookList(webhooks=[webhook_out(each) for each in found])
 
 
 @router.post("/api/agents/{agent_id}/webhooks", status_code=201, summary="Make an address for a service")
@@ -32,7 +33,7 @@ async def create_webhook(request: Request, caller: Admin, agent_id: str, wanted:
     webhook, secret = await runtime.create_webhook(
         agent, wanted.name, scheme=wanted.scheme, secret=wanted.secret, urgent=wanted.urgent, by=caller.actor
     )
-    return WebhookCreated(webhook=WebhookOut.of(webhook), secret=secret)
+    return WebhookCreated(webhook=webhook_out(webhook), secret=secret)
 
 
 @router.delete("/api/webhooks/{webhook_id}", status_code=204, summary="Close such an address")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from datetime import datetime
 from typing import Annotated, Any
 
 from pydantic import (
@@ -25,11 +23,12 @@ from denizen.agents.fitness import Unable
 from denizen.agents.registry import Agent, Life, Listed, Status
 from denizen.agents.revising import shown
 from denizen.clock import moment
-from denizen.cycles.budgets import Resting, Scope
+from denizen.cycles.budgets import Resting
 from denizen.inbox.outside import NESTING, is_deep, storable_data
-from denizen.server.schemas import AgentOut
-from denizen.server.shapes.examples import ADA, KITCHEN, NINE, asked, given
+from denizen.server.schemas import agent_out
 from denizen.server.shapes.given import Given
+from denizen.shapes.agents import AgentDetail, ListedAgent, RestingOut
+from denizen.shapes.examples import KITCHEN, asked
 from denizen.spaces.handles import handle_from
 
 
@@ -93,67 +92,29 @@ def _kept(value: JsonValue) -> JsonValue:
     return storable_data(value)
 
 
-class RestingOut(BaseModel):
-    """That its budget has suspended an agent."""
-
-    scope: Scope
-    until: Annotated[datetime | None, Field(description="Null: until the budget is raised.")]
-
-    @classmethod
-    def of(cls, resting: Resting | None) -> RestingOut | None:
-        if resting is None:
-            return None
-        return cls(scope=resting.scope, until=None if resting.until is None else moment(resting.until))
+def resting_out(resting: Resting | None) -> RestingOut | None:
+    if resting is None:
+        return None
+    return RestingOut(scope=resting.scope, until=None if resting.until is None else moment(resting.until))
 
 
-class AgentDetail(AgentOut):
-    """An agent; for admins, with its definition."""
-
-    model_config = given(
-        id=ADA,
-        handle="ada",
-        name="Ada",
-        status="sleeping",
-        model="demo",
-        about="You look after this house.",
-        created_at=NINE,
-        cycles=12,
-        resting=None,
-        version=3,
-        definition={"model": "demo", "instructions": "You look after this house.\nBe brief."},
+def agent_detail_out(
+    agent: Agent,
+    status: Status,
+    life: Life,
+    resting: Resting | None,
+    *,
+    with_definition: bool,
+    unable: Unable | None = None,
+) -> AgentDetail:
+    return AgentDetail(
+        **agent_out(agent, status, unable).model_dump(),
+        created_at=moment(life.created_at),
+        cycles=life.cycles,
+        resting=resting_out(resting),
+        version=agent.version,
+        definition=shown(agent.definition) if with_definition else None,
     )
-
-    created_at: datetime
-    cycles: Annotated[int, Field(description="How many it has lived.")]
-    resting: Annotated[RestingOut | None, Field(description="Where its budget has suspended it.")]
-    version: Annotated[int, Field(description="Of the definition; it grows with each change.")]
-    definition: Annotated[
-        Mapping[str, JsonValue] | None,
-        Field(
-            description="For admins: what is not as by default. `•••` stands for what may be a secret; sent back as it "
-            "is, it stays what it was."
-        ),
-    ]
-
-    @classmethod
-    def whole(
-        cls,
-        agent: Agent,
-        status: Status,
-        life: Life,
-        resting: Resting | None,
-        *,
-        with_definition: bool,
-        unable: Unable | None = None,
-    ) -> AgentDetail:
-        return cls(
-            **AgentOut.of(agent, status, unable).model_dump(),
-            created_at=moment(life.created_at),
-            cycles=life.cycles,
-            resting=RestingOut.of(resting),
-            version=agent.version,
-            definition=shown(agent.definition) if with_definition else None,
-        )
 
 
 class TryAgain(Given):
@@ -166,32 +127,9 @@ class TryAgain(Given):
     ] = None
 
 
-class ListedAgent(AgentOut):
-    """An agent in a list of them."""
-
-    model_config = given(
-        id=ADA,
-        handle="ada",
-        name="Ada",
-        status="sleeping",
-        model="demo",
-        about="You look after this house.",
-        last_cycle_at=NINE,
-    )
-
-    last_cycle_at: Annotated[datetime | None, Field(description="When it was last awake; null: never yet.")]
-
-    @classmethod
-    def listed(cls, each: Listed, unable: Unable | None = None) -> ListedAgent:
-        last = None if each.last_cycle_at is None else moment(each.last_cycle_at)
-        return cls(**AgentOut.of(each.agent, each.status, unable).model_dump(), last_cycle_at=last)
-
-
-class AgentPage(BaseModel):
-    """Agents of your organization that are not dead, by handle."""
-
-    agents: list[ListedAgent]
-    next: Annotated[str | None, Field(description="Give it as `after` for the next page; null: there is none.")] = None
+def listed_agent_out(each: Listed, unable: Unable | None = None) -> ListedAgent:
+    last = None if each.last_cycle_at is None else moment(each.last_cycle_at)
+    return ListedAgent(**agent_out(each.agent, each.status, unable).model_dump(), last_cycle_at=last)
 
 
 class ForkAgent(BaseModel):
@@ -202,18 +140,3 @@ class ForkAgent(BaseModel):
     handle: Annotated[Handle | None, Field(description="By default that of the other and a number.")] = None
     name: Annotated[Name | None, Field(description="By default that of the other.")] = None
     at: Annotated[int | None, Field(ge=1, le=2**53, description="The last cycle it has lived; by default all.")] = None
-
-
-class ToolOut(BaseModel):
-    """A tool that agents here can be given by its name."""
-
-    model_config = given(name="look_up", description="Look something up in the handbook.")
-
-    name: str
-    description: str
-
-
-class ToolList(BaseModel):
-    """Tools of this server, beside those that every agent has."""
-
-    tools: list[ToolOut]

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue
 
-from denizen.agents.chatting import Answer, Outcome
+from denizen.agents.chatting import Answer
 from denizen.cycles.ledger import Charge
-from denizen.inbox.statuses import Cause
 from denizen.server.answering import LONGEST_SECONDS, USUAL_SECONDS
-from denizen.server.schemas import METADATA_CHARACTERS, CallOut, MessageOut, NamedOrganization
+from denizen.server.schemas import METADATA_CHARACTERS, NamedOrganization
 from denizen.server.shapes.memory import MemoryControl
 from denizen.server.telling import BETWEEN
+from denizen.shapes.chat import ChatUsage, FinalResponse
 from denizen.spaces.posting import MESSAGE_CHARACTERS
 from denizen.storage.database import storable
 from denizen.tools.calls import Call
-
-_EXAMPLE = "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f"
 
 
 def _can_be_kept(metadata: dict[str, JsonValue]) -> dict[str, JsonValue]:
@@ -60,74 +58,8 @@ class ChatRequest(BaseModel):
     ] = USUAL_SECONDS
 
 
-class FinalResponse(BaseModel):
-    """Everything that the agent said, as one text."""
-
-    markdown: str
-    text: Annotated[str, Field(description="The same without markup.")]
-
-
-class ChatUsage(BaseModel):
-    """What the cycle that took the message has used."""
-
-    input_tokens: int
-    output_tokens: int
-    cost_micros: Annotated[int | None, Field(description="Millionths of a dollar; null where the price is unknown.")]
-
-    @classmethod
-    def of(cls, spent: Charge) -> ChatUsage:
-        return cls(input_tokens=spent.input_tokens, output_tokens=spent.output_tokens, cost_micros=spent.cost_micros)
-
-
-class ChatAnswer(BaseModel):
-    """What became of a message, and what the agent said to it."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "outcome": "acted",
-                    "space_id": _EXAMPLE,
-                    "message_id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
-                    "messages": [],
-                    "final_response": {"markdown": "**It did.**", "text": "It did."},
-                    "cycle": 12,
-                    "usage": {"input_tokens": 1480, "output_tokens": 31, "cost_micros": 610},
-                    "waiting_for": [],
-                    "note": "",
-                    "cause": None,
-                    "metadata": {},
-                }
-            ]
-        }
-    )
-
-    outcome: Annotated[
-        Outcome,
-        Field(
-            description="`acted`; `skipped`: it had nothing to say; `paused`: it waits for people; `suspended`; "
-            "`parked`: it cannot think until something is fixed; `failed`; `unheard`: it does not attend to the space; "
-            "`working`: it goes on, and the time is over."
-        ),
-    ]
-    space_id: Annotated[str, Field(description="Where it was said, and where all that follows will be.")]
-    message_id: Annotated[str, Field(description="Of your message.")]
-    messages: Annotated[list[MessageOut], Field(description="What the agent said there until its cycle ended.")]
-    final_response: FinalResponse
-    cycle: Annotated[int | None, Field(description="The number of the agent's cycle, once it has ended.")]
-    usage: ChatUsage
-    waiting_for: Annotated[list[CallOut], Field(description="What the agent has asked, where you may answer it.")]
-    note: Annotated[str, Field(description="Why there is no more, for people.")]
-    cause: Annotated[
-        Cause | Literal["queued"] | None, Field(description="Of the status of the space that the note comes from.")
-    ]
-    metadata: Annotated[
-        dict[str, JsonValue],
-        Field(
-            description="What you sent, and `rolling_memory`, what the conversation came to, and "
-            "`long_term_memory`, what the agent was reminded of, where there is something."
-        ),
-    ]
+def chat_usage_out(spent: Charge) -> ChatUsage:
+    return ChatUsage(input_tokens=spent.input_tokens, output_tokens=spent.output_tokens, cost_micros=spent.cost_micros)
 
 
 def final_response(answer: Answer) -> FinalResponse:

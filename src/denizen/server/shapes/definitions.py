@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import BaseModel, Field, JsonValue, field_validator
 
@@ -12,7 +12,8 @@ from denizen.agents.differences import Change
 from denizen.agents.documents import Plain
 from denizen.agents.files import Declared
 from denizen.inbox.outside import NESTING, is_deep, storable_data
-from denizen.server.shapes.examples import asked, given
+from denizen.shapes.definitions import Applied, ChangeOut, FieldChangeOut
+from denizen.shapes.examples import asked
 
 DOCUMENTS: int = 1_000
 
@@ -54,56 +55,17 @@ class Apply(BaseModel):
         return documents
 
 
-class FieldChangeOut(BaseModel):
-    """A part of something that is different now; null is where there is nothing. Secrets show as `•••`."""
-
-    path: str
-    old: JsonValue
-    new: JsonValue
-
-
-class ChangeOut(BaseModel):
-    """What became of one thing that a document names."""
-
-    model_config = given(
-        kind="person", name="sam", action="created", fields=[{"path": "name", "old": None, "new": "Sam"}]
-    )
-
-    kind: Literal["agent", "space", "person"]
-    name: Annotated[str, Field(description="A handle, or the name of a space.")]
-    action: Literal["created", "changed", "unchanged"]
-    fields: list[FieldChangeOut]
-
-    @classmethod
-    def of(cls, change: Change) -> ChangeOut:
-        fields = [FieldChangeOut(path=each.path, old=_json(each.old), new=_json(each.new)) for each in change.fields]
-        return cls(kind=change.kind, name=change.name, action=change.action, fields=fields)
+def change_out(change: Change) -> ChangeOut:
+    fields = [FieldChangeOut(path=each.path, old=_json(each.old), new=_json(each.new)) for each in change.fields]
+    return ChangeOut(kind=change.kind, name=change.name, action=change.action, fields=fields)
 
 
 def _json(value: Plain) -> Any:
     return value
 
 
-class Applied(BaseModel):
-    """What became of all of them, in their order."""
-
-    model_config = given(dry_run=False, changes=[], warnings=[])
-
-    dry_run: Annotated[bool, Field(description="Whether nothing was changed.")]
-    changes: list[ChangeOut]
-    warnings: Annotated[list[str], Field(description="Of tools that agents shall have and this server has not.")]
-
-    @classmethod
-    def of(
-        cls, changes: Sequence[Change], declared: Sequence[Declared], tools: Container[str], *, dry_run: bool
-    ) -> Applied:
-        warnings = missing_tools(declared, tools)
-        return cls(dry_run=dry_run, changes=[ChangeOut.of(each) for each in changes], warnings=warnings)
-
-
-class DocumentOut(BaseModel):
-    """An agent as a document."""
-
-    model_config = given(document={"name": "Ada", "handle": "ada", "instructions": "You look after this house."})
-
-    document: Annotated[Mapping[str, JsonValue], Field(description="As `docs/definitions.md` tells it; no secrets.")]
+def applied_out(
+    changes: Sequence[Change], declared: Sequence[Declared], tools: Container[str], *, dry_run: bool
+) -> Applied:
+    warnings = missing_tools(declared, tools)
+    return Applied(dry_run=dry_run, changes=[change_out(each) for each in changes], warnings=warnings)

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from denizen.agents.chatting import Outcome
 from denizen.cycles.ledger import Charge
 from denizen.server.shapes.chat import Metadata
-from denizen.server.shapes.examples import given
+from denizen.shapes.examples import given
 
 MOST_INPUTS = 256
 NAME_CHARACTERS = 200

@@ -2,40 +2,37 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from denizen.access.people import Profile
-from denizen.access.roles import Role
 from denizen.clock import moment
 from denizen.cycles.budgets import BudgetSettings
 from denizen.cycles.organization import OrganizationSettings, SecretHosts
-from denizen.server.shapes.examples import asked, given
 from denizen.server.shapes.given import Given
-from denizen.spaces.directory import EntityKind, Organization
+from denizen.shapes import people as shapes
+from denizen.shapes.examples import asked, given
+from denizen.shapes.people import EntityOut
+from denizen.spaces.directory import Organization
 
 _HOME = "019b8d3e-5bff-7012-8111-222233334444"
-_SAM = "019b8d3e-5c03-7d13-a2aa-1a1b2c3d4e5f"
 
 PersonRole = Literal["owner", "admin", "member"]
 
 
-class OrganizationDetail(BaseModel):
+class OrganizationDetail(shapes.Organization):
     """Your organization."""
 
     model_config = given(id=_HOME, name="Home", settings={"budget": {"dollars_per_day": "5.00"}, "spaces_by": "member"})
 
-    id: str
-    name: str
-    settings: Annotated[
+    settings: Annotated[  # pyright: ignore[reportIncompatibleVariableOverride]
         OrganizationSettings | None, Field(description="For admins and owners; null for whoever is neither.")
     ]
 
-    @classmethod
-    def of(cls, organization: Organization, settings: OrganizationSettings | None) -> OrganizationDetail:
-        return cls(id=organization.id, name=organization.name, settings=settings)
+
+def organization_detail_out(organization: Organization, settings: OrganizationSettings | None) -> OrganizationDetail:
+    return OrganizationDetail(id=organization.id, name=organization.name, settings=settings)
 
 
 class SettingsChange(Given):
@@ -64,46 +61,17 @@ class OrganizationChange(Given):
     settings: SettingsChange | None = None
 
 
-class EntityOut(BaseModel):
-    """A person, an agent or a service of your organization."""
-
-    model_config = given(
-        id=_SAM,
-        kind="human",
-        handle="sam",
-        name="Sam",
-        role="member",
-        created_at="2026-01-05T09:00:00Z",
-        left_at=None,
+def entity_out(profile: Profile) -> EntityOut:
+    who = profile.entity
+    return EntityOut(
+        id=who.id,
+        kind=who.kind,
+        handle=who.handle,
+        name=who.name,
+        role=profile.role,
+        created_at=moment(profile.created_at),
+        left_at=None if profile.left_at is None else moment(profile.left_at),
     )
-
-    id: str
-    kind: EntityKind
-    handle: Annotated[str, Field(description="`@handle` mentions it.")]
-    name: str
-    role: Role
-    created_at: datetime
-    left_at: Annotated[datetime | None, Field(description="Since when it is here no more; what it said stays.")]
-
-    @classmethod
-    def of(cls, profile: Profile) -> EntityOut:
-        who = profile.entity
-        return cls(
-            id=who.id,
-            kind=who.kind,
-            handle=who.handle,
-            name=who.name,
-            role=profile.role,
-            created_at=moment(profile.created_at),
-            left_at=None if profile.left_at is None else moment(profile.left_at),
-        )
-
-
-class EntityPage(BaseModel):
-    """Some of those who are here, by handle."""
-
-    entities: list[EntityOut]
-    next: Annotated[str | None, Field(description="Give it as `after` for the next page; null: there is none.")]
 
 
 class EntityCreate(Given):

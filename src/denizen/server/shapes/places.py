@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
-from denizen.server.schemas import FLOOR, RUN_LIMIT, MessageOut
-from denizen.server.shapes.examples import asked, given
 from denizen.server.shapes.given import Given
+from denizen.shapes.examples import asked
+from denizen.shapes.spaces import FLOOR, RUN_LIMIT
 from denizen.spaces.directory import (
     AGENT_RUN_LIMIT,
     DEFAULT_FLOOR,
@@ -20,7 +20,6 @@ from denizen.spaces.directory import (
 
 MOST_MEMBERS = 200
 """That one request puts into a new space."""
-_KITCHEN = "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f"
 
 
 class SpaceCreate(Given):
@@ -79,25 +78,3 @@ class ReadMark(Given):
     model_config = asked(seq=7)
 
     seq: Annotated[int, Field(ge=0, le=2**62, description="The number of the last message that you have read.")]
-
-
-class ReadState(BaseModel):
-    """How far you have read, and what is left."""
-
-    model_config = given(space_id=_KITCHEN, last_seq=9, read_seq=7, unread=2, unread_mentions=0)
-
-    space_id: str
-    last_seq: int
-    read_seq: int
-    unread: int
-    unread_mentions: int
-
-
-class SearchPage(BaseModel):
-    """What was found, the newest first."""
-
-    messages: list[MessageOut]
-    next: Annotated[
-        str | None,
-        Field(description="Give it as `before` to search on, also where nothing was found yet; null: that was all."),
-    ]

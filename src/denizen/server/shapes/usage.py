@@ -3,96 +3,27 @@
 from __future__ import annotations
 
 from datetime import date, timedelta
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import BaseModel, Field
-
-from denizen.cycles.accounting import Account, By, Group, Kind, Sums
+from denizen.cycles.accounting import Account, By, Group, Sums
 from denizen.cycles.budgets import BudgetSettings
-from denizen.server.shapes.examples import ADA, asked, given
-
-_USED = {
-    "calls": 41,
-    "input_tokens": 182_000,
-    "output_tokens": 6_400,
-    "cache_read_tokens": 150_000,
-    "cache_write_tokens": 12_000,
-    "cached_share": 0.8242,
-    "dollars": 0.31,
-}
+from denizen.shapes.usage import DayOut, GroupOut, Limits, UsageOut, UsedOut
 
 
-class UsedOut(BaseModel):
-    """Model calls, the tokens they read and wrote, and what they cost."""
-
-    model_config = given(**_USED)
-
-    calls: int
-    input_tokens: Annotated[int, Field(description="Read, those from the provider's cache among them.")]
-    output_tokens: int
-    cache_read_tokens: int
-    cache_write_tokens: int
-    cached_share: Annotated[
-        float | None, Field(description="How much of what was read the provider had kept; null: nothing was read.")
-    ]
-    dollars: Annotated[float, Field(description="0 where the price is unknown.")]
-
-    @classmethod
-    def of(cls, used: Sums) -> UsedOut:
-        return cls(**_fields(used))
+def used_out(used: Sums) -> UsedOut:
+    return UsedOut(**_fields(used))
 
 
-class DayOut(UsedOut):
-    """What was used on one day, which ends at 00:00 UTC."""
-
-    model_config = given(day="2026-01-05", **_USED)
-
-    day: date
-
-
-class GroupOut(UsedOut):
-    """What one agent or panel used, or what was used with one model."""
-
-    model_config = given(key=ADA, name="Ada", kind="agent", **_USED, days=[{"day": "2026-01-05", **_USED}])
-
-    key: Annotated[str, Field(description="The id of the agent or panel, or the name of the model.")]
-    name: str
-    kind: Kind
-    days: Annotated[list[DayOut], Field(description="Each day of the time asked for, also where nothing was used.")]
-
-
-class UsageOut(BaseModel):
-    """What your organization's agents and panels used."""
-
-    model_config = given(
-        since="2026-01-05",
-        until="2026-01-05",
-        by="agent",
-        total=_USED,
-        days=[{"day": "2026-01-05", **_USED}],
-        groups=[{"key": ADA, "name": "Ada", "kind": "agent", **_USED, "days": [{"day": "2026-01-05", **_USED}]}],
-        others=0,
+def usage_out(account: Account, by: By) -> UsageOut:
+    return UsageOut(
+        since=account.first,
+        until=account.first + timedelta(days=len(account.days) - 1),
+        by=by,
+        total=used_out(account.total),
+        days=_days(account.first, account.days),
+        groups=[_group(account.first, each) for each in account.groups],
+        others=account.others,
     )
-
-    since: date
-    until: date
-    by: By
-    total: UsedOut
-    days: Annotated[list[DayOut], Field(description="Each day from `since` to `until`, also where nothing was used.")]
-    groups: Annotated[list[GroupOut], Field(description="By agent or panel, or by model, the dearest first.")]
-    others: Annotated[int, Field(description="How many more groups there are than are shown.")]
-
-    @classmethod
-    def of(cls, account: Account, by: By) -> UsageOut:
-        return cls(
-            since=account.first,
-            until=account.first + timedelta(days=len(account.days) - 1),
-            by=by,
-            total=UsedOut.of(account.total),
-            days=_days(account.first, account.days),
-            groups=[_group(account.first, each) for each in account.groups],
-            others=account.others,
-        )
 
 
 def _group(first: date, group: Group) -> GroupOut:
@@ -118,53 +49,11 @@ def _fields(used: Sums) -> dict[str, Any]:
     }
 
 
-class Limits(BaseModel):
-    """What all agents of an organization together may use; null is no limit. A day ends at 00:00 UTC."""
-
-    model_config = asked(dollars_per_day=5, tokens_per_day=None, dollars=None, tokens=None)
-
-    dollars_per_day: Annotated[float | None, Field(gt=0, le=1e12)] = None
-    tokens_per_day: Annotated[int | None, Field(gt=0, le=2**53)] = None
-    dollars: Annotated[float | None, Field(gt=0, le=1e12, description="For life.")] = None
-    tokens: Annotated[int | None, Field(gt=0, le=2**53, description="For life.")] = None
-
-    @classmethod
-    def of(cls, budget: BudgetSettings | None) -> Limits:
-        given = budget or BudgetSettings()
-        return cls(
-            dollars_per_day=None if given.dollars_per_day is None else float(given.dollars_per_day),
-            tokens_per_day=given.tokens_per_day,
-            dollars=None if given.dollars is None else float(given.dollars),
-            tokens=given.tokens,
-        )
-
-
-class ServerUsed(BaseModel):
-    """What all organizations of the server used today, as far as its daily limit counts it."""
-
-    model_config = given(dollars=1.25, tokens=420_000)
-
-    dollars: float
-    tokens: int
-
-
-class BudgetOut(BaseModel):
-    """What may be used, and what was used today."""
-
-    model_config = given(
-        limits={"dollars_per_day": 5, "tokens_per_day": None, "dollars": None, "tokens": None},
-        today=_USED,
-        server={"dollars_per_day": 10, "tokens_per_day": 10_000_000, "dollars": None, "tokens": None},
-        server_today={"dollars": 1.25, "tokens": 420_000},
+def limits_out(budget: BudgetSettings | None) -> Limits:
+    given = budget or BudgetSettings()
+    return Limits(
+        dollars_per_day=None if given.dollars_per_day is None else float(given.dollars_per_day),
+        tokens_per_day=given.tokens_per_day,
+        dollars=None if given.dollars is None else float(given.dollars),
+        tokens=given.tokens,
     )
-
-    limits: Limits
-    today: UsedOut
-    server: Annotated[
-        Limits | None,
-        Field(description="What all organizations of the server may use in a day; null: that is not limited."),
-    ] = None
-    server_today: Annotated[
-        ServerUsed | None,
-        Field(description="What they used today, for the organization that was made first; null for others."),
-    ] = None

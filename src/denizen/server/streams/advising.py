@@ -9,10 +9,12 @@ from denizen.errors import NotFound
 from denizen.ids import SpaceId
 from denizen.panel import rounds
 from denizen.panel.rounds import Reply, Round
-from denizen.server.shapes.panels import ReplyOut, RoundOut
-from denizen.server.streams.events import PanelChanged as PanelChangedEvent
-from denizen.server.streams.events import PanelReply, live_event, round_event, typed_event
+from denizen.server.shapes.panels import reply_out, round_out
+from denizen.server.streams.events import live_event, round_event, typed_event
 from denizen.server.streams.panel import PanelLive
+from denizen.shapes.events import PanelChanged as PanelChangedEvent
+from denizen.shapes.events import PanelReply
+from denizen.shapes.panels import RoundOut
 from denizen.spaces import posting
 from denizen.storage.database import Database, Tx
 
@@ -63,21 +65,21 @@ class Advising:
 
 
 def _event(frame: ReplyChanged, reply: Reply, all_completed: bool) -> PanelReply:
-    return PanelReply(panel=frame.space, round=frame.round, all_completed=all_completed, reply=ReplyOut.of(reply))
+    return PanelReply(panel=frame.space, round=frame.round, all_completed=all_completed, reply=reply_out(reply))
 
 
-def round_out(tx: Tx, told: Round) -> RoundOut:
+def read_round_out(tx: Tx, told: Round) -> RoundOut:
     """The round as readers are told it, with the message that began it."""
     if told.step:
-        return RoundOut.of(told)
+        return round_out(told)
     try:
-        return RoundOut.of(told, posting.get_message(tx, told.message_id))
+        return round_out(told, posting.get_message(tx, told.message_id))
     except NotFound:
-        return RoundOut.of(told)
+        return round_out(told)
 
 
 def _under_way(tx: Tx, places: Sequence[SpaceId]) -> list[tuple[Round, RoundOut]]:
-    return [(each, round_out(tx, each)) for place in places for each in rounds.under_way(tx, place)]
+    return [(each, read_round_out(tx, each)) for place in places for each in rounds.under_way(tx, place)]
 
 
 def _round(tx: Tx, door: Door, frame: RoundChanged) -> tuple[Round, RoundOut] | None:
@@ -86,7 +88,7 @@ def _round(tx: Tx, door: Door, frame: RoundChanged) -> tuple[Round, RoundOut] | 
         found = rounds.get(tx, frame.space, frame.round)
     except NotFound:
         return None
-    return found, round_out(tx, found)
+    return found, read_round_out(tx, found)
 
 
 def _reply(tx: Tx, door: Door, frame: ReplyChanged) -> tuple[Reply, bool] | None:

@@ -49,20 +49,10 @@ from denizen.reflection.stance_store import AGENTS
 from denizen.server.auth import Caller
 from denizen.server.context import Context
 from denizen.server.live import Live, Payload
-from denizen.server.shapes.stances import StanceOut
+from denizen.server.shapes.stances import stance_out
 from denizen.server.sse import Say, may
-from denizen.server.streams.events import (
-    AgentStance,
-    CycleEnded,
-    CycleFailed,
-    CycleOpened,
-    CycleSkipped,
-    Step,
-    Tool,
-    live_event,
-    message_event,
-    typed_event,
-)
+from denizen.server.streams.events import live_event, message_event, typed_event
+from denizen.shapes.events import AgentStance, CycleEnded, CycleFailed, CycleOpened, CycleSkipped, Step, Tool
 from denizen.spaces import directory, posting
 from denizen.spaces.posting import Message
 from denizen.storage.database import Tx
@@ -113,7 +103,7 @@ def _stance(tx: Tx, reader: _Reader, space_id: SpaceId) -> AgentStance | None:
     _require(tx, reader)
     if privacy.reader(tx, reader.agent_id, reader.entity_id).hides_space(space_id):
         return None
-    return AgentStance(agent=reader.agent_id, stance=StanceOut.of(AGENTS.stance(tx, reader.agent_id, space_id)))
+    return AgentStance(agent=reader.agent_id, stance=stance_out(AGENTS.stance(tx, reader.agent_id, space_id)))
 
 
 def _readable_spaces(tx: Tx, reader: _Reader) -> list[SpaceId]:

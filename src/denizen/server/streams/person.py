@@ -46,20 +46,14 @@ from denizen.reflection.stance_store import AGENTS
 from denizen.server.auth import Caller
 from denizen.server.context import Context
 from denizen.server.live import Live, Payload
-from denizen.server.shapes.memory import ConversationMemory
-from denizen.server.shapes.stances import StanceOut
+from denizen.server.shapes.memory import conversation_memory_out
+from denizen.server.shapes.stances import stance_out
 from denizen.server.sse import Say, may, require_good
 from denizen.server.streams import cursor
 from denizen.server.streams.advising import Advising
 from denizen.server.streams.cursor import Ending
 from denizen.server.streams.events import (
-    AgentStance,
-    Notice,
-    Ready,
-    SpaceChanged,
-    SpaceJoined,
-    SpaceLeft,
-    SpaceRead,
+    StreamReady,
     call_event,
     change_event,
     live_event,
@@ -70,6 +64,7 @@ from denizen.server.streams.events import (
 from denizen.server.streams.space import PAGE
 from denizen.server.streams.statuses import StatusFeed
 from denizen.server.streams.told_calls import ToldCalls, in_order, split_at
+from denizen.shapes.events import AgentStance, Notice, SpaceChanged, SpaceJoined, SpaceLeft, SpaceRead
 from denizen.spaces import directory, posting
 from denizen.spaces.directory import SpaceKind
 from denizen.spaces.posting import Message
@@ -188,7 +183,7 @@ class PersonFeed:
         new = self._settle_in(around)
         told = [typed_event(_joined(each)) for each in new]
         self._read = {each.id: each.read_seq for each in around.places.values()}
-        ready = Ready(spaces=[*around.places], read={**self._read})
+        ready = StreamReady(spaces=[*around.places], read={**self._read})
         await self._say(b"".join([*told, typed_event(ready, self._cursor)]))
         await self._tell(around, await self._calls_since())
         await self._say_rounds()
@@ -411,14 +406,14 @@ class PersonFeed:
 
 def _memory_now(tx: Tx, reader: _Reader, space_id: SpaceId) -> bytes:
     _require(tx, reader, space_id)
-    return metadata_event(ConversationMemory.of(rolling.find(tx, space_id), settled.policy_of(tx, space_id)))
+    return metadata_event(conversation_memory_out(rolling.find(tx, space_id), settled.policy_of(tx, space_id)))
 
 
 def _stance_now(tx: Tx, reader: _Reader, frame: StanceChanged) -> AgentStance | None:
     _require(tx, reader, frame.space)
     if not may(tx, reader.entity_id, reader.token_id, "admin"):
         return None
-    return AgentStance(agent=frame.agent, stance=StanceOut.of(AGENTS.stance(tx, frame.agent, frame.space)))
+    return AgentStance(agent=frame.agent, stance=stance_out(AGENTS.stance(tx, frame.agent, frame.space)))
 
 
 def _joined(place: _Place) -> SpaceJoined:

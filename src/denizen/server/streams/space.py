@@ -36,7 +36,7 @@ from denizen.memory import rolling, settled
 from denizen.server.auth import Caller
 from denizen.server.context import Context
 from denizen.server.live import Live, Payload
-from denizen.server.shapes.memory import ConversationMemory
+from denizen.server.shapes.memory import conversation_memory_out
 from denizen.server.sse import Say, require_good
 from denizen.server.streams.advising import Advising
 from denizen.server.streams.events import (
@@ -100,7 +100,7 @@ def _space_now(tx: Tx, reader: Reader) -> bytes:
 
 def _memory_now(tx: Tx, reader: Reader) -> bytes:
     space = directory.require_member(tx, reader.space_id, reader.entity_id)
-    return metadata_event(ConversationMemory.of(rolling.find(tx, space.id), settled.policy_of(tx, space.id)))
+    return metadata_event(conversation_memory_out(rolling.find(tx, space.id), settled.policy_of(tx, space.id)))
 
 
 def _event(told: Message | Call) -> bytes:

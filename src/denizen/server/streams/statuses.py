@@ -7,8 +7,10 @@ from collections.abc import Iterable
 from denizen.agents.space_statuses import ShownStatus
 from denizen.bus.streams import CycleChanged, MessageDeleted, RoundChanged, StreamFrame
 from denizen.ids import SpaceId
-from denizen.server.schemas import StatusOut
-from denizen.server.streams.events import SpaceStatuses, typed_event
+from denizen.server.schemas import status_out
+from denizen.server.streams.events import typed_event
+from denizen.shapes.events import SpaceStatuses
+from denizen.shapes.spaces import StatusOut
 
 
 class StatusFeed:
@@ -19,7 +21,7 @@ class StatusFeed:
 
     def news(self, space_id: SpaceId, shown: Iterable[ShownStatus]) -> bytes:
         """The event that tells what the space shows now; nothing if the reader knows."""
-        now = [StatusOut.of(each) for each in shown]
+        now = [status_out(each) for each in shown]
         if now == self._told.get(space_id, []):
             return b""
         self._told[space_id] = now

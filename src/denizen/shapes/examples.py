@@ -19,6 +19,14 @@ def text_answer(media_type: str, description: str, example: str) -> dict[int | s
     return {200: {"description": description, "content": content}}
 
 
+def event_stream(stream: str, example: str) -> dict[int | str, dict[str, Any]]:
+    """The answer of a stream. `x-events` names the schema with the data of each event by the name of the event."""
+    events = {"$ref": f"#/components/schemas/{stream.title()}StreamEvents"}
+    answer = text_answer("text/event-stream", "Server-sent events.", example)
+    answer[200]["content"]["text/event-stream"]["x-events"] = events
+    return answer
+
+
 def given(**fields: Any) -> ConfigDict:
     """Of an answer. Its schema is built at its first use: at import, they took a third of the time of all routes."""
     return ConfigDict(json_schema_extra={"examples": [fields]}, defer_build=True)

@@ -1,1 +1,0 @@
-"""What a server tells, as values, by what it tells of."""

@@ -1,0 +1,1 @@
+"""Everything that the server sends as JSON: one class for each thing, for the server and the client."""

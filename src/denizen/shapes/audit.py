@@ -1,0 +1,80 @@
+"""The audit log."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Annotated
+
+from pydantic import Field, JsonValue
+
+from denizen.shapes.examples import KITCHEN, NINE, NOOR, THING, given
+from denizen.shapes.value import Open, Value
+from denizen.shapes.vocabulary import AuditKind
+
+_NAMED = {"id": NOOR, "handle": "noor", "name": "Noor"}
+
+
+_ENTRY = {
+    "number": 12,
+    "at": NINE,
+    "by": _NAMED,
+    "token_id": THING,
+    "kind": "people",
+    "action": "change_entity",
+    "what": "changed the name or role of",
+    "subject_id": NOOR,
+    "subject": _NAMED,
+    "detail": {"role": ["member", "admin"]},
+    "reason": None,
+}
+
+
+class NamedOut(Value):
+    """Someone or something, as it is called now."""
+
+    model_config = given(**_NAMED)
+
+    id: str
+    handle: Annotated[str, Field(description="Empty for a space.")]
+    name: str
+
+
+class AuditEntry(Value):
+    """One change: who made it, when, and to what."""
+
+    model_config = given(**_ENTRY)
+
+    number: int
+    at: datetime
+    by: Annotated[NamedOut | None, Field(description="Null: whoever runs the server, on its own machine.")]
+    token_id: Annotated[str | None, Field(description="The token or session that they came with.")]
+    kind: str
+    action: Annotated[str, Field(description="The name of the operation.")]
+    what: Annotated[str, Field(description="The same in words: “Noor *changed the name or role of* Sam”.")]
+    subject_id: str | None
+    subject: Annotated[NamedOut | None, Field(description="What was changed, where you may know its name.")]
+    detail: Annotated[Mapping[str, JsonValue], Field(description="Never a secret.")]
+    reason: Annotated[str | None, Field(description="Why a private space was opened.")]
+
+
+class AuditPage(Value):
+    """Some entries of the audit log, the newest first."""
+
+    model_config = given(entries=[_ENTRY], next=12, kinds=["people", "tokens"])
+
+    entries: list[AuditEntry]
+    next: Annotated[int | None, Field(description="Give it as `before` for the next page; null: there is none.")]
+    kinds: Annotated[list[Open[AuditKind]], Field(description="Every kind of change there is.")]
+
+
+class OpeningOut(Value):
+    """A private space that an owner may read for a while."""
+
+    model_config = given(id=THING, space_id=KITCHEN, reason="A complaint.", opened_at=NINE, until=NINE)
+
+    id: str
+    space_id: str
+    reason: str
+    opened_at: datetime
+    until: datetime

@@ -1,0 +1,99 @@
+"""Tool calls that people see, and approvals."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated
+
+from pydantic import Field, JsonValue
+
+from denizen.shapes.examples import ADA, KITCHEN, NOOR, THING, given
+from denizen.shapes.value import Open, Value
+from denizen.shapes.vocabulary import CallMode, CallState
+
+
+class CallOut(Value):
+    """A tool call of an agent that people see or answer."""
+
+    model_config = given(
+        id=THING,
+        agent_id=ADA,
+        space_id=KITCHEN,
+        after_seq=7,
+        tool="confirm_action",
+        mode="pause",
+        state="waiting",
+        arguments={"question": "Deploy v2.1?"},
+        result=None,
+        created_at="2026-01-05T09:00:00Z",
+        expires_at="2026-01-06T09:00:00Z",
+        settled_at=None,
+        settled_by=None,
+        approval=False,
+        code=None,
+        why=None,
+    )
+
+    id: str
+    agent_id: str
+    space_id: str | None
+    after_seq: Annotated[int, Field(description="The number of the message behind which it stands.")]
+    tool: str
+    mode: Annotated[Open[CallMode], Field(description="`pause`, `async`: you may answer it. The others only show.")]
+    state: Open[CallState]
+    arguments: JsonValue
+    result: str | None
+    created_at: datetime
+    expires_at: datetime | None
+    settled_at: datetime | None
+    settled_by: str | None
+    approval: Annotated[bool, Field(description="Whether words in the space do not answer it: only a person can.")]
+    code: Annotated[
+        str | None,
+        Field(description="Of an approval: `yes` or `no` with this code, written in the space, answers it."),
+    ]
+    why: Annotated[
+        str | None,
+        Field(
+            description="Why the agent may not make this call by itself. Approve exactly these arguments with "
+            '`{"confirmed": true}`; `times` and `seconds` say how often and how long the same call may be made.'
+        ),
+    ]
+
+
+class CallList(Value):
+    """Tool calls of agents."""
+
+    calls: list[CallOut]
+
+
+class ApprovalOut(Value):
+    """An approval that still counts: the agent may make the same call, with the same arguments, by itself."""
+
+    model_config = given(
+        id=THING,
+        agent_id=ADA,
+        tool="send_email",
+        arguments={"to": "bo@example.com", "body": "Hello"},
+        uses_left=2,
+        expires_at="2026-01-06T09:00:00Z",
+        given_by=NOOR,
+        space_id=KITCHEN,
+        created_at="2026-01-05T09:00:00Z",
+    )
+
+    id: str
+    agent_id: str
+    tool: str
+    arguments: JsonValue
+    uses_left: int
+    expires_at: datetime
+    given_by: str
+    space_id: str | None
+    created_at: datetime
+
+
+class ApprovalList(Value):
+    """Approvals of calls, the oldest first."""
+
+    approvals: list[ApprovalOut]

@@ -1,0 +1,81 @@
+"""The answer to a chat request."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import ConfigDict, Field, JsonValue
+
+from denizen.shapes.calls import CallOut
+from denizen.shapes.spaces import MessageOut
+from denizen.shapes.value import Open, Value
+from denizen.shapes.vocabulary import ChatOutcome, StatusCause
+
+_EXAMPLE = "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f"
+
+
+class FinalResponse(Value):
+    """Everything that the agent said, as one text."""
+
+    markdown: str
+    text: Annotated[str, Field(description="The same without markup.")]
+
+
+class ChatUsage(Value):
+    """What the cycle that took the message has used."""
+
+    input_tokens: int
+    output_tokens: int
+    cost_micros: Annotated[int | None, Field(description="Millionths of a dollar; null where the price is unknown.")]
+
+
+class ChatAnswer(Value):
+    """What became of a message, and what the agent said to it."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "outcome": "acted",
+                    "space_id": _EXAMPLE,
+                    "message_id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+                    "messages": [],
+                    "final_response": {"markdown": "**It did.**", "text": "It did."},
+                    "cycle": 12,
+                    "usage": {"input_tokens": 1480, "output_tokens": 31, "cost_micros": 610},
+                    "waiting_for": [],
+                    "note": "",
+                    "cause": None,
+                    "metadata": {},
+                }
+            ]
+        }
+    )
+
+    outcome: Annotated[
+        Open[ChatOutcome],
+        Field(
+            description="`acted`; `skipped`: it had nothing to say; `paused`: it waits for people; `suspended`; "
+            "`parked`: it cannot think until something is fixed; `failed`; `unheard`: it does not attend to the space; "
+            "`working`: it goes on, and the time is over."
+        ),
+    ]
+    space_id: Annotated[str, Field(description="Where it was said, and where all that follows will be.")]
+    message_id: Annotated[str, Field(description="Of your message.")]
+    messages: Annotated[list[MessageOut], Field(description="What the agent said there until its cycle ended.")]
+    final_response: FinalResponse
+    cycle: Annotated[int | None, Field(description="The number of the agent's cycle, once it has ended.")]
+    usage: ChatUsage
+    waiting_for: Annotated[list[CallOut], Field(description="What the agent has asked, where you may answer it.")]
+    note: Annotated[str, Field(description="Why there is no more, for people.")]
+    cause: Annotated[
+        Open[StatusCause] | Open[Literal["queued"]] | None,
+        Field(description="Of the status of the space that the note comes from."),
+    ]
+    metadata: Annotated[
+        dict[str, JsonValue],
+        Field(
+            description="What you sent, and `rolling_memory`, what the conversation came to, and "
+            "`long_term_memory`, what the agent was reminded of, where there is something."
+        ),
+    ]

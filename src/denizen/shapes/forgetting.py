@@ -1,0 +1,42 @@
+"""Receipts of forgetting."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Annotated
+
+from pydantic import Field
+
+from denizen.shapes.examples import NINE, NOOR, THING, given
+from denizen.shapes.value import Open, Value
+from denizen.shapes.vocabulary import ForgetKind
+
+
+class ReceiptOut(Value):
+    """That something was forgotten, and how much was removed where; never what it said."""
+
+    model_config = given(
+        id=THING,
+        kind="message",
+        subject_id=THING,
+        by_id=NOOR,
+        removed={"messages": 1, "log": 4, "passages": 2},
+        created_at=NINE,
+        dry_run=False,
+    )
+
+    id: Annotated[str | None, Field(description="Null after a dry run.")]
+    kind: Open[ForgetKind]
+    subject_id: str
+    by_id: str | None
+    removed: Annotated[Mapping[str, int], Field(description="How many rows of each table were emptied or changed.")]
+    created_at: datetime
+    dry_run: Annotated[bool, Field(description="Whether nothing was removed.")] = False
+
+
+class ReceiptPage(Value):
+    """Receipts, the newest first."""
+
+    receipts: list[ReceiptOut]
+    next: Annotated[str | None, Field(description="Give it as `before` for the next page; null: there is none.")]

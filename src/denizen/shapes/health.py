@@ -1,0 +1,142 @@
+"""Health of the server and of agents."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from denizen.shapes.agents import AgentTrouble
+from denizen.shapes.examples import ADA, NINE, THING, given
+from denizen.shapes.value import Open, Value
+from denizen.shapes.vocabulary import AGENTS_CHECKED, AGENTS_SHOWN
+
+
+class Health(Value):
+    """The server answers."""
+
+    model_config = given(ok=True, version="0.1.0")
+
+    ok: Literal[True] = True
+    version: str
+
+
+class Ready(Value):
+    """This instance takes work."""
+
+    model_config = given(ready=True, version="0.1.0")
+
+    ready: Literal[True] = True
+    version: str
+
+
+_INSTANCE = {"id": THING, "seen_at": NINE, "agents": 2, "answers": True}
+
+
+_AGENT = {
+    "agent_id": ADA,
+    "handle": "ada",
+    "name": "Ada",
+    "can_think": False,
+    "trouble": {
+        "cause": "key",
+        "text": "OpenAI rejected the API key of Ada.",
+        "actions": ["try_again"],
+        "retry_at": None,
+    },
+    "waiting": 1,
+    "waiting_since": NINE,
+    "dead": 0,
+    "needs_a_person": True,
+}
+
+
+_TROUBLE = {"agent_id": ADA, "handle": "ada", "name": "Ada", "events": 1, "since": NINE}
+
+
+class InstanceOut(Value):
+    """A process that thinks for agents."""
+
+    model_config = given(**_INSTANCE)
+
+    id: str
+    seen_at: datetime
+    agents: Annotated[int, Field(description="How many of your agents it holds awake.")]
+    answers: Annotated[bool, Field(description="Whether it is the one that answers you now.")]
+
+
+class TroubleOut(Value):
+    """An agent with events that nobody takes."""
+
+    model_config = given(**_TROUBLE)
+
+    agent_id: str
+    handle: str
+    name: str
+    events: int
+    since: Annotated[datetime, Field(description="When the oldest of them came.")]
+
+
+class AgentHealth(Value):
+    """Whether an agent can think on the instance that answers, and how long people have waited for it."""
+
+    model_config = given(**_AGENT)
+
+    agent_id: str
+    handle: str
+    name: str
+    can_think: bool
+    trouble: Annotated[AgentTrouble | None, Field(description="Why it cannot think.")]
+    waiting: Annotated[int, Field(description="How many messages of people wait for its answer.")]
+    waiting_since: Annotated[datetime | None, Field(description="When the oldest of them came.")]
+    dead: Annotated[int, Field(description="How many messages it has set aside; `try-again` takes them up again.")]
+    needs_a_person: Annotated[bool, Field(description="Whether this stays as it is until somebody acts.")]
+
+
+AlertCode = Literal[
+    "not_ready",
+    "nobody_thinks",
+    "agents_unable",
+    "panels_unable",
+    "dead_events",
+    "late_events",
+    "people_wait",
+    "budget_spent",
+]
+
+
+class AlertOut(Value):
+    """Something that needs a person."""
+
+    model_config = given(code="dead_events", text="1 event was given up: look at it, and try again or leave it.")
+
+    code: Open[AlertCode]
+    text: str
+
+
+class HealthOut(Value):
+    """How your organization lives at this moment."""
+
+    model_config = given(
+        version="0.1.0",
+        missing=[],
+        instances=[_INSTANCE],
+        agents=[_AGENT],
+        agents_checked=1,
+        dead=[_TROUBLE],
+        late=[],
+        alerts=[{"code": "dead_events", "text": "1 event was given up: look at it, and try again or leave it."}],
+    )
+
+    version: str
+    missing: Annotated[list[str], Field(description="What the instance that answers lacks to take work.")]
+    instances: list[InstanceOut]
+    agents: Annotated[
+        list[AgentHealth],
+        Field(description=f"Those that need a person first, then by handle; up to {AGENTS_SHOWN} of them."),
+    ]
+    agents_checked: Annotated[int, Field(description=f"How many were looked at; up to {AGENTS_CHECKED:,}.")]
+    dead: Annotated[list[TroubleOut], Field(description="Agents with events that were given up after five attempts.")]
+    late: Annotated[list[TroubleOut], Field(description="Agents that could think, with events older than ten minutes.")]
+    alerts: Annotated[list[AlertOut], Field(description="What needs a person; empty: all is well.")]

@@ -1,0 +1,143 @@
+"""Memories, and memory settings."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+from denizen.shapes.examples import ADA, KITCHEN, NINE, NOOR, THING, given
+from denizen.shapes.value import Open, Value
+from denizen.shapes.vocabulary import MemoryCategory, MemoryScope
+
+
+class MemoryOut(Value):
+    """Something that is remembered."""
+
+    model_config = given(
+        id=THING,
+        scope="user",
+        category="preferences",
+        text="Noor likes short answers.",
+        confidence=0.9,
+        space_id=KITCHEN,
+        user_id=NOOR,
+        agent_id=None,
+        sources=[THING],
+        uses=3,
+        used_at=NINE,
+        superseded_by=None,
+        created_at=NINE,
+        updated_at=NINE,
+    )
+
+    id: str
+    scope: Open[MemoryScope]
+    category: Annotated[str, Field(description="`snapshot`: what a whole conversation came to.")]
+    text: str
+    confidence: float
+    space_id: Annotated[str, Field(description="Where it was learned.")]
+    user_id: str | None
+    agent_id: str | None
+    sources: Annotated[list[str], Field(description="The ids of the messages that say it.")]
+    uses: Annotated[int, Field(description="How often an agent was reminded of it.")]
+    used_at: datetime | None
+    superseded_by: Annotated[str | None, Field(description="The id of what is true instead.")]
+    created_at: datetime
+    updated_at: datetime
+    outside: Annotated[bool, Field(description="Whether it was made from text from outside.")] = False
+
+
+class MemoryPage(Value):
+    """Some of what is remembered."""
+
+    memories: list[MemoryOut]
+    next: Annotated[str | None, Field(description="Give it as `before` for the next page; null: there is none.")]
+
+
+class Scopes(BaseModel):
+    """Which scopes are on. None: nobody has said."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    conversation: bool | None = None
+    user: bool | None = None
+    persona: bool | None = None
+    organization: bool | None = None
+
+
+class PolicyOut(Value):
+    """What was said of long-term memory in a conversation; null: nobody has said, and the default holds."""
+
+    model_config = given(enabled=None, scopes={"user": False}, share_with_organization=None)
+
+    enabled: bool | None
+    scopes: Scopes
+    share_with_organization: bool | None
+
+
+class ConversationMemory(Value):
+    """What a conversation came to, and what is settled about remembering it."""
+
+    model_config = given(
+        space_id=KITCHEN,
+        summary_markdown="Noor asked about the build.",
+        memory_json={"facts": [{"text": "The build passes.", "confidence": 0.9, "sources": [1]}]},
+        upto=12,
+        passes=1,
+        updated_at=NINE,
+        policy={"enabled": None, "scopes": {}, "share_with_organization": None},
+    )
+
+    space_id: str
+    summary_markdown: str
+    memory_json: dict[str, JsonValue]
+    upto: Annotated[int, Field(description="The number of the last message that is in it; 0: none is yet.")]
+    passes: int
+    updated_at: datetime | None
+    policy: PolicyOut
+    outside: Annotated[bool, Field(description="Whether the summary was made from text from outside.")] = False
+
+
+class OrganizationMemoryOut(Value):
+    """What an organization has switched off of long-term memory."""
+
+    model_config = given(
+        enabled=True,
+        conversation=True,
+        user=True,
+        persona=True,
+        organization=True,
+        publish=False,
+        categories=["facts", "people", "projects", "decisions"],
+    )
+
+    enabled: bool
+    conversation: bool
+    user: bool
+    persona: bool
+    organization: bool
+    publish: Annotated[bool, Field(description="Whether anything new becomes the organization's.")]
+    categories: Annotated[list[Open[MemoryCategory]], Field(description="What may become the organization's.")]
+
+
+class FindingOut(Value):
+    """Something that is wrong with one or two memories."""
+
+    model_config = given(problem="duplicate", scope="user", memories=[THING, ADA], why="they have the same words")
+
+    problem: Open[Literal["duplicate", "junk", "never used", "contradiction"]]
+    scope: str
+    memories: Annotated[list[str], Field(description="Their ids.")]
+    why: str
+
+
+class ReportOut(Value):
+    """How much is remembered, and what is wrong with it; never what it says."""
+
+    model_config = given(counts={"conversation": 12, "user": 5, "persona": 5}, superseded=2, findings=[])
+
+    counts: Annotated[dict[str, int], Field(description="By scope.")]
+    superseded: int
+    findings: list[FindingOut]

@@ -1,0 +1,495 @@
+"""An agent's inbox, cycles, window and log."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, JsonValue
+
+from denizen.shapes.agents import RestingOut
+from denizen.shapes.calls import CallOut
+from denizen.shapes.examples import ADA, KITCHEN, NINE, NOOR, THING, given
+from denizen.shapes.plans import GoalOut, NoteOut, PlanOut
+from denizen.shapes.stances import StandingOut
+from denizen.shapes.usage import Limits, UsedOut
+from denizen.shapes.value import Open, Value
+from denizen.shapes.vocabulary import AgentState, EntryKind, EventType, Lane, OpenState, SenderKind
+
+_EVENT: dict[str, Any] = {
+    "id": THING,
+    "number": 4711,
+    "type": "mention",
+    "lane": "normal",
+    "wakes": True,
+    "hop": 0,
+    "attempts": 0,
+    "created_at": NINE,
+    "text": "Good morning, @ada.",
+    "space_id": KITCHEN,
+    "space": "Kitchen",
+    "sender_id": NOOR,
+    "sender": "Noor",
+    "sender_kind": "human",
+    "message_id": THING,
+    "payload": {},
+}
+
+
+_OUTSIDE = (
+    "Where its text from outside came from, such as `from outside: get_page`; of a response, that its request held "
+    "such text. Empty: nothing in it is from outside."
+)
+
+
+class EventOut(Value):
+    """Something that reached an agent's inbox."""
+
+    model_config = given(**_EVENT)
+
+    id: str
+    number: Annotated[int, Field(description="The order in which it came.")]
+    type: Open[EventType]
+    lane: Open[Lane]
+    wakes: Annotated[bool, Field(description="Whether it wakes the agent, or only waits to be read along.")]
+    hop: Annotated[int, Field(description="How many agents in a row led to it.")]
+    attempts: Annotated[int, Field(description="How many cycles took it and failed.")]
+    created_at: datetime
+    text: str
+    space_id: str | None
+    space: str | None
+    sender_id: str | None
+    sender: str | None
+    sender_kind: Open[SenderKind] | None
+    message_id: str | None
+    payload: Mapping[str, JsonValue]
+    outside: Annotated[bool, Field(description="Whether its text is from outside, or made from such text.")] = False
+
+
+class InboxEvent(EventOut):
+    """An event that is not done, and how it stands with it."""
+
+    model_config = given(**_EVENT, state="pending", not_before=None, cycle_id=None)
+
+    state: Open[OpenState]
+    not_before: Annotated[datetime | None, Field(description="Before that it is not tried again; null: at once.")]
+    cycle_id: Annotated[str | None, Field(description="Of the cycle that has taken it.")]
+
+
+class InboxPage(Value):
+    """Events in the order in which they are taken: urgent ones first."""
+
+    events: list[InboxEvent]
+    next: Annotated[str | None, Field(description="Give it as `after` for the next page; null: there is none.")]
+
+
+Outcome = Literal["open", "paused", "acted", "failed", "skipped", "undone"]
+
+
+_CYCLE = {
+    "id": THING,
+    "number": 12,
+    "outcome": "acted",
+    "kept": True,
+    "reason": "done",
+    "summary": "Told Noor that the build passed.",
+    "steps": 2,
+    "started_at": NINE,
+    "ended_at": NINE,
+    "input_tokens": 8_400,
+    "output_tokens": 120,
+    "cache_read_tokens": 7_900,
+    "cache_write_tokens": 0,
+    "dollars": 0.0271,
+    "tools": ["send_message"],
+    "people": ["Noor"],
+    "spaces": ["Kitchen"],
+}
+
+
+class CycleOut(Value):
+    """One think cycle of an agent."""
+
+    model_config = given(**_CYCLE)
+
+    id: str
+    number: Annotated[int | None, Field(description="Null while it is open, and where nothing of it is kept.")]
+    outcome: Annotated[
+        Open[Outcome],
+        Field(
+            description="`skipped`: the agent had nothing to do. `undone`: it failed before it had done anything, and "
+            "its events wait again. Of these two nothing is kept but this."
+        ),
+    ]
+    kept: Annotated[bool, Field(description="Whether it is part of the agent's life, and can be looked into.")]
+    reason: Annotated[str, Field(description="Why it ended; of a skipped or undone one, why it came to nothing.")]
+    summary: str
+    steps: Annotated[int | None, Field(description="How often the model answered; null where that is not known yet.")]
+    started_at: datetime | None
+    ended_at: datetime | None
+    input_tokens: int
+    output_tokens: int
+    cache_read_tokens: Annotated[int, Field(description="Of those read, what the provider had kept.")] = 0
+    cache_write_tokens: Annotated[int, Field(description="Of those read, what it was told to keep.")] = 0
+    dollars: Annotated[float, Field(description="0 where the price is unknown.")]
+    tools: Annotated[list[str], Field(description="That its model called, each once, in the order of the calls.")] = []  # noqa: RUF012  Pydantic copies it
+    people: Annotated[list[str], Field(description="Whom it heard, by name: people, agents, services.")] = []  # noqa: RUF012  Pydantic copies it
+    spaces: Annotated[list[str], Field(description="Where something was said, by name.")] = []  # noqa: RUF012  Pydantic copies it
+    private: Annotated[
+        int,
+        Field(description="How many of its entries are not shown: they come from a private space that you are not in."),
+    ] = 0
+    private_spaces: Annotated[
+        list[str], Field(description="For owners: the ids of these spaces, which they can open for an hour.")
+    ] = []  # noqa: RUF012  Pydantic copies it
+    outside: Annotated[bool, Field(description="Whether a request of it held text from outside.")] = False
+
+
+class CyclePage(Value):
+    """Cycles, the newest first; between those that are kept, the ones that came to nothing."""
+
+    model_config = given(cycles=[_CYCLE], next=12, complete=True)
+
+    cycles: list[CycleOut]
+    next: Annotated[int | None, Field(description="Give it as `before` for the next page; null: there is none.")]
+    complete: Annotated[
+        bool, Field(description="False where more were skipped or undone in this time than were looked for.")
+    ]
+
+
+class UsageOfCall(Value):
+    """What one model call read and wrote, in tokens."""
+
+    model_config = given(input_tokens=4_200, output_tokens=60, cache_read_tokens=3_900, cache_write_tokens=0)
+
+    input_tokens: int
+    output_tokens: int
+    cache_read_tokens: int
+    cache_write_tokens: int
+
+
+class ToolCall(Value):
+    """A tool that the model called, and what came of it."""
+
+    model_config = given(tool="send_message", arguments={"text": "It did."}, result='{"success": true}')
+
+    tool: str
+    arguments: JsonValue
+    result: Annotated[str | None, Field(description="Null where there is none yet, or it was forgotten.")]
+
+
+class Shown(Value):
+    """Something that the agent was shown."""
+
+    kind: Open[EntryKind]
+    text: str
+    outside: Annotated[str, Field(description=_OUTSIDE)] = ""
+
+
+_STEP = {
+    "step": 0,
+    "model": "anthropic:claude-sonnet-5-5",
+    "shown": [{"kind": "inbox", "text": "[INBOX] …"}],
+    "text": "",
+    "thinking": "",
+    "calls": [{"tool": "send_message", "arguments": {"text": "It did."}, "result": '{"success": true}'}],
+    "usage": {"input_tokens": 4_200, "output_tokens": 60, "cache_read_tokens": 3_900, "cache_write_tokens": 0},
+}
+
+
+class StepOut(Value):
+    """One step of a cycle: what was new to the model, what it answered, and what came of it."""
+
+    model_config = given(**_STEP)
+
+    step: Annotated[int, Field(description="The first is 0.")]
+    model: Annotated[str, Field(description="As which it was asked.")]
+    shown: Annotated[list[Shown], Field(description="What it was shown since the step before.")]
+    text: str
+    thinking: str
+    calls: list[ToolCall]
+    usage: UsageOfCall
+    outside: Annotated[bool, Field(description="Whether its request held text from outside.")] = False
+    results_outside: Annotated[
+        str, Field(description="Where text from outside in the results of its calls came from; empty: there is none.")
+    ] = ""
+
+
+class CycleDetail(CycleOut):
+    """One cycle, step by step."""
+
+    model_config = given(**_CYCLE, each_step=[_STEP], after=[])
+
+    each_step: list[StepOut]
+    after: Annotated[list[Shown], Field(description="What was noted behind the last step.")]
+
+
+class RequestOut(Value):
+    """A request exactly as the model was sent it, and what came back. What was forgotten shows as `[forgotten]`."""
+
+    model_config = given(
+        cycle=12,
+        step=0,
+        model="anthropic:claude-sonnet-5-5",
+        settings={"max_tokens": 8_192},
+        tools=[{"name": "send_message", "description": "Say something in a space.", "parameters": {}}],
+        messages=[{"kind": "request", "parts": [{"part_kind": "system-prompt", "content": "You are Ada."}]}],
+        tokens=4_100,
+        response={"kind": "response", "parts": [{"part_kind": "text", "content": "Done."}]},
+        results=None,
+    )
+
+    cycle: int
+    step: int
+    model: Annotated[str, Field(description="As which it was asked.")]
+    settings: Mapping[str, JsonValue]
+    tools: Annotated[list[JsonValue] | None, Field(description="Null where they were not kept.")]
+    messages: Annotated[list[JsonValue], Field(description="In the form of Pydantic AI.")]
+    tokens: Annotated[int, Field(description="Of the messages, estimated.")]
+    response: JsonValue
+    results: Annotated[JsonValue, Field(description="What the calls of the response gave; null: it made none.")]
+    private: Annotated[
+        bool, Field(description="Whether something from private spaces that you are not in is left out.")
+    ] = False
+    outside: Annotated[str, Field(description="Where its text from outside came from; empty: it held none.")] = ""
+
+
+class AnswerAgain(Value):
+    """What another model answers to a request that was made before."""
+
+    model_config = given(
+        step=0,
+        model="openai:gpt-6.1-terra",
+        response={"kind": "response", "parts": [{"part_kind": "text", "content": "Done."}]},
+        difference=["--- anthropic:claude-sonnet-5-5", "+++ openai:gpt-6.1-terra", "-Yes.", "+It did."],
+        usage={"input_tokens": 4_200, "output_tokens": 60, "cache_read_tokens": 0, "cache_write_tokens": 0},
+        dollars=0.01,
+    )
+
+    step: int
+    model: str
+    response: JsonValue
+    difference: Annotated[list[str], Field(description="As `diff -u` tells it; empty: the same.")]
+    usage: UsageOfCall
+    dollars: Annotated[float | None, Field(description="Null where the price is unknown.")]
+
+
+class AnswersAgain(Value):
+    """The answers, by step. No tool was run, and nothing was written."""
+
+    answers: list[AnswerAgain]
+
+
+class LogEntry(Value):
+    """One message of an agent's life."""
+
+    model_config = given(
+        seq=41,
+        cycle=12,
+        cycle_id=THING,
+        kind="inbox",
+        at=NINE,
+        tokens=96,
+        message={"kind": "request", "parts": [{"part_kind": "user-prompt", "content": "[INBOX] …"}]},
+        private=0,
+        outside="",
+    )
+
+    seq: Annotated[int, Field(description="Its place in the agent's life: 1, 2, 3, without holes.")]
+    cycle: Annotated[int | None, Field(description="The number of its cycle; null while that is open.")]
+    cycle_id: str
+    kind: Open[EntryKind] | Open[Literal["private"]]
+    at: datetime
+    tokens: Annotated[int, Field(description="Estimated.")]
+    message: Annotated[JsonValue, Field(description="In the form of Pydantic AI; null where it is private.")]
+    private: Annotated[
+        int,
+        Field(
+            description="How many entries this one stands for, itself among them: they come from a private space that "
+            "you are not in. 0: it is an entry itself."
+        ),
+    ] = 0
+    outside: Annotated[str, Field(description=_OUTSIDE)] = ""
+
+
+class LogPage(Value):
+    """Some entries of an agent's log, oldest first."""
+
+    entries: list[LogEntry]
+    next: Annotated[
+        int | None,
+        Field(description="Give it as `after` (or as `before`, going back) for the next page; null: there is none."),
+    ]
+
+
+class Recalled(Value):
+    """Something of an agent's life that was found."""
+
+    model_config = given(
+        cycle=3,
+        at=NINE,
+        kind="heard",
+        space_id=KITCHEN,
+        space="Kitchen",
+        who="Noor",
+        text="I take my tea without sugar.",
+        pointer="",
+        score=7.1,
+    )
+
+    cycle: Annotated[int, Field(description="The number of its cycle; 0 for a note.")]
+    at: datetime
+    kind: Annotated[str, Field(description="heard, said, did, summary, note")]
+    space_id: str
+    space: str
+    who: Annotated[str, Field(description="Who or what said it; empty: the agent itself.")]
+    text: str
+    pointer: Annotated[str, Field(description="What it is a part of; empty: this is all.")]
+    score: float
+
+
+class RecallOut(Value):
+    """What was found, the best first."""
+
+    found: list[Recalled]
+
+
+class CrossingOut(Value):
+    """A message that was stopped, because it would have carried private words elsewhere; never the words."""
+
+    model_config = given(
+        from_space_id=KITCHEN, from_space="Diary", to_space_id=KITCHEN, cycle_id=THING, words=9, at=NINE
+    )
+
+    from_space_id: str
+    from_space: str
+    to_space_id: str
+    cycle_id: str
+    words: Annotated[int, Field(description="How many in a row.")]
+    at: datetime
+
+
+class CrossingPage(Value):
+    """Stopped messages, the newest first."""
+
+    crossings: list[CrossingOut]
+    next: Annotated[int | None, Field(description="Give it as `before` for the next page; null: there is none.")]
+
+
+Part = Literal["self", "tools", "layers", "recalled", "recent", "open", "free"]
+
+
+class WindowSection(Value):
+    """What the layers say of some cycles."""
+
+    model_config = given(
+        kind="group", first_cycle=1, last_cycle=10, tokens=210, text="10 cycles, 2026-01-05. With Noor (9)."
+    )
+
+    kind: Annotated[
+        Open[Literal["group", "lines"]], Field(description="What several cycles came to, or a line for each of them.")
+    ]
+    first_cycle: int
+    last_cycle: int
+    tokens: Annotated[int, Field(description="Estimated.")]
+    text: str
+
+
+class WindowPart(Value):
+    """One part of what the next request would hold."""
+
+    model_config = given(part="layers", tokens=2_100, first_cycle=1, last_cycle=80, text="[EARLIER CYCLES …]")
+
+    part: Annotated[Open[Part], Field(description="In the order of the request; `free` is what is left.")]
+    tokens: Annotated[int, Field(description="Estimated.")]
+    first_cycle: int | None = None
+    last_cycle: int | None = None
+    text: Annotated[
+        str | None, Field(description="Of the self, the layers and what was recalled, as the model reads them.")
+    ] = None
+    sections: Annotated[list[WindowSection], Field(description="Of the layers, oldest first.")] = []  # noqa: RUF012  Pydantic copies it
+    outside: Annotated[bool, Field(description="Of the layers: whether they were made from text from outside.")] = False
+
+
+class WindowOut(Value):
+    """What the next request would hold."""
+
+    limit: Annotated[int, Field(description="The most tokens it may have.")]
+    used: int
+    era: Annotated[int, Field(description="Of the self that is in force.")]
+    parts: list[WindowPart]
+
+
+class LaneOut(Value):
+    """One lane of the inbox."""
+
+    name: Annotated[str, Field(description="urgent, normal")]
+    waiting: int
+    taken: Annotated[int, Field(description="By the cycle that is being thought.")]
+    first: Annotated[list[EventOut], Field(description="Those that will be taken first.")]
+
+
+_USED = {
+    "calls": 3,
+    "input_tokens": 12_000,
+    "output_tokens": 200,
+    "cache_read_tokens": 9_000,
+    "cache_write_tokens": 0,
+    "cached_share": 0.75,
+    "dollars": 0.02,
+}
+
+
+class MindOut(Value):
+    """An agent at one moment: what it has in mind, what waits for it, what it means to do, what it has used."""
+
+    model_config = given(
+        id=ADA,
+        handle="ada",
+        name="Ada",
+        model="anthropic:claude-sonnet-5-5",
+        at=NINE,
+        status="sleeping",
+        holder=None,
+        held_until=None,
+        resting=None,
+        cycles=12,
+        window={"limit": 100_000, "used": 9_400, "era": 3, "parts": [{"part": "self", "tokens": 900, "text": "You …"}]},
+        inbox=[{"name": "urgent", "waiting": 0, "taken": 0, "first": []}],
+        dead=[],
+        goals=[],
+        notes=[],
+        plans=[],
+        stances=[],
+        waiting_calls=[],
+        budget=None,
+        organization_budget=None,
+        today=_USED,
+        seven_days=_USED,
+        last_cycles=[_CYCLE],
+    )
+
+    id: str
+    handle: str
+    name: str
+    model: Annotated[str, Field(description="What it thinks with, as its definition says it.")]
+    at: datetime
+    status: Open[AgentState]
+    holder: Annotated[str | None, Field(description="The instance that may think for it now.")]
+    held_until: datetime | None
+    resting: RestingOut | None
+    cycles: Annotated[int, Field(description="How many it has lived.")]
+    window: WindowOut
+    inbox: list[LaneOut]
+    dead: Annotated[list[EventOut], Field(description="Those that were given up; at most 200.")]
+    goals: list[GoalOut]
+    notes: list[NoteOut]
+    plans: list[PlanOut]
+    stances: Annotated[list[StandingOut], Field(description="Profiles and states of mind, the newest first.")]
+    waiting_calls: Annotated[list[CallOut], Field(description="What it waits for others to answer.")]
+    budget: Limits | None
+    organization_budget: Limits | None
+    today: UsedOut
+    seven_days: UsedOut
+    last_cycles: list[CycleOut]

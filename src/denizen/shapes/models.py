@@ -1,0 +1,153 @@
+"""Models, and how to connect them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from denizen.shapes.examples import given
+from denizen.shapes.value import Open, Value
+from denizen.shapes.vocabulary import ModelSource, Thinking
+
+
+class ListedModel(Value):
+    """A model that agents here can think with."""
+
+    name: str
+    paid_by: Annotated[
+        Open[Literal["nobody", "server", "organization", "you"]], Field(description="Whose key is used for it.")
+    ]
+
+
+class MissingKey(Value):
+    """A provider of models that cannot be asked before a key is kept."""
+
+    model_config = given(provider="openai", key="OPENAI_API_KEY")
+
+    provider: str
+    key: Annotated[str, Field(description="Under which name its key is to be kept.")]
+
+
+class ModelFacts(Value):
+    """What is known of a model. Null: unknown."""
+
+    tools: bool | None
+    images: bool | None
+    context_tokens: int | None
+    context_source: Annotated[str, Field(description="How the size of the context was learned.")]
+    thinking: Open[Thinking]
+    input_price: Annotated[float | None, Field(description="Dollars per million tokens that it reads.")]
+    output_price: Annotated[float | None, Field(description="Dollars per million tokens that it writes.")]
+
+
+class LocalModel(Value):
+    """A model of a server on this machine."""
+
+    name: Annotated[str, Field(description="As agents name it.", examples=["ollama:qwen3:8b"])]
+    facts: ModelFacts
+
+
+class LocalServer(Value):
+    """A model server that answers on the machine of this server."""
+
+    provider: Annotated[str, Field(examples=["ollama"])]
+    title: Annotated[str, Field(examples=["Ollama"])]
+    address: str
+    models: list[LocalModel]
+
+
+class ProviderOut(Value):
+    """A provider of models, and what it needs."""
+
+    provider: Annotated[str, Field(description="What the names of its models begin with.", examples=["anthropic"])]
+    title: str
+    key: Annotated[str | None, Field(description="The name under which its key is kept.")]
+    needs_key: bool
+    key_kept: Annotated[
+        Open[Literal["organization", "server"]] | None,
+        Field(description="Whether there is a key: the organization's, or one in the environment of the server."),
+    ]
+    takes_address: Annotated[bool, Field(description="Whether it is a server at an address of its own.")]
+    address: Annotated[str | None, Field(description="Where it is, if that is known.")]
+    address_set_by: Annotated[
+        str | None, Field(description="The environment variable that sets its address, which cannot be changed here.")
+    ]
+    suggestions: Annotated[list[str], Field(description="Models of it, as agents name them.")]
+
+
+class ModelSetupOut(Value):
+    """What operators can connect."""
+
+    providers: list[ProviderOut]
+    servers: Annotated[list[LocalServer], Field(description="Model servers that answer on this machine.")]
+
+
+class AgentModels(Value):
+    """Known models for which there is a key, and those that need none. Others can be named too."""
+
+    model_config = given(
+        default="anthropic:claude-sonnet-5-5",
+        default_source="found",
+        default_reason="ANTHROPIC_API_KEY is set, so agents think with anthropic:claude-sonnet-5-5.",
+        may_choose=True,
+        models=[
+            {"name": "anthropic:claude-sonnet-5-5", "paid_by": "server"},
+            {"name": "demo", "paid_by": "nobody"},
+        ],
+        missing_keys=[{"provider": "openai", "key": "OPENAI_API_KEY"}],
+        setup=None,
+    )
+
+    default: Annotated[str, Field(description="What `default` in a definition stands for.")]
+    default_source: Annotated[
+        Open[ModelSource],
+        Field(
+            description="Why: the configuration names it, an operator chose it, it was found on this machine, or "
+            "nothing was found but the built-in demo."
+        ),
+    ]
+    default_reason: Annotated[str, Field(description="The same as a sentence.")]
+    may_choose: Annotated[bool, Field(description="Whether you are an operator, who can choose another.")]
+    models: list[ListedModel]
+    missing_keys: Annotated[list[MissingKey], Field(description="Providers that are known, and what they need.")]
+    setup: Annotated[ModelSetupOut | None, Field(description="With `setup=true`: what can be connected.")] = None
+
+
+class TestOut(Value):
+    """How the model answered."""
+
+    __test__ = False
+    model_config = given(
+        name="llamacpp:qwen2.5",
+        ok=True,
+        problem=None,
+        code=None,
+        called_tool=True,
+        text="",
+        seconds=1.4,
+        input_tokens=112,
+        output_tokens=9,
+        thought=False,
+        facts={
+            "tools": None,
+            "images": None,
+            "context_tokens": 8192,
+            "context_source": "/v1/models of its server",
+            "thinking": "unknown",
+            "input_price": None,
+            "output_price": None,
+        },
+    )
+
+    name: str
+    ok: bool
+    problem: Annotated[str | None, Field(description="Why it did not answer, and what to do.")] = None
+    code: Annotated[str | None, Field(description="The code of that error.", examples=["model_key_rejected"])] = None
+    called_tool: Annotated[bool, Field(description="Whether it called the tool, as agents need it.")] = False
+    text: Annotated[str, Field(description="What it wrote beside the call.")] = ""
+    seconds: float = 0.0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    thought: Annotated[bool, Field(description="Whether it thought before it answered.")] = False
+    facts: ModelFacts | None = None

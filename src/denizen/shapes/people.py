@@ -1,0 +1,97 @@
+"""The organization and its people."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated
+
+from pydantic import Field, JsonValue
+
+from denizen.shapes.examples import NOOR, THING, given
+from denizen.shapes.value import Open, Value
+from denizen.shapes.vocabulary import EntityKind, Role, TokenKind
+
+
+class OrganizationOut(Value):
+    """Where you belong."""
+
+    id: str
+    name: str
+
+
+class TokenOut(Value):
+    """What you came with: a token, a session, or what an identity provider gave (`jwt`)."""
+
+    id: str
+    kind: Open[TokenKind]
+    name: str
+    created_at: datetime
+    expires_at: datetime | None
+
+
+class Me(Value):
+    """Who you are here."""
+
+    model_config = given(
+        id=NOOR,
+        kind="human",
+        handle="noor",
+        name="Noor",
+        role="owner",
+        organization={"id": "019b8d3e-5bff-7012-8111-222233334444", "name": "Home"},
+        token={
+            "id": THING,
+            "kind": "token",
+            "name": "Terminal",
+            "created_at": "2026-01-05T09:00:00Z",
+            "expires_at": None,
+        },
+    )
+
+    id: str
+    kind: Open[EntityKind]
+    handle: str
+    name: str
+    role: Annotated[Open[Role], Field(description="What you may do here, with what you came with.")]
+    organization: OrganizationOut
+    token: TokenOut
+
+
+_SAM = "019b8d3e-5c03-7d13-a2aa-1a1b2c3d4e5f"
+
+
+class Organization(Value):
+    """Your organization. The server's `OrganizationDetail` describes the settings to the field."""
+
+    id: str
+    name: str
+    settings: dict[str, JsonValue] | None
+
+
+class EntityOut(Value):
+    """A person, an agent or a service of your organization."""
+
+    model_config = given(
+        id=_SAM,
+        kind="human",
+        handle="sam",
+        name="Sam",
+        role="member",
+        created_at="2026-01-05T09:00:00Z",
+        left_at=None,
+    )
+
+    id: str
+    kind: Open[EntityKind]
+    handle: Annotated[str, Field(description="`@handle` mentions it.")]
+    name: str
+    role: Open[Role]
+    created_at: datetime
+    left_at: Annotated[datetime | None, Field(description="Since when it is here no more; what it said stays.")]
+
+
+class EntityPage(Value):
+    """Some of those who are here, by handle."""
+
+    entities: list[EntityOut]
+    next: Annotated[str | None, Field(description="Give it as `after` for the next page; null: there is none.")]

@@ -1,0 +1,77 @@
+"""Goals, notes and plans."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from denizen.shapes.examples import MADE_FROM_OUTSIDE, NINE, THING, given
+from denizen.shapes.value import Open, Value
+from denizen.shapes.vocabulary import GoalStatus, PlanKind, Priority
+
+
+class GoalOut(Value):
+    """What an agent is trying to achieve."""
+
+    model_config = given(number=1, text="Keep the pantry stocked.", status="active", priority="normal")
+
+    number: Annotated[int, Field(description="By which the agent calls it.")]
+    text: str
+    status: Open[GoalStatus]
+    priority: Open[Priority]
+    outside: Annotated[bool, Field(description=MADE_FROM_OUTSIDE)] = False
+
+
+class GoalList(Value):
+    """An agent's goals: what matters most first, what is done last. At most 50."""
+
+    goals: list[GoalOut]
+
+
+class NoteOut(Value):
+    """Something an agent has always before its eyes."""
+
+    model_config = given(key="tea", text="Noor takes it without sugar.")
+
+    key: str
+    text: str
+    outside: Annotated[bool, Field(description=MADE_FROM_OUTSIDE)] = False
+
+
+class NoteList(Value):
+    """An agent's notes, by key. At most 200."""
+
+    notes: list[NoteOut]
+
+
+class PlanOut(Value):
+    """When an agent is woken, and what it is told then."""
+
+    model_config = given(
+        id=THING,
+        kind="plan",
+        name="Morning round",
+        instruction="Look whether the windows are closed.",
+        schedule="0 7 * * * (Europe/Berlin)",
+        state="waiting",
+        next_run=NINE,
+        last_run=None,
+    )
+
+    id: str
+    kind: Open[PlanKind]
+    name: Annotated[str, Field(description="Empty for a timer and for the heartbeat.")]
+    instruction: str
+    schedule: Annotated[str, Field(description="In words.")]
+    state: Open[Literal["waiting", "held", "failed"]]
+    next_run: datetime
+    last_run: Annotated[datetime | None, Field(description="The time it last ran for.")]
+    outside: Annotated[bool, Field(description=MADE_FROM_OUTSIDE)] = False
+
+
+class PlanList(Value):
+    """An agent's plans, timers and heartbeat, the next one first."""
+
+    plans: list[PlanOut]

@@ -1,0 +1,225 @@
+"""Spaces, their members and messages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Annotated, Final, Literal
+
+from pydantic import Field, JsonValue
+
+from denizen.shapes.agents import AgentTrouble
+from denizen.shapes.examples import ADA, KITCHEN, NOOR, THING, given
+from denizen.shapes.value import Open, Value
+from denizen.shapes.vocabulary import (
+    MENTIONS_LOOKED_AT,
+    Attention,
+    EntityKind,
+    Floor,
+    SpaceKind,
+    StatusAction,
+    StatusCause,
+)
+
+
+class Author(Value):
+    """Who said it, under the name they have now."""
+
+    id: str
+    kind: str
+    name: str
+
+
+class MessageOut(Value):
+    """Something said in a space. `seq` is its place there: 1, 2, 3, without holes."""
+
+    model_config = given(
+        id=THING,
+        space_id=KITCHEN,
+        seq=7,
+        author={"id": NOOR, "kind": "human", "name": "Noor"},
+        text="Good morning, @ada. **Did the build pass?**",
+        plain="Good morning, @ada. Did the build pass?",
+        mentions=["ada"],
+        reply_to=None,
+        metadata={},
+        created_at="2026-01-05T09:00:00Z",
+        edited_at=None,
+        deleted_at=None,
+        outside=False,
+    )
+
+    id: str
+    space_id: str
+    seq: int
+    author: Author
+    text: Annotated[str, Field(description="Markdown, as it was written.")]
+    plain: Annotated[str, Field(description="The same without markup.")]
+    mentions: list[str]
+    reply_to: str | None
+    metadata: Mapping[str, JsonValue]
+    created_at: datetime
+    edited_at: Annotated[datetime | None, Field(description="When its text was last changed.")]
+    deleted_at: Annotated[datetime | None, Field(description="Since when its text is gone; its place stays.")]
+    outside: Annotated[
+        bool,
+        Field(
+            description="Whether it is text from outside (of a guest or a service), or an agent wrote it after reading "
+            "such text."
+        ),
+    ] = False
+
+
+class MessagePage(Value):
+    """Some messages of a space, oldest first."""
+
+    messages: list[MessageOut]
+    next: Annotated[
+        int | None,
+        Field(description="Give it as `after` (or as `before`, going back) for the next page; null: there is none."),
+    ]
+
+
+class MemberOut(Value):
+    """Someone in a space."""
+
+    model_config = given(
+        id=ADA, kind="agent", handle="ada", name="Ada", role="member", attention="all", trouble=None, namesake=False
+    )
+
+    id: str
+    kind: Open[EntityKind]
+    handle: str
+    name: str
+    role: str
+    attention: Open[Attention]
+    trouble: Annotated[AgentTrouble | None, Field(description="Why an agent cannot think; null: it can.")]
+    namesake: Annotated[
+        bool, Field(description="Whether the name looks like that of another member: tell them apart by the handle.")
+    ] = False
+
+
+class StatusOut(Value):
+    """Why an agent has not answered in a space, for the person who waits there."""
+
+    model_config = given(
+        agent_id=ADA,
+        name="Ada",
+        cause="key",
+        text="OpenAI rejected the API key of Ada. Check it under Administration › Keys; Ada then answers by itself.",
+        actions=["try_again", "settings"],
+        message_id=THING,
+        retry_at="2026-01-05T09:10:00Z",
+        behind=None,
+        round_id=None,
+        created_at="2026-01-05T09:00:00Z",
+    )
+
+    agent_id: Annotated[str | None, Field(description="Null: nobody in this panel could answer.")]
+    name: Annotated[str, Field(description="Of the agent, or of the panel.")]
+    cause: Annotated[
+        Open[StatusCause] | Open[Literal["queued"]],
+        Field(description="`queued`: it is at work elsewhere and comes to this later."),
+    ]
+    text: Annotated[
+        str, Field(description="What prevents the answer, what happens next and who can fix it, for people.")
+    ]
+    actions: Annotated[
+        list[Open[StatusAction]],
+        Field(
+            description="What a person can do: `try_again` (`POST /api/agents/{id}/try-again`), `ask` "
+            "(`POST /api/spaces/{id}/agents/{id}/ask-for-answer`), or open the agent's `settings` or `budget`, or "
+            "`resume` it. In a panel `try_again` is `POST /api/panels/{id}/rounds/{id}/retry`."
+        ),
+    ]
+    message_id: Annotated[str | None, Field(description="The newest message that waits because of it.")]
+    retry_at: Annotated[
+        datetime | None, Field(description="When the agent tries again by itself, where that is known.")
+    ]
+    behind: Annotated[int | None, Field(description="With `queued`: how many messages the agent takes up before.")]
+    round_id: Annotated[str | None, Field(description="In a panel: the round that nobody could answer.")]
+    created_at: Annotated[datetime, Field(description="Since when.")]
+
+
+FLOOR: Final = (
+    "Which agents take up what is said, where there are several: `one` (somebody always answers a person, and only "
+    "one), `addressed` (those that a message mentions or replies to), or `all`."
+)
+
+
+RUN_LIMIT: Final = "After so many messages with which agents woke each other, they do so no more; 0: no limit."
+
+
+class SpaceOut(Value):
+    """A place where entities talk."""
+
+    model_config = given(
+        id=KITCHEN,
+        kind="conversation",
+        name="Kitchen",
+        private=False,
+        floor="one",
+        agent_run_limit=12,
+        stopped=False,
+        created_at="2026-01-05T09:00:00Z",
+        last_seq=7,
+        read_seq=5,
+        unread=2,
+        unread_mentions=1,
+        members=[
+            {"id": NOOR, "kind": "human", "handle": "noor", "name": "Noor", "role": "member", "attention": "all"},
+            {"id": ADA, "kind": "agent", "handle": "ada", "name": "Ada", "role": "member", "attention": "all"},
+        ],
+        statuses=[],
+    )
+
+    id: str
+    kind: Open[SpaceKind]
+    name: str
+    private: bool
+    floor: Annotated[Open[Floor], Field(description=FLOOR)]
+    agent_run_limit: Annotated[int, Field(description=RUN_LIMIT)]
+    stopped: Annotated[
+        bool, Field(description="Agents no longer wake each other here until a person speaks or lets them go on.")
+    ]
+    created_at: datetime
+    last_seq: Annotated[int, Field(description="Of the last message; 0 before the first.")]
+    read_seq: Annotated[int, Field(description="Of the last message that you have read.")]
+    unread: Annotated[int, Field(description="How many came after it.")]
+    unread_mentions: Annotated[
+        int, Field(description=f"How many of the newest {MENTIONS_LOOKED_AT} of these mention you.")
+    ]
+    members: list[MemberOut]
+    statuses: Annotated[list[StatusOut], Field(description="Why agents have not answered here.")]
+
+
+class SpaceList(Value):
+    """Spaces you are in."""
+
+    spaces: list[SpaceOut]
+    next: Annotated[str | None, Field(description="Give it as `after` for the next page; null: there is none.")]
+
+
+_KITCHEN = "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f"
+
+
+class ReadState(Value):
+    """How far you have read, and what is left."""
+
+    model_config = given(space_id=_KITCHEN, last_seq=9, read_seq=7, unread=2, unread_mentions=0)
+
+    space_id: str
+    last_seq: int
+    read_seq: int
+    unread: int
+    unread_mentions: int
+
+
+class SearchPage(Value):
+    """What was found, the newest first."""
+
+    messages: list[MessageOut]
+    next: Annotated[
+        str | None,
+        Field(description="Give it as `before` to search on, also where nothing was found yet; null: that was all."),
+    ]

@@ -1,0 +1,230 @@
+"""Prompt profiles and states of mind."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated
+
+from pydantic import Field, JsonValue
+
+from denizen.shapes.examples import KITCHEN, NINE, NOOR, THING, given
+from denizen.shapes.value import Open, Value
+from denizen.shapes.vocabulary import Complexity, Mood, ReflectionOutcome, Skill
+
+_STATE = {"mood": "empathetic", "user_skill": "novice", "task_complexity": "simple"}
+
+
+_STANCE = {
+    "space_id": KITCHEN,
+    "profile": {"id": "concise", "reason": "rule 'asked-to-be-brief': the message has 'briefly' (first turn)"},
+    "state": _STATE,
+    "imprints": {},
+    "turns": 7,
+    "settings": {},
+    "updated_at": NINE,
+}
+
+
+_STANDING = {**_STANCE, "space": "Kitchen", "told": "your mood is empathetic", "last": None}
+
+
+_VOICE = {
+    **{name: value for name, value in _STANDING.items() if name not in ("settings", "space")},
+    "voice": THING,
+    "name": "Martin Buber",
+    "reflects": True,
+}
+
+
+class StateOut(Value):
+    """A state of mind."""
+
+    model_config = given(**_STATE)
+
+    mood: Open[Mood]
+    user_skill: Open[Skill]
+    task_complexity: Open[Complexity]
+
+
+class ProfileOut(Value):
+    """A prompt profile, and why it was chosen."""
+
+    model_config = given(id="concise", reason="default (first turn)")
+
+    id: Annotated[str | None, Field(description="Null: none was.")]
+    reason: str
+
+
+class StanceOut(Value):
+    """How an agent stands to a conversation."""
+
+    model_config = given(**_STANCE)
+
+    space_id: str
+    profile: ProfileOut
+    state: StateOut
+    imprints: Annotated[dict[str, str], Field(description="What its metaprompts keep of the conversation.")]
+    turns: Annotated[int, Field(description="Turns that profiles were chosen for or that were reflected on.")]
+    settings: Annotated[dict[str, JsonValue], Field(description="What holds here instead of the agent's settings.")]
+    updated_at: datetime | None
+
+
+class RunOut(Value):
+    """A metaprompt that was asked, or what someone did by hand, and what came of it."""
+
+    model_config = given(
+        number=4,
+        cycle=12,
+        metaprompt="frustration_recovery",
+        cause="user_frustrated",
+        outcome="changed",
+        reason="They have asked three times.",
+        state=_STATE,
+        by=None,
+        at=NINE,
+    )
+
+    number: int
+    cycle: Annotated[
+        int | None, Field(description="The cycle, in a panel the turn, that it came after; null: by hand.")
+    ]
+    metaprompt: Annotated[str | None, Field(description="Null where someone set or reset the state.")]
+    cause: Annotated[str, Field(description="A signal, `interval`, `manual`, `set` or `reset`.")]
+    outcome: Open[ReflectionOutcome]
+    reason: str
+    state: Annotated[StateOut, Field(description="After it.")]
+    by: Annotated[str | None, Field(description="Who did it, by hand.")]
+    at: datetime
+
+
+class StandingOut(StanceOut):
+    """How an agent stands to a conversation, and what last became of its state of mind there."""
+
+    model_config = given(**_STANDING)
+
+    space: Annotated[str, Field(description="The name of the conversation.")]
+    told: Annotated[str | None, Field(description="What the agent is told of its state of mind.")]
+    last: RunOut | None
+
+
+class StanceList(Value):
+    """How an agent stands to its conversations, those that changed last first. At most 100."""
+
+    model_config = given(stances=[_STANDING])
+
+    stances: list[StandingOut]
+
+
+class VoiceStanceOut(Value):
+    """How a voice of a panel stands to the people in it, and what last became of its state of mind."""
+
+    model_config = given(**_VOICE)
+
+    voice: Annotated[str, Field(description="The id of the advisor, or `assistant`.")]
+    name: str
+    reflects: Annotated[bool, Field(description="Whether it thinks over the turns that it has answered.")]
+    space_id: Annotated[str, Field(description="The panel.")]
+    profile: Annotated[ProfileOut, Field(description="That of its last answer.")]
+    state: StateOut
+    imprints: Annotated[dict[str, str], Field(description="What its metaprompts keep of the conversation.")]
+    turns: Annotated[int, Field(description="Turns that profiles were chosen for or that it has reflected on.")]
+    updated_at: datetime | None
+    told: Annotated[str | None, Field(description="What it is told of its state of mind.")]
+    last: RunOut | None
+
+
+class VoiceStanceList(Value):
+    """How the voices of a panel stand, in its order; without advisors, the assistant."""
+
+    model_config = given(stances=[_VOICE])
+
+    stances: list[VoiceStanceOut]
+
+
+class RunPage(Value):
+    """How a state of mind came to be what it is, the newest first."""
+
+    runs: list[RunOut]
+    next: Annotated[int | None, Field(description="For `before`, if there are more.")]
+
+
+class SignalOut(Value):
+    """What how people feel, or what went wrong, amounted to."""
+
+    model_config = given(
+        number=9, cycle=12, person=NOOR, name="user_frustrated", rule="score -0.81, strongly", score=-0.81, at=NINE
+    )
+
+    number: int
+    cycle: Annotated[int, Field(description="The cycle, in a panel the turn, after which it was seen.")]
+    person: Annotated[str | None, Field(description="Whom it is about; null: nobody.")]
+    name: str
+    rule: Annotated[str, Field(description="By which it was seen.")]
+    score: Annotated[float | None, Field(description="From -1 to 1.")]
+    at: datetime
+
+
+class SignalPage(Value):
+    """The signals of a conversation, the newest first."""
+
+    signals: list[SignalOut]
+    next: Annotated[int | None, Field(description="For `before`, if there are more.")]
+
+
+class TriedOut(Value):
+    """What came of a metaprompt that was asked by hand."""
+
+    model_config = given(
+        prompt="The person you talk with seems frustrated …", failed=None, reason="", before=_STATE, after=_STATE,
+        applied=False,
+    )  # fmt: skip
+
+    prompt: Annotated[str, Field(description="What the model was asked.")]
+    failed: Annotated[str | None, Field(description="Why nothing came of it; null: something did.")]
+    reason: Annotated[str, Field(description="The model's.")]
+    before: StateOut
+    after: Annotated[StateOut, Field(description="What the state of mind is now, or would be.")]
+    applied: bool
+
+
+class ReflectionNames(Value):
+    """What `reflection` of an agent, a panel or an advisor can name."""
+
+    model_config = given(profiles=["off", "basic"], metaprompts=["frustration_recovery"])
+
+    profiles: Annotated[list[str], Field(description="The quick-start profiles.")]
+    metaprompts: Annotated[list[str], Field(description="For `sentiment.presets`, and to be asked by hand.")]
+
+
+class PresetOut(Value):
+    """A prompt profile that can be chosen."""
+
+    id: str
+    label: str
+    description: str
+    addons: list[str]
+    text: Annotated[str, Field(description="The instructions that it adds.")]
+
+
+class PresetList(Value):
+    """The presets of the house, in the order of its file; none where there is no file."""
+
+    model_config = given(
+        presets=[{"id": "concise", "label": "Concise", "description": "", "addons": ["concise"], "text": "Be brief."}],
+        metaprompts=["frustration_recovery"],
+        profiles=["off", "basic"],
+    )
+
+    presets: list[PresetOut]
+    metaprompts: Annotated[list[str], Field(description="The metaprompts that can be named.")]
+    profiles: Annotated[list[str], Field(description="The quick-start profiles of reflection.")]
+
+
+class TriedProfile(Value):
+    """What the rules say of a message."""
+
+    model_config = given(id="concise", reason="rule 'asked-to-be-brief': the message has 'briefly'", text="Be brief.")
+
+    id: str | None
+    reason: str
+    text: str

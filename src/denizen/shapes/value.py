@@ -1,0 +1,31 @@
+"""The base class of everything that the server sends as JSON."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, core_schema
+
+
+class Value(BaseModel):
+    """Something that a server sends. Unknown fields are ignored: a newer server may send more."""
+
+    # Built when first used: a program uses a few of a hundred shapes.
+    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
+
+
+class _Open:
+    """Accepts any text, and describes only the known values in the JSON schema."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.str_schema(metadata={"known": handler(source)})
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return handler(schema.get("metadata", {})["known"])
+
+
+T = TypeVar("T", bound=str)
+Open = Annotated[T, _Open()]
+"""`Open[Literal["a", "b"]]`: the server sends `a` or `b`; a client also accepts what a newer server sends."""
