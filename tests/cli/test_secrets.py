@@ -39,7 +39,7 @@ def kept(name: str) -> str | None:
     async def find() -> str | None:
         settings = load().settings
         async with Runtime(settings.database_url, **how_secrets_are_kept(settings)) as denizen:
-            place = Place(await denizen._organization(None), name)
+            place = Place(await denizen.organization_id(None), name)
             return await denizen.db.read(secrets.value_at, denizen.vault, place)
 
     return asyncio.run(find())

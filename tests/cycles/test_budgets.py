@@ -609,7 +609,7 @@ async def test_a_budget_in_dollars_needs_to_know_what_the_model_costs(small_worl
     with pytest.raises(PriceUnknown, match=r"'python:ada' is unknown.*budget in tokens.*\[prices\]"):
         await world.run()
     assert await world.inbox(ada) == ["Hello"]
-    world.denizen._prices = {"python:ada": A_CENT_A_TOKEN}  # pyright: ignore[reportPrivateUsage]
+    world.denizen.prices = {"python:ada": A_CENT_A_TOKEN}
     await world.run()
     assert (await world.transcript(hall))[-1] == "Ada: Hi."
 

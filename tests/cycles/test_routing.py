@@ -158,7 +158,7 @@ async def test_a_request_fits_whichever_model_it_goes_to(small_world: World):
     """The window is that of the smallest."""
     ada, _, _ = await house_of_two(small_world, cycle={"routing": DEAR})
     small_world.denizen.models.register("big", thinker("big", context_tokens=20_000))
-    _, budget = await small_world.denizen._equipment().equip(ada)
+    _, budget = await small_world.denizen.equipment().equip(ada)
     assert budget.request + budget.output <= 20_000
 
 

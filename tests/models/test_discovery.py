@@ -243,7 +243,7 @@ async def test_a_runtime_without_a_model_finds_one_as_the_command_does(monkeypat
     async with serving(ollama(qwen3__8b=sized("8B", "tools"))) as url:
         monkeypatch.setenv("OLLAMA_HOST", url)
         async with Runtime() as denizen:
-            assert (denizen.default_model, denizen.models.ollama_url) == ("ollama:qwen3:8b", url)
+            assert (denizen.default_model, denizen.model_catalog.ollama_url) == ("ollama:qwen3:8b", url)
         async with Runtime(default_model="demo") as denizen:
             assert denizen.default_model == "demo"
         monkeypatch.setenv("DENIZEN_MODEL", "openai:gpt-5")

@@ -170,7 +170,7 @@ async def test_it_votes_when_it_is_asked_to(tmp_path: Path) -> None:
 
 async def test_what_it_writes_comes_as_a_call_that_the_schema_allows(local: World) -> None:
     """Asked by itself, without a runtime: the arguments are whole JSON, and stopping in the middle is possible."""
-    model = local.denizen.models.resolve(LOCAL)
+    model = local.denizen.model_catalog.resolve(LOCAL)
     tools = [ToolDefinition(name=name) for name in ("send_message", "skip")]
     window = inbox(said("Hall", "Noor", "human", "Tell me a long story."))
     async with stream(model, [*window], tools=tools) as answer:

@@ -350,7 +350,7 @@ async def test_an_instance_that_starts_meanwhile_does_not_pay_for_the_same_turn(
     (seth,) = await world.denizen.advisors(panel)
     denizen, another = world.denizen, Claimant("another", LEASE_SECONDS)
     await denizen.db.write(leases.appear, "another", LEASE_SECONDS)
-    reflecting = Reflecting(denizen._panel_deps(), denizen.prompt_config.configuration, claimant=another)  # pyright: ignore[reportPrivateUsage]
+    reflecting = Reflecting(denizen.panel_deps(), denizen.prompt_config.configuration, claimant=another)
     async with denizen.living() as residents:
         await denizen.ask_panel(panel, noor, CROSS)
         await pondering.begun.wait()
@@ -437,7 +437,7 @@ async def test_room_is_kept_for_all_advisors_of_a_turn_together(small_world: Wor
     """Else each of a dozen would find the same room. The same in another process."""
     utility(small_world)
     _, panel = await board(small_world, "Seth", budget={"tokens": 1_000})
-    kit = small_world.denizen._panel_deps()  # pyright: ignore[reportPrivateUsage]
+    kit = small_world.denizen.panel_deps()
     purse, named = Purse(kit, panel), await kit.model_for(panel.organization_id, "utility")
     first = await purse.keep(named, Usage(300, 300))
     with pytest.raises(InvalidInput, match="The budget of the panel is used up"):

@@ -159,7 +159,7 @@ async def test_two_processes_that_reflect_on_one_turn_keep_it_once(world: World)
         return PATIENT
 
     utility(world, model=forever(together, name="utility"))
-    one, other = (world.denizen._reflecting() for _ in range(2))  # pyright: ignore[reportPrivateUsage]
+    one, other = (world.denizen.reflecting() for _ in range(2))
     assert await asyncio.gather(one.reflect_on_next(panel.id), other.reflect_on_next(panel.id)) == [True, True]
     for each in await world.denizen.advisors(panel):
         assert len(await runs(world, panel, each)) == 2, "one before, and one of the two"

@@ -240,7 +240,7 @@ async def test_an_instance_that_starts_meanwhile_does_not_pay_for_the_same_cycle
         await world.say(noor, CROSS, room)
         await pondering.begun.wait()
         await residents._settled()
-        reflector = denizen._equipment().reflector_of(await denizen.get_agent(ada))
+        reflector = denizen.equipment().reflector_of(await denizen.get_agent(ada))
         assert not await reflect_on_next(denizen.db, ada.id, reflector, other)
         # It is frozen for longer than a lease: another takes over, and what it comes back with is refused.
         await denizen.db.write(leases.vanish, denizen.instance)

@@ -160,7 +160,7 @@ async def test_an_agent_that_cannot_be_is_not_made(
         """The weather."""
         return "Fine."
 
-    house.world.denizen._register_tool(weather)
+    house.world.denizen.register_tool(weather)
     answer = await make(house, cast.sam, **wanted)
     assert outcome(answer) == (status, code)
     assert words in answer.json()["detail"]

@@ -143,7 +143,7 @@ async def test_the_choice_survives_a_restart_and_can_be_taken_back(
         noor = await world.person("Noor")
         await world.denizen.choose_model("compatible:qwen", address=server.url, key=SECRET)
         await world.restart()
-        assert (world.denizen.default_model, world.denizen.models.addresses) == (
+        assert (world.denizen.default_model, world.denizen.model_catalog.addresses) == (
             "compatible:qwen",
             {"compatible": f"{server.url}/v1"},
         )

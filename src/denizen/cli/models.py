@@ -155,7 +155,7 @@ async def _tested_here(settings: Settings, name: str, address: str | None, key: 
         if await has_database(settings):
             # With the keys and addresses that are kept.
             async with open_records(settings) as (runtime, _):
-                runtime.models.ollama_url = catalog.ollama_url
+                runtime.model_catalog.ollama_url = catalog.ollama_url
                 result = await runtime.test_model(real, address=address, key=key)
             if result.tested is None:
                 raise result.error or ModelError("The model did not answer.")

@@ -80,7 +80,7 @@ async def _listed(runtime: Runtime, caller: Caller, *, setup: bool = False) -> A
     theirs = {each.name for each in kept if each.owner_id is None} | set(runtime.vault.shared)
     own = {each.name for each in kept if each.owner_id == caller.entity.id}
     of_server = catalog.keys_of_server()
-    found = {name: ListedModel(name=name, paid_by="nobody") for name in runtime.models.names()}
+    found = {name: ListedModel(name=name, paid_by="nobody") for name in runtime.model_catalog.names()}
     missing: dict[str, str] = {}
     for name, key in catalog.known_names().items():
         if key in theirs:
@@ -92,7 +92,7 @@ async def _listed(runtime: Runtime, caller: Caller, *, setup: bool = False) -> A
         else:
             missing[name.partition(":")[0]] = key
     default = runtime.server_models
-    needs_key = runtime.models.needs_key(default.default)
+    needs_key = runtime.model_catalog.needs_key(default.default)
     found.setdefault(default.default, ListedModel(name=default.default, paid_by="server" if needs_key else "nobody"))
     return AgentModels(
         default=default.default,
@@ -121,7 +121,7 @@ def _provider(runtime: Runtime, each: ModelProvider, kept: set[str], of_server: 
         needs_key=each.needs_key,
         key_kept="organization" if each.key_name in kept else "server" if each.key_name in of_server else None,
         takes_address=each.takes_address,
-        address=runtime.models.addresses.get(each.prefix) or each.usual_address,
+        address=runtime.model_catalog.addresses.get(each.prefix) or each.usual_address,
         address_set_by=each.fixed_by,
         suggestions=[*each.suggestions],
     )
