@@ -89,26 +89,28 @@ async def live(cycles: int) -> Listener:
     clock = ManualClock()
     listener = Listener(clock)
     async with Runtime(clock=clock) as runtime:
-        noor = await runtime.create_person("Noor")
-        sam = await runtime.create_person("Sam")
-        ada = await runtime.create_agent("Ada", model=forever(listener.decide, record=False))
-        kitchen = await runtime.create_space("Kitchen", [noor, ada])
+        noor = await runtime.people.create("Noor")
+        sam = await runtime.people.create("Sam")
+        ada = await runtime.agents.create("Ada", model=forever(listener.decide, record=False))
+        kitchen = await runtime.spaces.create("Kitchen", [noor, ada])
         async with runtime.living() as residents:
             for number in range(cycles):
                 match number % 12:
                     case 0:
-                        await runtime.set_goal(ada, f"Bake bread number {number}.")
+                        await runtime.goals.set(ada, f"Bake bread number {number}.")
                     case 3:
-                        await runtime.set_plan(ada, "Report", f"Report on day {number}.", cron=f"{number % 60} 9 * * *")
+                        await runtime.plans.set(
+                            ada, "Report", f"Report on day {number}.", cron=f"{number % 60} 9 * * *"
+                        )
                     case 6:
-                        await runtime.join(kitchen, sam)
+                        await runtime.spaces.join(kitchen, sam)
                     case 9:
-                        await runtime.leave(kitchen, sam)
-                        await runtime.set_note(ada, "kettle", f"The kettle was last filled in cycle {number}.")
+                        await runtime.spaces.leave(kitchen, sam)
+                        await runtime.notes.set(ada, "kettle", f"The kettle was last filled in cycle {number}.")
                     case _:
                         pass
                 clock.advance(60)
-                await runtime.post(kitchen, noor, f"Question {number}: {SAYS}")
+                await runtime.spaces.post(kitchen, noor, f"Question {number}: {SAYS}")
                 await residents.run_until_idle()
     return listener
 

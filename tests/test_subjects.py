@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
@@ -59,3 +60,10 @@ def test_the_keywords_are_the_fields(keywords: type, model: type[BaseModel]):
 def test_a_new_agent_has_the_rest_of_the_fields_as_keywords():
     explicit = set(inspect.signature(Runtime().agents.create).parameters)
     assert set(AgentSettings.__annotations__) == set(AgentDefinition.model_fields) - explicit
+
+
+def test_the_page_lists_every_subject_with_its_methods():
+    page = Path(__file__).parent.parent.joinpath("docs", "python.md").read_text()
+    for name, subject in subjects().items():
+        (row,) = [line for line in page.splitlines() if line.startswith(f"| `denizen.{name}` |")]
+        assert re.findall(r"`(\w+)`", row.split("|")[3]) == list(methods(subject))

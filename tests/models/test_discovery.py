@@ -257,8 +257,8 @@ async def test_a_model_without_its_provider_is_refused():
             pass
     async with Runtime(models={"mine": scripted()}) as denizen:
         with pytest.raises(InvalidInput, match="Did you mean openai:gpt-5"):
-            await denizen.create_agent("Ada", model="gpt-5")
-        ada = await denizen.create_agent("Ada", model="mine")
+            await denizen.agents.create("Ada", model="gpt-5")
+        ada = await denizen.agents.create("Ada", model="mine")
         with pytest.raises(InvalidInput, match="Name it as provider:name"):
-            await denizen.edit_agent(ada, model="llama-9-huge")
-        assert (await denizen.edit_agent(ada, model="openai:gpt-5")).definition.model == "openai:gpt-5"
+            await denizen.agents.edit(ada, model="llama-9-huge")
+        assert (await denizen.agents.edit(ada, model="openai:gpt-5")).definition.model == "openai:gpt-5"

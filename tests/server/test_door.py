@@ -56,7 +56,7 @@ class Cast:
 @pytest.fixture
 async def cast(house: House) -> Cast:
     world = house.world
-    home, elsewhere = [await world.denizen.create_organization(name) for name in ("Home", "Elsewhere")]
+    home, elsewhere = [await world.denizen.organizations.create(name) for name in ("Home", "Elsewhere")]
     noor, sam = await world.person("Noor", organization=home), await world.person("Sam", organization=home)
     eve = await world.person("Eve", organization=elsewhere)
     ada = await world.agent("Ada", organization=home)
@@ -214,8 +214,8 @@ async def test_agents_are_shown_with_what_they_do_and_how_they_are(house: House)
     ada = await world.agent("Ada", instructions="You look after this house.\nNever tell about the treasure.")
     bee = await world.agent("Bee")
     gone = await world.agent("Gone")
-    await world.denizen.suspend_agent(bee)
-    await world.denizen.delete_agent(gone)
+    await world.denizen.agents.suspend(bee)
+    await world.denizen.agents.delete(gone)
 
     answer = await house.call("GET", "/api/agents", noor)
 

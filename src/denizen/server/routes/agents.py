@@ -83,7 +83,7 @@ async def create_agent(request: Request, caller: Admin, wanted: CreateAgent, key
     runtime = context_of(request).runtime
     policy = runtime.definition_policy(caller.author)
     tools = frozenset(each.name for each in await runtime.tools_for(caller.entity.organization_id))
-    await runtime.check_prices(caller.entity.organization_id, wanted.definition)
+    await runtime.agents.check_prices(caller.entity.organization_id, wanted.definition)
     try:
         return await runtime.db.write(_create, policy, caller, wanted, key, tools)
     except HandleTaken:
@@ -172,7 +172,7 @@ async def edit_agent(request: Request, caller: Admin, agent_id: str, changes: Ed
     try:
         if "budget" in changes.root:
             before, after = await runtime.db.read(_before_and_after, agent_id, caller, changes.root)
-            await runtime.check_prices(caller.entity.organization_id, after, before=before)
+            await runtime.agents.check_prices(caller.entity.organization_id, after, before=before)
         policy = runtime.definition_policy(caller.author)
         tools = frozenset(each.name for each in await runtime.tools_for(caller.entity.organization_id))
         return await runtime.db.write(_edit, policy, agent_id, caller, changes.root, tools)

@@ -49,7 +49,7 @@ async def list_models(request: Request, caller: Person, setup: Setup = False) ->
 async def test_model(request: Request, caller: Owner, given: TestModel) -> TestOut:
     """The model is asked for one small call of a tool, which costs a few tokens. If it fails, `problem` says why."""
     runtime = context_of(request).runtime
-    return TestOut.of(await runtime.test_model(given.name, address=given.address, key=given.key, by=caller.actor))
+    return TestOut.of(await runtime.models.test(given.name, address=given.address, key=given.key, by=caller.actor))
 
 
 @router.put("/api/models/default", summary="Choose the default model of the server", openapi_extra=OPERATORS)
@@ -57,7 +57,7 @@ async def choose_model(request: Request, caller: Owner, given: ChooseModel) -> A
     """Agents that name no model think with it from now on, also those that are awake. A model that the configuration
     names wins: then nothing can be chosen here."""
     runtime = context_of(request).runtime
-    await runtime.choose_model(given.name, address=given.address, key=given.key, by=caller.actor)
+    await runtime.models.choose(given.name, address=given.address, key=given.key, by=caller.actor)
     return await _listed(runtime, caller)
 
 
@@ -66,7 +66,7 @@ async def forget_chosen_model(request: Request, caller: Owner) -> AgentModels:
     """Agents that name no model think with what is found: a key in the environment, a server on this machine, or the
     built-in demo. Addresses and keys stay."""
     runtime = context_of(request).runtime
-    await runtime.choose_model(None, by=caller.actor)
+    await runtime.models.choose(None, by=caller.actor)
     return await _listed(runtime, caller)
 
 
@@ -106,7 +106,7 @@ async def _listed(runtime: Runtime, caller: Caller, *, setup: bool = False) -> A
 
 
 async def _setup(runtime: Runtime, kept: set[str], of_server: frozenset[str]) -> ModelSetupOut:
-    found = await runtime.local_models()
+    found = await runtime.models.local()
     return ModelSetupOut(
         providers=[_provider(runtime, each, kept, of_server) for each in providers(os.environ)],
         servers=[LocalServer.of(each) for each in found],

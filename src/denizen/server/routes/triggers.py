@@ -38,7 +38,7 @@ async def trigger(
     runtime = context_of(request).runtime
     agent = await runtime.db.read(find_agent, agent_id, caller)
     chosen = _event_id(caller, event, key)
-    await runtime.trigger(agent, event.service, event.data, text=event.text, id=chosen, urgent=event.urgent)
+    await runtime.agents.trigger(agent, event.service, event.data, text=event.text, id=chosen, urgent=event.urgent)
     if key is not None and event.id is None:
         _check_same(await runtime.db.read(delivery.find, agent.id, chosen), event)
     return TriggerAccepted(id=chosen)
