@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
 
 from denizen.api.advisors import Advisors
 from denizen.api.agents import Agents
@@ -12,7 +11,6 @@ from denizen.api.calls import Calls
 from denizen.api.memory import Memory
 from denizen.api.minds import Minds
 from denizen.api.model_setup import ModelSetup
-from denizen.api.old_names import NEW_NAMES
 from denizen.api.organizations import Organizations
 from denizen.api.panels import Panels
 from denizen.api.people import People
@@ -133,9 +131,3 @@ class Runtime(Wiring):
     def models(self) -> ModelSetup:
         """Register, find, test and choose models."""
         return ModelSetup(self)
-
-    def __getattr__(self, name: str) -> Any:
-        if name not in NEW_NAMES:
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        subject, method = NEW_NAMES[name]
-        return getattr(getattr(self, subject), method)

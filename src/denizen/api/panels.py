@@ -49,7 +49,7 @@ class Panels(Subject):
         check_reflection(runtime, settings.get("reflection"))
         home = await runtime.organization_id(organization)
         joining, drafts = [id_of(each) for each in members], drafted(runtime, advisors)
-        return await runtime.db.write(_create, home, name, joining, drafts, private, {**settings})
+        return await runtime.db.write(_create_panel, home, name, joining, drafts, private, {**settings})
 
     async def get(self, panel: PanelRef) -> Panel:
         """The panel as it is now."""
@@ -105,7 +105,7 @@ class Panels(Subject):
         check_reflection(self._runtime, *given)
 
 
-def _create(
+def _create_panel(
     tx: Tx,
     home: OrganizationId,
     name: str,

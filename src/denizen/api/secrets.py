@@ -35,7 +35,7 @@ class Secrets(Subject):
         """Keep a secret of the organization, or a person's own, instead of one of that name."""
         place = await self._place(secrets.check_name(name), person, organization)
         sealed = await asyncio.to_thread(self._runtime.vault.seal, secrets.check_value(value), place.purpose)
-        return await self._runtime.db.write(_put, place, sealed, secrets.hint(value), by)
+        return await self._runtime.db.write(_put_secret, place, sealed, secrets.hint(value), by)
 
     async def list(self, *, organization: OrganizationRef | None = None) -> builtins.list[Secret]:
         """The secrets of the organization and of its people, without their values."""
@@ -50,7 +50,7 @@ class Secrets(Subject):
         by: Actor = OPERATOR,
     ) -> None:
         """Delete a secret of the organization, or a person's own. Raises `NotFound` where there is none."""
-        await self._runtime.db.write(_remove, await self._place(name, person, organization), by)
+        await self._runtime.db.write(_remove_secret, await self._place(name, person, organization), by)
 
     async def _place(self, name: str, person: PersonRef | None, organization: OrganizationRef | None) -> Place:
         if isinstance(person, Entity) and organization is None:
@@ -59,12 +59,12 @@ class Secrets(Subject):
         return Place(home, name, None if person is None else id_of(person))
 
 
-def _put(tx: Tx, place: Place, sealed: str, hint: str, by: Actor) -> Secret:
+def _put_secret(tx: Tx, place: Place, sealed: str, hint: str, by: Actor) -> Secret:
     _record(tx, place, by, "set_key")
     return secrets.put(tx, place, sealed, hint)
 
 
-def _remove(tx: Tx, place: Place, by: Actor) -> None:
+def _remove_secret(tx: Tx, place: Place, by: Actor) -> None:
     secrets.remove(tx, place)
     _record(tx, place, by, "delete_key")
 

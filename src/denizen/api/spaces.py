@@ -60,7 +60,7 @@ class Spaces(Subject):
         ```
         """
         home, joining = await self._runtime.organization_id(organization), [id_of(each) for each in members]
-        return await self._runtime.db.write(_create, home, name, joining, kind, private, floor, agent_run_limit)
+        return await self._runtime.db.write(_create_space, home, name, joining, kind, private, floor, agent_run_limit)
 
     async def get(self, space: SpaceRef) -> Space:
         """The space as it is now, with its floor and whether its agents have stopped."""
@@ -228,7 +228,7 @@ async def _draft(text: str) -> Draft:
     return await asyncio.to_thread(posting.draft, text) if len(text) > 2_000 else posting.draft(text)
 
 
-def _create(
+def _create_space(
     tx: Tx,
     home: OrganizationId,
     name: str,

@@ -30,10 +30,6 @@ class Subject:
     def __init__(self, runtime: Wiring) -> None:
         self._runtime = runtime
 
-    def __call__(self, *args: Any, **options: Any) -> Any:
-        """What was a method of `Runtime` under the name of the subject. Only until all callers use `list`."""
-        return getattr(self, "list")(*args, **options)  # noqa: B009
-
 
 def id_of(thing: Any) -> Any:
     """The id of a thing that is given as itself or as its id."""

@@ -40,7 +40,7 @@ class Webhooks(Subject):
         """Create a webhook. Returns it with its secret, which cannot be read again. Slack chooses its own secret."""
         what = webhooks.draft(name, scheme, secret=secret, urgent=urgent)
         sealed = await asyncio.to_thread(self._runtime.vault.seal, what.secret, what.purpose)
-        return await self._runtime.db.write(_create, id_of(agent), what, sealed, by), what.secret
+        return await self._runtime.db.write(_create_webhook, id_of(agent), what, sealed, by), what.secret
 
     async def list(self, agent: AgentRef) -> builtins.list[Webhook]:
         """Every webhook the agent ever had, revoked ones too."""
@@ -48,7 +48,7 @@ class Webhooks(Subject):
 
     async def revoke(self, webhook: Webhook | str, *, by: Actor = OPERATOR) -> None:
         """The webhook receives nothing any more."""
-        await self._runtime.db.write(_revoke, id_of(webhook), by)
+        await self._runtime.db.write(_revoke_webhook, id_of(webhook), by)
 
     async def receive(self, webhook_id: str, headers: Mapping[str, str], body: bytes) -> Greeting | None:
         """Deliver what a service sent to `/hooks/{webhook_id}`. Raises `SignatureWrong` where it is not signed with the
@@ -57,14 +57,14 @@ class Webhooks(Subject):
         return await webhooks.receive(runtime.db, runtime.vault, runtime.clock.now(), webhook_id, headers, body)
 
 
-def _create(tx: Tx, agent_id: AgentId, what: webhooks.Draft, sealed: str, by: Actor) -> Webhook:
+def _create_webhook(tx: Tx, agent_id: AgentId, what: webhooks.Draft, sealed: str, by: Actor) -> Webhook:
     made = webhooks.create(tx, agent_id, what, sealed)
     home = registry.get(tx, agent_id).entity.organization_id
     audit.record(tx, home, by, "create_webhook", agent_id, webhook=made.id, scheme=made.scheme)
     return made
 
 
-def _revoke(tx: Tx, webhook_id: str, by: Actor) -> None:
+def _revoke_webhook(tx: Tx, webhook_id: str, by: Actor) -> None:
     webhook = webhooks.get(tx, webhook_id)
     webhooks.revoke(tx, webhook_id)
     if webhook.revoked_at is None:
