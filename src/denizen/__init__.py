@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from denizen.access.audit import Actor
     from denizen.access.payloads import Greeting
+    from denizen.access.requesters import Requester
     from denizen.access.secrets import Secret
     from denizen.access.webhooks import Webhook
     from denizen.agents.applying import Guard
@@ -243,6 +244,7 @@ __all__ = [
     "Remembered",
     "RequestRefused",
     "RequestTooLarge",
+    "Requester",
     "Resting",
     "Rethought",
     "Rolled",
@@ -398,6 +400,7 @@ _PLACES = {
     "Remembered": "denizen.memory.items",
     "RequestRefused": "denizen.errors",
     "RequestTooLarge": "denizen.errors",
+    "Requester": "denizen.access.requesters",
     "Resting": "denizen.cycles.budgets",
     "Rethought": "denizen.cycles.rethinking",
     "Rolled": "denizen.memory.rolling",

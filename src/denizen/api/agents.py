@@ -11,7 +11,8 @@ from pydantic import JsonValue, ValidationError
 from pydantic_ai.models import Model
 
 from denizen.access.audit import OPERATOR, Actor
-from denizen.agents import applying, fitness, forking, registry
+from denizen.access.requesters import THIS_PROCESS, Requester
+from denizen.agents import applying, fitness, forking, managing, registry
 from denizen.agents.definition import AgentChanges, AgentDefinition, AgentSettings
 from denizen.agents.differences import Change
 from denizen.agents.documents import AgentDocument
@@ -127,17 +128,20 @@ class Agents(Subject):
         await self.check_prices(current.entity.organization_id, defined, before=current.definition)
         return await self._runtime.db.write(registry.edit, self._runtime.definition_policy(), agent_id, defined)
 
-    async def suspend(self, agent: AgentRef) -> None:
-        """The agent does not think until it is resumed. Its inbox keeps what arrives meanwhile."""
-        await self._runtime.db.write(registry.suspend, id_of(agent))
+    async def suspend(self, agent: AgentRef, *, by: Requester = THIS_PROCESS) -> None:
+        """The agent does not think until it is resumed. Its inbox keeps what arrives meanwhile.
 
-    async def resume(self, agent: AgentRef) -> None:
+        Raises `NotAllowed` unless the requester is an admin of its organization, or this process itself.
+        """
+        await self._runtime.db.write(managing.suspend, by, id_of(agent))
+
+    async def resume(self, agent: AgentRef, *, by: Requester = THIS_PROCESS) -> None:
         """The agent thinks again, and wakes if something waits for it."""
-        await self._runtime.db.write(registry.resume, id_of(agent))
+        await self._runtime.db.write(managing.resume, by, id_of(agent))
 
-    async def delete(self, agent: AgentRef) -> None:
+    async def delete(self, agent: AgentRef, *, by: Requester = THIS_PROCESS) -> None:
         """The agent never wakes again. Its history and its handle stay."""
-        await self._runtime.db.write(registry.delete, id_of(agent))
+        await self._runtime.db.write(managing.delete, by, id_of(agent))
 
     async def status(self, agent: AgentRef) -> Status:
         """What the agent is doing: `sleeping`, `alive`, `paused`, `suspended` or `dead`."""

@@ -12,7 +12,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import JsonValue, ValidationError
 
 from denizen.access import audit, roles
-from denizen.agents import chatting, fitness, forking, registry
+from denizen.agents import chatting, fitness, forking, managing, registry
 from denizen.agents.definition import AgentDefinition, changed_fields
 from denizen.agents.registry import Agent
 from denizen.agents.restrictions import DefinitionPolicy
@@ -274,29 +274,19 @@ def _try_again(tx: Tx, agent_id: str, caller: Caller, space_id: str | None) -> A
 
 
 def _suspend(tx: Tx, agent_id: str, caller: Caller) -> AgentOut:
-    agent = find_agent(tx, agent_id, caller)
-    registry.suspend(tx, agent.id)
-    audit.record(tx, caller.entity.organization_id, caller.actor, "suspend_agent", agent.id)
+    agent = managing.suspend(tx, caller.requester, agent_id)
     return AgentOut.of(agent, registry.status(tx, agent.id), fitness.unable(tx, agent.id))
 
 
 def _resume(tx: Tx, agent_id: str, caller: Caller) -> AgentOut:
-    agent = find_agent(tx, agent_id, caller)
-    registry.resume(tx, agent.id)
-    audit.record(tx, caller.entity.organization_id, caller.actor, "resume_agent", agent.id)
+    agent = managing.resume(tx, caller.requester, agent_id)
     return AgentOut.of(agent, registry.status(tx, agent.id), fitness.unable(tx, agent.id))
 
 
 @router.delete("/api/agents/{agent_id}", status_code=204, summary="Delete an agent")
 async def delete_agent(request: Request, caller: Admin, agent_id: str) -> None:
     """It is dead, and never wakes again. Its past stays, and can be looked into by its id; its handle stays its own."""
-    await context_of(request).runtime.db.write(_delete, agent_id, caller)
-
-
-def _delete(tx: Tx, agent_id: str, caller: Caller) -> None:
-    agent = find_agent(tx, agent_id, caller)
-    registry.delete(tx, agent.id)
-    audit.record(tx, caller.entity.organization_id, caller.actor, "delete_agent", agent.id)
+    await context_of(request).runtime.agents.delete(AgentId(agent_id), by=caller.requester)
 
 
 @router.post("/api/agents/{agent_id}/fork", status_code=201, summary="Make an agent with the past of this one")
