@@ -393,20 +393,20 @@ class Town:
         """Everyone is there: found, or created where an earlier life did not come so far."""
         for name in PEOPLE:
             self.people[name] = await _found_or(
-                lambda name=name: self.runtime.find(name), lambda name=name: self.runtime.create_person(name)
+                lambda name=name: self.runtime.people.find(name), lambda name=name: self.runtime.people.create(name)
             )
         for handle in AGENTS:
             agent = await _found_or(
-                lambda handle=handle: self.runtime.find(handle), lambda handle=handle: self._create(handle)
+                lambda handle=handle: self.runtime.people.find(handle), lambda handle=handle: self._create(handle)
             )
             self.agents[handle] = AgentId(agent.id)
         theirs = await self.runtime.db.read(_spaces_of_people, [each.id for each in self.people.values()])
         for name, members in SPACES.items():
             self.spaces[name] = theirs.get(name) or await self._open(name, members)
-        await self.runtime.attend(self.spaces["square"], self.agents["cleo"], "mentions")
+        await self.runtime.spaces.set_attention(self.spaces["square"], self.agents["cleo"], "mentions")
 
     async def _create(self, handle: str) -> Agent:
-        return await self.runtime.create_agent(
+        return await self.runtime.agents.create(
             handle.title(),
             model=f"script:{handle}",
             tools=["note", "mark", "later", CONFIRM, *http_tools(self.life.outside)],
@@ -416,8 +416,8 @@ class Town:
         )
 
     async def _open(self, name: str, members: Sequence[str]) -> SpaceId:
-        there = [await self.runtime.find(each) for each in members]
-        space = await self.runtime.create_space(name, there, floor="all")
+        there = [await self.runtime.people.find(each) for each in members]
+        space = await self.runtime.spaces.create(name, there, floor="all")
         return space.id
 
     async def ask(self, post: Post, known: set[int], begun: set[int]) -> None:
@@ -425,7 +425,7 @@ class Town:
         if post.number in known or (post.id is None and post.number in begun):
             return
         self.journal.write("posting", number=post.number)
-        await self.runtime.post(self.spaces[post.space], self.people[post.author], post.text, id=post.id)
+        await self.runtime.spaces.post(self.spaces[post.space], self.people[post.author], post.text, id=post.id)
         self.journal.write("posted", number=post.number)
 
     async def quiet(self) -> None:
@@ -443,10 +443,10 @@ class Town:
             await self.clock.sleep(1)
 
     async def _answer(self, person: Entity) -> None:
-        for asked in await self.runtime.waiting_calls(person):
+        for asked in await self.runtime.calls.waiting(person):
             told = json.loads(asked.arguments)
             try:
-                await self.runtime.answer(asked, f"confirmed {told['number']}: {told['then']}", by=person)
+                await self.runtime.calls.answer(asked, f"confirmed {told['number']}: {told['then']}", by=person)
             except AlreadySettled:
                 continue
 

@@ -108,12 +108,12 @@ async def one_age(url: str, age: int, turns: int, window: int, probe: Probe) -> 
     """What a turn costs an agent that has lived so many cycles."""
     asked = Asked()
     async with Runtime(url) as runtime:
-        person = await runtime.create_person("Noor", handle=f"noor-{age}")
+        person = await runtime.people.create("Noor", handle=f"noor-{age}")
         model = forever(asked.decide, chunk=None, record=False)
-        agent: Agent = await runtime.create_agent(
+        agent: Agent = await runtime.agents.create(
             "Ada", handle=f"ada-{age}", model=model, window={"max_tokens": window}
         )
-        space = await runtime.create_space("Home", [person, agent])
+        space = await runtime.spaces.create("Home", [person, agent])
         for first in range(1, age + 1, AT_ONCE):
             last = min(first + AT_ONCE - 1, age)
             await runtime.db.write(write_past, agent.id, person, space, first, last)

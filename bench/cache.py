@@ -98,26 +98,28 @@ async def live(cycles: int) -> Listener:
     clock = ManualClock()
     listener = Listener(clock)
     async with Runtime(clock=clock) as runtime:
-        noor = await runtime.create_person("Noor")
-        sam = await runtime.create_person("Sam")
-        ada = await runtime.create_agent("Ada", model=forever(listener.decide, record=False))
-        kitchen = await runtime.create_space("Kitchen", [noor, ada])
+        noor = await runtime.people.create("Noor")
+        sam = await runtime.people.create("Sam")
+        ada = await runtime.agents.create("Ada", model=forever(listener.decide, record=False))
+        kitchen = await runtime.spaces.create("Kitchen", [noor, ada])
         async with runtime.living() as residents:
             for number in range(cycles):
                 match number % 12:
                     case 0:
-                        await runtime.set_goal(ada, f"Bake bread number {number}.")
+                        await runtime.goals.set(ada, f"Bake bread number {number}.")
                     case 3:
-                        await runtime.set_plan(ada, "Report", f"Report on day {number}.", cron=f"{number % 60} 9 * * *")
+                        await runtime.plans.set(
+                            ada, "Report", f"Report on day {number}.", cron=f"{number % 60} 9 * * *"
+                        )
                     case 6:
-                        await runtime.join(kitchen, sam)
+                        await runtime.spaces.join(kitchen, sam)
                     case 9:
-                        await runtime.leave(kitchen, sam)
-                        await runtime.set_note(ada, "kettle", f"The kettle was last filled in cycle {number}.")
+                        await runtime.spaces.leave(kitchen, sam)
+                        await runtime.notes.set(ada, "kettle", f"The kettle was last filled in cycle {number}.")
                     case _:
                         pass
                 clock.advance(60)
-                await runtime.post(kitchen, noor, f"Question {number}: {SAYS}")
+                await runtime.spaces.post(kitchen, noor, f"Question {number}: {SAYS}")
                 await residents.run_until_idle()
         await _count_skips(runtime, ada, listener)
     return listener
@@ -126,20 +128,20 @@ async def live(cycles: int) -> Listener:
 async def _count_skips(runtime: Runtime, ada: Agent, listener: Listener) -> None:
     """What the agent is not concerned with is said to another, once without triage and once with it."""
     listener.skips = True
-    bo = await runtime.create_agent("Bo", model=forever(lambda *_: skip("not for me")))
-    sue = await runtime.create_person("Sue")
-    hall = await runtime.create_space("Hall", [sue, bo, ada], floor="all")
+    bo = await runtime.agents.create("Bo", model=forever(lambda *_: skip("not for me")))
+    sue = await runtime.people.create("Sue")
+    hall = await runtime.spaces.create("Hall", [sue, bo, ada], floor="all")
     runtime.models.register("small", forever(lambda *_: skip("not for Ada")))
     for who, triage in (("own_model", "off"), ("triage", {"model": "small"})):
-        await runtime.edit_agent(ada, cycle={"triage": triage})
+        await runtime.agents.edit(ada, cycle={"triage": triage})
         before = await _used(runtime, ada)
-        await runtime.post(hall, sue, "Bo, can you check the CSS on the login page? The button has moved again.")
+        await runtime.spaces.post(hall, sue, "Bo, can you check the CSS on the login page? The button has moved again.")
         await runtime.run_until_idle()
         listener.skip_tokens[who] = await _used(runtime, ada) - before
 
 
 async def _used(runtime: Runtime, agent: Agent) -> int:
-    return sum(each.input_tokens + each.output_tokens for each in await runtime.spending(agent))
+    return sum(each.input_tokens + each.output_tokens for each in await runtime.budgets.spending(agent))
 
 
 def main() -> None:

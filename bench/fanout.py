@@ -21,19 +21,19 @@ from denizen import Runtime
 
 async def measure(url: str, agents: int, messages: int, at_once: int) -> dict[str, object]:
     async with Runtime(url) as runtime:
-        person = await runtime.create_person("Noor")
-        crowd = [await runtime.create_agent(f"Agent {number}") for number in range(agents)]
-        space = await runtime.create_space("Square", [person, *crowd], floor="all")
+        person = await runtime.people.create("Noor")
+        crowd = [await runtime.agents.create(f"Agent {number}") for number in range(agents)]
+        space = await runtime.spaces.create("Square", [person, *crowd], floor="all")
 
         async def post(count: int) -> None:
             for _ in range(count):
-                await runtime.post(space, person, TEXT)
+                await runtime.spaces.post(space, person, TEXT)
 
         await post(20)
         single = await rate(post(messages), messages)
         together = asyncio.gather(*(post(messages // at_once) for _ in range(at_once)))
         concurrent = await rate(together, messages // at_once * at_once)
-        waiting = len(await runtime.inbox(crowd[-1]))
+        waiting = len(await runtime.minds.inbox(crowd[-1]))
         assert waiting == min(200, 20 + messages + messages // at_once * at_once), waiting
         return {"bench": "fanout", "agents": agents, "single": single, "concurrent": concurrent}
 

@@ -65,11 +65,11 @@ async def cost(url: str, age: int, turns: int, *, private: bool) -> float:
         return "Done." if isinstance(messages[-1].parts[0], ToolReturnPart) else reply(talker.text(LONG))
 
     async with Runtime(url) as runtime:
-        noor = await runtime.create_person("Noor")
-        bo = await runtime.create_person("Bo")
-        agent = await runtime.create_agent("Ada", model=forever(decide, chunk=None, record=False))
-        home = await runtime.create_space("Home", [noor, bo, agent])
-        den = await runtime.create_space("Den", [bo, agent], private=private)
+        noor = await runtime.people.create("Noor")
+        bo = await runtime.people.create("Bo")
+        agent = await runtime.agents.create("Ada", model=forever(decide, chunk=None, record=False))
+        home = await runtime.spaces.create("Home", [noor, bo, agent])
+        den = await runtime.spaces.create("Den", [bo, agent], private=private)
         for first in range(0, age, AT_ONCE):
             await runtime.db.write(write_past, agent.id, bo, [home, den], talker, min(AT_ONCE, age - first))
         await catch_up(runtime.db, agent.id)

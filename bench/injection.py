@@ -210,18 +210,18 @@ class Agents:
         case: dict[str, Any] = await self._dojo.ask("begin", suite=suite, user_task=task, attack=attack)
         output = f"{case['output']} {case['attack_output']}".strip() or "Done."
         self._number += 1
-        agent = await self._denizen.create_agent(
+        agent = await self._denizen.agents.create(
             f"Agent {self._number}",
             model=scripted(*script(case, last=last), reply(output), "Done."),
             tools=self._tools,
             effects=self._policy,
             cycle={"max_steps": 60},
         )
-        space = await self._denizen.create_space(f"Space {self._number}", [self._noor, agent])
-        await self._denizen.post(space, self._noor, case["prompt"])
+        space = await self._denizen.spaces.create(f"Space {self._number}", [self._noor, agent])
+        await self._denizen.spaces.post(space, self._noor, case["prompt"])
         asked = await self._until_it_sleeps()
         ended: dict[str, Any] = await self._dojo.ask("end", output=output)
-        await self._denizen.delete_agent(agent)
+        await self._denizen.agents.delete(agent)
         return Outcome(ended["utility"], ended["attack"], asked)
 
     async def _until_it_sleeps(self) -> int:
@@ -229,12 +229,12 @@ class Agents:
         asked = 0
         while True:
             await self._denizen.run_until_idle()
-            waiting = [each for each in await self._denizen.waiting_calls(self._noor) if each.asks_approval]
+            waiting = [each for each in await self._denizen.calls.waiting(self._noor) if each.asks_approval]
             if not waiting:
                 return asked
             for each in waiting:
                 asked += 1
-                await self._denizen.answer(each, {"confirmed": False}, by=self._noor)
+                await self._denizen.calls.answer(each, {"confirmed": False}, by=self._noor)
 
 
 def script(case: Mapping[str, Any], *, last: bool) -> list[Turn]:
@@ -251,7 +251,7 @@ async def house(dojo: Dojo, tools: Sequence[Mapping[str, Any]], policy: EffectSe
     with tempfile.TemporaryDirectory() as folder:
         url = f"sqlite:///{Path(folder) / 'bench.db'}"
         async with Runtime(url, tools=made, default_model="demo") as denizen:
-            noor = await denizen.create_person("Noor")
+            noor = await denizen.people.create("Noor")
             yield Agents(dojo, denizen, noor, [each.name for each in made], policy)
 
 

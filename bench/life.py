@@ -59,9 +59,9 @@ async def live(path: Path, cycles: int, window: int, probe: Probe) -> dict[str, 
     talk, costs = Talk(), dict[str, dict[str, float]]()
     model = forever(talk.decide, chunk=None, record=False)
     async with Runtime(f"sqlite:///{path}", models={"script": model}) as runtime:
-        person = await runtime.create_person("Noor")
-        agent = await runtime.create_agent("Ada", model="script", window={"max_tokens": window})
-        space = await runtime.create_space("Home", [person, agent])
+        person = await runtime.people.create("Noor")
+        agent = await runtime.agents.create("Ada", model="script", window={"max_tokens": window})
+        space = await runtime.spaces.create("Home", [person, agent])
         lived = 0
         async with runtime.living(), runtime.bus.subscribe(agent_topic(agent.id)) as life:
             for age in (100, 1_000, cycles):
@@ -94,7 +94,7 @@ def _size(path: Path) -> int:
 
 
 async def turn(runtime: Runtime, talk: Talk, person: Entity, space: Space, life: Subscription) -> None:
-    await runtime.post(space, person, f"Noor asks about the {talk.sentence(20)}?")
+    await runtime.spaces.post(space, person, f"Noor asks about the {talk.sentence(20)}?")
     async for frame in life:
         if isinstance(frame, Frame) and frame.payload.get("status") == "sleeping":
             return
@@ -115,7 +115,7 @@ async def cold(path: Path, talk: Talk, space: Space, person: Entity) -> float:
         for _ in range(5):
             asked.clear()
             posted = time.perf_counter()
-            await runtime.post(space, person, f"Noor asks about the {talk.sentence(20)}?")
+            await runtime.spaces.post(space, person, f"Noor asks about the {talk.sentence(20)}?")
             await residents.run_until_idle()
             waits.append((asked[0] - posted) * 1000)
     return statistics.median(waits)

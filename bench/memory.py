@@ -93,7 +93,7 @@ async def a_turn(
                 await turn(runtime, person, space, life)
             await runtime.run_until_idle()
             after = io_and_cpu()
-        passes = (await runtime.conversation_memory(space)).passes
+        passes = (await runtime.memory.summary(space)).passes
         return {
             "cpu_ms": round((after[0] - before[0]) / turns * 1000, 3),
             "commits": round((runtime.db.commits - commits) / turns, 2),
@@ -116,7 +116,7 @@ async def retrieval(folder: Path, count: int, database_url: str | None) -> dict[
             await runtime.db.write(_fill, {**whose, "space_id": space.id}, some)
             counts.update(term for text in some.values() for term in count_terms(text))
         await runtime.db.write(_count, owner, dict(counts), count, sum(len(text.split()) for text in texts))
-        posted = await runtime.post(space, person, "Hello.")
+        posted = await runtime.spaces.post(space, person, "Hello.")
         retriever = DatabaseRetriever(runtime.db)
         took: list[float] = []
         cpu = time.process_time()

@@ -45,7 +45,7 @@ async def measure(given: argparse.Namespace) -> dict[str, Any]:
         model = accelerate(OpenAIChatModel("loopback", provider=provider))
         with tempfile.TemporaryDirectory() as folder:
             async with Runtime(f"sqlite:///{Path(folder) / 'bench.db'}", models={"m": model}) as denizen:
-                noor = await denizen.create_person("Noor")
+                noor = await denizen.people.create("Noor")
                 async with denizen.living():
                     alone = await open_panel(denizen, noor, 1)
                     await timed(denizen, noor, [alone])
@@ -63,7 +63,7 @@ async def measure(given: argparse.Namespace) -> dict[str, Any]:
 
 async def open_panel(denizen: Runtime, noor: Entity, advisors: int) -> Panel:
     names = [f"Advisor {number}" for number in range(advisors)]
-    return await denizen.create_panel("Board", [noor], advisors=names, model="m")
+    return await denizen.panels.create("Board", [noor], advisors=names, model="m")
 
 
 async def timed(denizen: Runtime, noor: Entity, panels: list[Panel]) -> tuple[float, float]:
@@ -71,23 +71,23 @@ async def timed(denizen: Runtime, noor: Entity, panels: list[Panel]) -> tuple[fl
     readers = [asyncio.create_task(read(denizen, panel)) for panel in panels]
     await asyncio.sleep(0.05)
     began, cpu = time.perf_counter(), time.process_time()
-    await asyncio.gather(*(denizen.ask_panel(panel, noor, "Well?") for panel in panels))
+    await asyncio.gather(*(denizen.panels.ask(panel, noor, "Well?") for panel in panels))
     await asyncio.gather(*readers)
     spent = time.perf_counter() - began, time.process_time() - cpu
     for panel in panels:
-        [*_, last] = await denizen.rounds(panel)
+        [*_, last] = await denizen.rounds.list(panel)
         assert all(each.state == "done" for each in last.spoken), [each.error for each in last.spoken]
     return spent
 
 
 async def read(denizen: Runtime, panel: Panel) -> None:
     """Hear everything, until the round is complete."""
-    before = len(await denizen.rounds(panel))
+    before = len(await denizen.rounds.list(panel))
     async with denizen.bus.subscribe(space_topic(panel.id), limit=1_000_000) as frames:
         async for frame in frames:
             if getattr(frame, "payload", {}).get("type") != "round.changed":
                 continue
-            rounds = await denizen.rounds(panel)
+            rounds = await denizen.rounds.list(panel)
             if len(rounds) > before and rounds[-1].all_completed:
                 return
 

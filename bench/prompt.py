@@ -15,7 +15,7 @@ import re
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic_ai.messages import ModelMessage
 
@@ -23,7 +23,7 @@ from bench._tokenizers import FILES, tokenizer
 from denizen import ManualClock, Runtime, forever, reply
 from tests.world import as_text
 
-PROFILES = ("normal", "small")
+PROFILES: tuple[Literal["normal", "small"], ...] = ("normal", "small")
 
 _TOOLS = """
 
@@ -46,7 +46,9 @@ _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{1
 _SOME_UUID = "01a1e009-33f5-7bba-ac01-64d3ad3d5510"
 
 
-async def first_request(folder: Path, profile: str) -> tuple[list[ModelMessage], list[dict[str, Any]]]:
+async def first_request(
+    folder: Path, profile: Literal["normal", "small"]
+) -> tuple[list[ModelMessage], list[dict[str, Any]]]:
     """The messages and the tools of the first request of an empty agent."""
     seen: list[tuple[list[ModelMessage], list[dict[str, Any]]]] = []
 
@@ -59,10 +61,10 @@ async def first_request(folder: Path, profile: str) -> tuple[list[ModelMessage],
         return reply("Hello.") if len(seen) == 1 else "Greeted Noor."
 
     async with Runtime(f"sqlite:///{folder}/{profile}.db", clock=ManualClock()) as denizen:
-        noor = await denizen.create_person("Noor")
-        ada = await denizen.create_agent("Ada", model=forever(answer), profile=profile)
-        hall = await denizen.create_space("Hall", [noor, ada])
-        await denizen.post(hall, noor, "Hello")
+        noor = await denizen.people.create("Noor")
+        ada = await denizen.agents.create("Ada", model=forever(answer), profile=profile)
+        hall = await denizen.spaces.create("Hall", [noor, ada])
+        await denizen.spaces.post(hall, noor, "Hello")
         await denizen.run_until_idle()
     return seen[0]
 

@@ -182,10 +182,10 @@ class Home:
 async def find_home(denizen: Runtime, name: str, place: str = "Home") -> Home | None:
     """The agent of that name with Noor in that space; None where they do not exist yet."""
     try:
-        noor, found = await denizen.find("noor"), await denizen.find(name.lower())
+        noor, found = await denizen.people.find("noor"), await denizen.people.find(name.lower())
     except NotFound:
         return None
-    agent = await denizen.get_agent(AgentId(found.id))
+    agent = await denizen.agents.get(AgentId(found.id))
     spaces = [each for each in await denizen.db.read(directory.spaces_of, agent.id) if each.name == place]
     return Home(noor, agent, spaces[0]) if spaces else None
 
@@ -195,22 +195,22 @@ async def home(denizen: Runtime, name: str, place: str = "Home", **definition: A
     if (found := await find_home(denizen, name, place)) is not None:
         return found
     try:
-        noor = await denizen.find("noor")
+        noor = await denizen.people.find("noor")
     except NotFound:
-        noor = await denizen.create_person("Noor")
-    agent = await denizen.create_agent(name, **definition)
-    return Home(noor, agent, await denizen.create_space(place, [noor, agent]))
+        noor = await denizen.people.create("Noor")
+    agent = await denizen.agents.create(name, **definition)
+    return Home(noor, agent, await denizen.spaces.create(place, [noor, agent]))
 
 
 async def converse(denizen: Runtime, at: Home, texts: Sequence[str]) -> None:
     """Noor says what she has not said yet, one after the other, and waits each time until nobody is thinking."""
     await denizen.run_until_idle()
-    said = sum(each.author_id == at.person.id for each in await denizen.messages(at.space))
+    said = sum(each.author_id == at.person.id for each in await denizen.spaces.messages(at.space))
     for number, text in enumerate(texts[said:], said + 1):
         print(f"{number} of {len(texts)}: {text}", file=sys.stderr, flush=True)
-        await denizen.post(at.space, at.person, text)
+        await denizen.spaces.post(at.space, at.person, text)
         await denizen.run_until_idle()
-        for line in (await denizen.transcript(at.space))[-2:]:
+        for line in (await denizen.spaces.transcript(at.space))[-2:]:
             print(f"    {line}", file=sys.stderr, flush=True)
 
 
@@ -236,7 +236,7 @@ async def empty(bench: Bench) -> None:
 async def count_empty(bench: Bench) -> dict[str, Any]:
     async with bench.house("empty") as denizen:
         ada = await find_home(denizen, "Ada")
-        answers = [] if ada is None else responses(await denizen.log(ada.agent))
+        answers = [] if ada is None else responses(await denizen.minds.log(ada.agent))
     return {"prompt_tokens_empty": answers[0].usage.input_tokens if answers else None}
 
 
@@ -250,11 +250,11 @@ async def count_turns(bench: Bench) -> dict[str, Any]:
     async with bench.house("turns") as denizen:
         if (ada := await find_home(denizen, "Ada")) is None:
             return {}
-        entries = await denizen.log(ada.agent)
-        said = exchanges(await denizen.messages(ada.space), ada.person)
-        if await denizen.inbox(ada.agent) or await denizen.db.read(open_record, ada.agent.id) is not None:
+        entries = await denizen.minds.log(ada.agent)
+        said = exchanges(await denizen.spaces.messages(ada.space), ada.person)
+        if await denizen.minds.inbox(ada.agent) or await denizen.db.read(open_record, ada.agent.id) is not None:
             said = said[:-1]  # it is being answered
-        answers, cycles = responses(entries), await denizen.cycles(ada.agent)
+        answers, cycles = responses(entries), await denizen.minds.cycles(ada.agent)
     answered = sum(bool(replies) for _, replies in said)
     read = sum(each.usage.input_tokens for each in answers)
     return {
@@ -275,27 +275,27 @@ async def count_turns(bench: Bench) -> dict[str, Any]:
 async def panel(bench: Bench) -> None:
     async with bench.house("panel") as denizen:
         noor = (await home(denizen, "Ada")).person
-        board = next(iter(await denizen.panels(noor)), None)
+        board = next(iter(await denizen.panels.list(noor)), None)
         if board is None:
-            board = await denizen.create_panel("Board", [noor], advisors=ADVISORS)
-        if not await denizen.rounds(board):
-            await denizen.ask_panel(board, noor, QUESTION)
+            board = await denizen.panels.create("Board", [noor], advisors=ADVISORS)
+        if not await denizen.rounds.list(board):
+            await denizen.panels.ask(board, noor, QUESTION)
         await denizen.run_until_idle()
-        rounds = await denizen.rounds(board)
+        rounds = await denizen.rounds.list(board)
         asked = rounds[0]
         if not asked.wants_synthesis:
-            await denizen.synthesize(asked)
+            await denizen.rounds.synthesize(asked)
             await denizen.run_until_idle()
         if len(rounds) < 2:
-            await denizen.vote(asked, "Open it?", by=noor)
+            await denizen.rounds.vote(asked, "Open it?", by=noor)
         await denizen.run_until_idle()
 
 
 async def count_panel(bench: Bench) -> dict[str, Any]:
     async with bench.house("panel") as denizen:
         ada = await find_home(denizen, "Ada")
-        boards = [] if ada is None else await denizen.panels(ada.person)
-        rounds = [each for board in boards for each in await denizen.rounds(board)]
+        boards = [] if ada is None else await denizen.panels.list(ada.person)
+        rounds = [each for board in boards for each in await denizen.rounds.list(board)]
     replies = [each for asked in rounds for each in asked.replies]
     done = [each for each in replies if each.state == "done"]
     return {
@@ -313,7 +313,7 @@ async def memory(bench: Bench) -> None:
     async with bench.house("turns", memory=MemoryOptions(presets=lambda: MEMORY)) as denizen:
         if (ada := await find_home(denizen, "Ada")) is None:
             return
-        while await denizen.roll(ada.space) == "done":
+        while await denizen.memory.summarize(ada.space) == "done":
             pass
         # Bo was never told: what he knows comes from memory.
         await converse(denizen, await home(denizen, "Bo"), [ASKED_LATER])
@@ -324,10 +324,10 @@ async def count_memory(bench: Bench) -> dict[str, Any]:
         ada, bo = await find_home(denizen, "Ada"), await find_home(denizen, "Bo")
         if ada is None or bo is None:
             return {}
-        known = await denizen.conversation_memory(ada.space)
-        later = exchanges(await denizen.messages(bo.space), ada.person)
-        entries = await denizen.log(bo.agent)
-        items = await denizen.memories(space=ada.space)
+        known = await denizen.memory.summary(ada.space)
+        later = exchanges(await denizen.spaces.messages(bo.space), ada.person)
+        entries = await denizen.minds.log(bo.agent)
+        items = await denizen.memory.list(space=ada.space)
     return {
         "memory": {
             "summed_up_to": known.upto,
@@ -350,9 +350,9 @@ async def count_reflection(bench: Bench) -> dict[str, Any]:
     async with bench.house("reflection") as denizen:
         if (ada := await find_home(denizen, "Ada")) is None:
             return {}
-        signals = await denizen.signals(ada.agent, ada.space)
-        runs = await denizen.states_of_mind(ada.agent, ada.space)
-        state = (await denizen.stance(ada.agent, ada.space)).state
+        signals = await denizen.reflection.signals(ada.agent, ada.space)
+        runs = await denizen.reflection.states_of_mind(ada.agent, ada.space)
+        state = (await denizen.reflection.stance(ada.agent, ada.space)).state
     return {
         "reflection": {
             "messages": len(FEELINGS),
@@ -377,7 +377,7 @@ async def count_plans(bench: Bench) -> dict[str, Any]:
     async with bench.house("plans") as denizen:
         for number in range(1, len(TASKS) + 1):
             clerk = await find_home(denizen, f"Ada{number}")
-            if clerk is not None and responses(entries := await denizen.log(clerk.agent)):
+            if clerk is not None and responses(entries := await denizen.minds.log(clerk.agent)):
                 named.append(tools_named(entries))
     effects = {each.name for each in OFFICE if each.effect}
     right = [needed for (_, needed) in TASKS]

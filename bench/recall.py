@@ -179,9 +179,9 @@ class House:
             key = (turn.conversation, turn.who)
             if key not in self._people:
                 handle = f"p{len(self._people)}"
-                self._people[key] = await self.runtime.create_person(turn.who, handle=handle)
+                self._people[key] = await self.runtime.people.create(turn.who, handle=handle)
             if turn.conversation not in self._spaces:
-                self._spaces[turn.conversation] = await self.runtime.create_space(turn.conversation, [self.agent])
+                self._spaces[turn.conversation] = await self.runtime.spaces.create(turn.conversation, [self.agent])
         for first in range(0, len(turns), 200):
             await self.runtime.db.write(self._write, turns[first : first + 200], first + 1)
         await settle(self.runtime.db, self.agent.id)
@@ -197,7 +197,7 @@ class House:
 
 
 async def house(runtime: Runtime) -> House:
-    return House(runtime, await runtime.create_agent("Ada", model="demo"))
+    return House(runtime, await runtime.agents.create("Ada", model="demo"))
 
 
 # Measuring it

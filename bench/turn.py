@@ -79,13 +79,13 @@ async def one_age(folder: Path, age_messages: int, turns: int, database_url: str
 async def household(runtime: Runtime, asked: Asked, number: int = 0) -> tuple[Entity, Agent, Space]:
     """A person, an agent, and a space for the two of them."""
     model = forever(asked.decide, chunk=None, record=False)
-    person = await runtime.create_person("Noor", handle=f"noor-{number}")
-    agent = await runtime.create_agent("Ada", handle=f"ada-{number}", model=model)
-    return person, agent, await runtime.create_space("Home", [person, agent])
+    person = await runtime.people.create("Noor", handle=f"noor-{number}")
+    agent = await runtime.agents.create("Ada", handle=f"ada-{number}", model=model)
+    return person, agent, await runtime.spaces.create("Home", [person, agent])
 
 
 async def turn(runtime: Runtime, person: Entity, space: Space, life: Any) -> None:
-    await runtime.post(space, person, TEXT)
+    await runtime.spaces.post(space, person, TEXT)
     async for frame in life:
         if isinstance(frame, Frame) and frame.payload.get("status") == "sleeping":
             return

@@ -42,7 +42,7 @@ async def measured(url: str, agents: int, posts: int, pace: Pace, chance: random
         homes = [await _home(runtime, number) for number in range(agents)]
         async with runtime.living() as residents:
             for _, person, _, space in homes if pace is WARM else homes[:20]:
-                await runtime.post(space, person, "Good morning.")
+                await runtime.spaces.post(space, person, "Good morning.")
             await residents.run_until_idle()
             gc.collect()
             waits = [await _wait(runtime, chance.choice(homes)) for _ in range(posts)]

@@ -68,7 +68,7 @@ async def open_house(folder: Path) -> AsyncGenerator[House]:
         app = create_app(runtime, limits=Limits(requests_per_minute=0, connections_per_address=0, streams_per_person=0))
         tasks.create_task(serve_on(app, listener, ready=ready, stop=stop))
         await ready.wait()
-        noor = await runtime.create_person("Noor")
+        noor = await runtime.people.create("Noor")
         _, secret = await runtime.db.write(tokens.create, noor.id, "Bench")
         yield House(runtime, f"http://127.0.0.1:{listener.getsockname()[1]}", noor, secret)
         stop.set()
@@ -116,8 +116,8 @@ async def dropped(page: Page, house: House, agents: int, seconds: float) -> floa
         await asyncio.sleep(0.02)
 
     model = forever(lambda _, info: reply(text) if info.number < agents else "Done.", pause=breathe, record=False)
-    crowd = [await house.runtime.create_agent(f"Agent {number}", model=model) for number in range(agents)]
-    hall = await house.runtime.create_space("Hall", [house.noor, *crowd], floor="all")
+    crowd = [await house.runtime.agents.create(f"Agent {number}", model=model) for number in range(agents)]
+    hall = await house.runtime.spaces.create("Hall", [house.noor, *crowd], floor="all")
     await page.goto(f"{house.address}/s/{hall.id}")
     await page.get_by_label("Message to Hall").fill("Everyone, please.")
     await page.keyboard.press("Enter")
@@ -156,11 +156,13 @@ async def leafed(page: Page, house: House, space: Space) -> dict[str, float]:
 async def bench(messages: int, agents: int, seconds: float) -> dict[str, object]:
     with tempfile.TemporaryDirectory() as folder:
         async with open_house(Path(folder)) as house, open_browser() as browser:
-            sam = await house.runtime.create_person("Sam")
-            archive = await house.runtime.create_space("Archive", [house.noor, sam])
+            sam = await house.runtime.people.create("Sam")
+            archive = await house.runtime.spaces.create("Archive", [house.noor, sam])
             for number in range(messages):
                 who = house.noor if number % 3 == 0 or number == messages - 1 else sam
-                await house.runtime.post(archive, who, f"Message {number}, with **some** of what people say. " * 3)
+                await house.runtime.spaces.post(
+                    archive, who, f"Message {number}, with **some** of what people say. " * 3
+                )
             result: dict[str, object] = {"bench": "web", **sizes(), "messages": messages, "agents": agents}
             result["interactive_ms"] = await interactive(browser, house, archive)
             context = await signed_in(browser, house)

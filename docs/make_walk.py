@@ -155,38 +155,38 @@ Run = Callable[[Runtime, Trace], Awaitable[None]]
 
 async def message(runtime: Runtime, trace: Trace) -> None:
     """The second message, so that what happens once in a life (the first era, the first lease) is not in it."""
-    noor = await runtime.create_person("Noor")
+    noor = await runtime.people.create("Noor")
     model = scripted(reply("Two eggs."), "Told Noor how many.", reply("In the fridge."), "Told Noor where.")
-    ada = await runtime.create_agent("Ada", model=model)
-    kitchen = await runtime.create_space("Kitchen", [noor, ada])
+    ada = await runtime.agents.create("Ada", model=model)
+    kitchen = await runtime.spaces.create("Kitchen", [noor, ada])
     async with runtime.living():
-        await runtime.post(kitchen, noor, "How many eggs?")
+        await runtime.spaces.post(kitchen, noor, "How many eggs?")
         await runtime.run_until_idle()
         with recording(trace):
-            await runtime.post(kitchen, noor, "Where are they?")
+            await runtime.spaces.post(kitchen, noor, "Where are they?")
             await runtime.run_until_idle()
 
 
 async def panel_round(runtime: Runtime, trace: Trace) -> None:
     runtime.models.register("advisor", forever(lambda _messages, _info: "I would wait."))
-    noor = await runtime.create_person("Noor")
-    panel = await runtime.create_panel("Board", [noor], advisors=["Seth", "Pema"], model="advisor")
+    noor = await runtime.people.create("Noor")
+    panel = await runtime.panels.create("Board", [noor], advisors=["Seth", "Pema"], model="advisor")
     async with runtime.living():
         with recording(trace):
-            await runtime.ask_panel(panel, noor, "Shall we move?")
+            await runtime.panels.ask(panel, noor, "Shall we move?")
             await runtime.run_until_idle()
 
 
 async def memory_pass(runtime: Runtime, trace: Trace) -> None:
     found = {"facts": [{"text": "Noor lives in Lisbon.", "sources": [1]}]}
     runtime.models.register("utility", scripted(json.dumps({"summary_markdown": "They met.", "memory_json": found})))
-    noor = await runtime.create_person("Noor")
-    kitchen = await runtime.create_space("Kitchen", [noor])
-    await runtime.join(kitchen, await runtime.create_agent("Ada"), attention="none")
+    noor = await runtime.people.create("Noor")
+    kitchen = await runtime.spaces.create("Kitchen", [noor])
+    await runtime.spaces.join(kitchen, await runtime.agents.create("Ada"), attention="none")
     for text in ("I live in Lisbon.", "It rains.", "Hm.", "Still."):
-        await runtime.post(kitchen, noor, text)
+        await runtime.spaces.post(kitchen, noor, text)
     with recording(trace):
-        await runtime.roll(kitchen)
+        await runtime.memory.summarize(kitchen)
 
 
 FLOWS: Final[tuple[tuple[str, str, Run], ...]] = (

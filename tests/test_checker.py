@@ -85,39 +85,39 @@ async def _live(denizen: Runtime) -> None:
         *([call("note", line="a"), reply("One.")], "Answered."),
         *("To myself.", reply("Two."), "Answered."),
     )
-    noor, finn = await denizen.create_person("Noor"), await denizen.create_person("Finn")
-    ada = await denizen.create_agent("Ada", model=ada_says, tools=[note])
-    bo = await denizen.create_agent("Bo", model=scripted(skip("not mine"), skip(), [call("hang")]), tools=[hang])
-    cleo = await denizen.create_agent("Cleo", model=scripted("Three."), cycle={"silent_reply": "deliver"})
-    desk = await denizen.create_space("Desk", [noor, ada])
-    square = await denizen.create_space("Square", [noor, finn, ada, bo], floor="all")
-    corner = await denizen.create_space("Corner", [finn, cleo])
-    await denizen.attend(square, ada, "mentions")
+    noor, finn = await denizen.people.create("Noor"), await denizen.people.create("Finn")
+    ada = await denizen.agents.create("Ada", model=ada_says, tools=[note])
+    bo = await denizen.agents.create("Bo", model=scripted(skip("not mine"), skip(), [call("hang")]), tools=[hang])
+    cleo = await denizen.agents.create("Cleo", model=scripted("Three."), cycle={"silent_reply": "deliver"})
+    desk = await denizen.spaces.create("Desk", [noor, ada])
+    square = await denizen.spaces.create("Square", [noor, finn, ada, bo], floor="all")
+    corner = await denizen.spaces.create("Corner", [finn, cleo])
+    await denizen.spaces.set_attention(square, ada, "mentions")
     for space, author, words in ((desk, noor, "First?"), (desk, noor, "Second?"), (corner, finn, "Third?")):
-        await denizen.post(space, author, words)
+        await denizen.spaces.post(space, author, words)
         await denizen.run_until_idle()
     for words in ("For nobody.", "For @noor."):
-        await denizen.post(square, finn, words)
+        await denizen.spaces.post(square, finn, words)
         await denizen.run_until_idle()
     async with denizen.living():
-        await denizen.post(square, finn, "And now, Bo?")
+        await denizen.spaces.post(square, finn, "And now, Bo?")
         await asyncio.wait_for(hanging.wait(), 60)
     await _delete_in_mid_cycle(denizen, hang, hanging)
-    await denizen.create_panel("Board", [noor])
-    await denizen.post(square, noor, "Still there?")
-    await denizen.post(square, noor, "And @ada?")
+    await denizen.panels.create("Board", [noor])
+    await denizen.spaces.post(square, noor, "Still there?")
+    await denizen.spaces.post(square, noor, "And @ada?")
 
 
 async def _delete_in_mid_cycle(denizen: Runtime, hang: OutsideTool, hanging: asyncio.Event) -> None:
-    dora = await denizen.create_agent("Dora", model=scripted([call("hang")]), tools=[hang])
-    hall = await denizen.create_space("Hall", [await denizen.find("noor"), dora])
+    dora = await denizen.agents.create("Dora", model=scripted([call("hang")]), tools=[hang])
+    hall = await denizen.spaces.create("Hall", [await denizen.people.find("noor"), dora])
     async with denizen.living():
         # Bo has been told by then that nobody knows what came of its call: else that depended on who is faster.
         await denizen.run_until_idle()
         hanging.clear()
-        await denizen.post(hall, await denizen.find("noor"), "Dora?")
+        await denizen.spaces.post(hall, await denizen.people.find("noor"), "Dora?")
         await asyncio.wait_for(hanging.wait(), 60)
-    await denizen.delete_agent(dora)
+    await denizen.agents.delete(dora)
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])

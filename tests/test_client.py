@@ -53,7 +53,7 @@ async def test_a_stream_outlives_the_server(client: Client, house: House) -> Non
             if isinstance(event, Message) and event.text == "before":
                 await house.stop_server()
             if isinstance(event, Lost) and sum(isinstance(each, Lost) for each in told) == 1:
-                await house.runtime.post(house.cellar, house.noor, "meanwhile")
+                await house.runtime.spaces.post(house.cellar, house.noor, "meanwhile")
                 await house.start_server()
             if isinstance(event, Message) and event.text == "meanwhile":
                 break

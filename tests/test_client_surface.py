@@ -164,13 +164,13 @@ async def test_an_agents_life_goes_on_after_the_last_cycle_that_was_told(client:
     async with asyncio.timeout(60), aclosing(client.stream_agent("@ada", after=0)) as life:
         async for event in life:
             if isinstance(event, Connected) and not told:
-                await house.runtime.post(house.room, house.noor, "One.")
+                await house.runtime.spaces.post(house.room, house.noor, "One.")
             if isinstance(event, CycleEnded):
                 told.append(event.number)
                 if len(told) == 2:
                     break
                 await house.stop_server()
-                await house.runtime.post(house.room, house.noor, "Two.")
+                await house.runtime.spaces.post(house.room, house.noor, "Two.")
                 await house.runtime.run_until_idle()
                 await house.start_server()
     assert told == [1, 2]
@@ -190,7 +190,7 @@ async def test_everything_that_one_may_see_comes_once(client: Client, house: Hou
                 if event.text == "second":
                     break
                 await house.stop_server()
-                await house.runtime.post(house.cellar, house.noor, "second")
+                await house.runtime.spaces.post(house.cellar, house.noor, "second")
                 await house.start_server()
     assert heard == ["first", "second"]
     assert {AgentStatus, StreamReady, Lost} <= seen

@@ -219,7 +219,7 @@ async def test_a_message_is_passed_on_and_an_answer_brought_back(house: House):
 
 async def test_agents_that_share_only_a_public_space_pass_on_there(house: House):
     """As in the first world that a stranger finds: asked in private, the answer comes back in private."""
-    await house.world.denizen.leave(house.agents_own, house.bo)
+    await house.world.denizen.spaces.leave(house.agents_own, house.bo)
     await house.say(house.with_ada, "ask @bo: who are you?", "What did Bo say?")
     assert await house.world.transcript(house.kitchen) == [
         "Ada: @bo, Noor asks: who are you?",

@@ -64,7 +64,7 @@ async def test_a_stage_goes_on_where_it_stopped(bench: Bench) -> None:
     """The message that was cut off is answered, not posted again."""
     async with bench.house("turns") as denizen:
         ada = await real.home(denizen, "Ada", tools=["count_in_pantry"])
-        await denizen.post(ada.space, ada.person, SAID[0])
+        await denizen.spaces.post(ada.space, ada.person, SAID[0])
     assert (await real.count_turns(bench))["turns"] == 0
     figures = await real.run(bench, ["turns"], 5)
     assert (figures["turns"], figures["answered"], figures["silent"]) == (4, 4, 0)

@@ -15,17 +15,17 @@ from tests.world import Waiting, World, as_text, open_world
 async def test_a_house_in_a_few_lines():
     """What the first page of the documentation promises: no set-up, no key, no file to clean up."""
     async with Runtime() as denizen:
-        ada = await denizen.create_agent("Ada", model=scripted(reply("Hello, Noor."), "Greeted Noor."))
-        noor = await denizen.create_person("Noor")
-        kitchen = await denizen.create_space("Kitchen", [noor, ada])
-        await denizen.post(kitchen, noor, "Hello!")
+        ada = await denizen.agents.create("Ada", model=scripted(reply("Hello, Noor."), "Greeted Noor."))
+        noor = await denizen.people.create("Noor")
+        kitchen = await denizen.spaces.create("Kitchen", [noor, ada])
+        await denizen.spaces.post(kitchen, noor, "Hello!")
         await denizen.run_until_idle()
-        assert await denizen.transcript(kitchen) == ["Noor: Hello!", "Ada: Hello, Noor."]
+        assert await denizen.spaces.transcript(kitchen) == ["Noor: Hello!", "Ada: Hello, Noor."]
 
 
 async def test_a_runtime_that_is_not_open_says_how_to_open_it():
     with pytest.raises(InvalidInput, match="async with Runtime"):
-        await Runtime().create_person("Noor")
+        await Runtime().people.create("Noor")
 
 
 async def test_agents_live_once_at_a_time(small_world: World):
@@ -50,9 +50,9 @@ async def test_without_an_organization_there_is_one_home(world: World):
 
 
 async def test_with_several_organizations_one_has_to_be_named(world: World):
-    here = await world.denizen.create_organization("Here")
+    here = await world.denizen.organizations.create("Here")
     assert (await world.person("Noor")).organization_id == here.id
-    there = await world.denizen.create_organization("There")
+    there = await world.denizen.organizations.create("There")
     with pytest.raises(InvalidInput, match="several organizations"):
         await world.person("Bert")
     with pytest.raises(InvalidInput, match="several organizations"):
@@ -68,7 +68,7 @@ async def test_with_several_organizations_one_has_to_be_named(world: World):
 
 async def test_a_trigger_tells_an_agent_what_happened_outside(world: World):
     ada = await world.agent("Ada", "Noted the build.")
-    await world.denizen.trigger(ada, "ci", {"build": 7, "ok": False}, text="The build broke")
+    await world.denizen.agents.trigger(ada, "ci", {"build": 7, "ok": False}, text="The build broke")
     world.clock.advance(90)
     await world.run()
     assert await world.history(ada) == [
@@ -88,23 +88,23 @@ async def test_a_trigger_tells_an_agent_what_happened_outside(world: World):
 async def test_triggering_again_with_the_same_id_is_triggering_once(world: World):
     ada, bee = await world.agent("Ada", skip()), await world.agent("Bee", skip())
     for agent in (ada, ada, bee):
-        await world.denizen.trigger(agent, "ci", id="build-7")
+        await world.denizen.agents.trigger(agent, "ci", id="build-7")
     await world.run()
-    await world.denizen.trigger(ada, "ci", id="build-7")
+    await world.denizen.agents.trigger(ada, "ci", id="build-7")
     await world.run()
     assert [len(world.model(each).requests) for each in (ada, bee)] == [1, 1]
 
 
 async def test_nobody_can_be_triggered_who_is_not_there(world: World):
     with pytest.raises(NotFound):
-        await world.denizen.trigger(AgentId(new_id()), "ci")
+        await world.denizen.agents.trigger(AgentId(new_id()), "ci")
 
 
 # What is missing
 
 
 async def test_an_unknown_model_is_a_clear_error_and_the_events_wait(world: World):
-    ada = await world.denizen.create_agent("Ada", model="no-such-model")
+    ada = await world.denizen.agents.create("Ada", model="no-such-model")
     noor = await world.person("Noor")
     hall = await world.space("Hall", noor, ada)
     await world.say(noor, "Hi", hall)
@@ -112,7 +112,7 @@ async def test_an_unknown_model_is_a_clear_error_and_the_events_wait(world: Worl
     with pytest.raises(ModelUnknown, match="no-such-model"):
         await world.run()
     assert await world.waiting(ada) == [Waiting("Hi", "pending")]
-    assert await world.denizen.status(ada) == "sleeping"
+    assert await world.denizen.agents.status(ada) == "sleeping"
 
     world.denizen.models.register("no-such-model", scripted(reply("Hello."), "Greeted Noor."))
     await world.run()
@@ -120,7 +120,7 @@ async def test_an_unknown_model_is_a_clear_error_and_the_events_wait(world: Worl
 
 
 async def test_one_agent_without_a_model_does_not_hold_the_others(world: World):
-    lost = await world.denizen.create_agent("Lost", model="no-such-model")
+    lost = await world.denizen.agents.create("Lost", model="no-such-model")
     ada = await world.agent("Ada", reply("Hello."), "Greeted Noor.")
     noor = await world.person("Noor")
     hall = await world.space("Hall", noor, ada, lost)
@@ -146,10 +146,10 @@ async def test_tools_that_a_new_process_does_not_have_are_a_clear_error(ready_ur
     async with Runtime(ready_url, clock=world.clock, models=models) as denizen:
         with pytest.raises(InvalidInput, match=r"@ada uses tools that this runtime does not have: dig\."):
             await denizen.run_until_idle()
-        assert [event.text for event in await denizen.inbox(ada)] == ["Dig"]
+        assert [event.text for event in await denizen.minds.inbox(ada)] == ["Dig"]
     async with Runtime(ready_url, clock=world.clock, models=models, tools=[dig]) as denizen:
         await denizen.run_until_idle()
-        assert await denizen.transcript(hall) == ["Noor: Dig", "Ada: Gold!"]
+        assert await denizen.spaces.transcript(hall) == ["Noor: Dig", "Ada: Gold!"]
 
 
 async def test_a_tool_given_by_name_is_found_by_its_name(small_world: World):
@@ -159,9 +159,9 @@ async def test_a_tool_given_by_name_is_found_by_its_name(small_world: World):
         return "gold"
 
     ada = await small_world.agent("Ada", skip(), tools=[dig])
-    bee = await small_world.denizen.create_agent("Bee", model=scripted(skip()), tools=["dig"])
+    bee = await small_world.denizen.agents.create("Bee", model=scripted(skip()), tools=["dig"])
     assert ada.definition.tools == bee.definition.tools == ("dig",)
-    await small_world.denizen.trigger(ada, "bell")
+    await small_world.denizen.agents.trigger(ada, "bell")
     await small_world.run()
     assert small_world.model(ada).infos[0].tools == (*(each.name for each in PREBUILT), "dig")
     assert as_text(small_world.model(ada).requests[0][-1]).endswith('1. [Service "bell"] ""\n   → received just now')

@@ -55,7 +55,7 @@ async def test_hi_in_the_lobby_has_one_answer(ready_url: str, model: ScriptedMod
         owner = (await welcome(runtime, "Noor")).owner
         lobby = next(each for each in await runtime.db.read(directory.spaces_of, owner.id) if each.name == "Lobby")
         for number in (1, 2):
-            await runtime.post(lobby, owner, "hi")
+            await runtime.spaces.post(lobby, owner, "hi")
             await runtime.run_until_idle()
-            authors = [message.author_name for message in await runtime.messages(lobby)]
+            authors = [message.author_name for message in await runtime.spaces.messages(lobby)]
             assert authors == ["Noor", "Ada"] * number

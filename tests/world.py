@@ -126,7 +126,7 @@ class World:
     # Who and where
 
     async def person(self, name: str, **options: Any) -> Entity:
-        person = await self.denizen.create_person(name, **options)
+        person = await self.denizen.people.create(name, **options)
         self._people.append(person)
         _next_millisecond()
         return person
@@ -142,7 +142,7 @@ class World:
         """An agent that answers with `turns`, one after the other, or with a model of the test's own."""
         thinking = model or scripted(*turns)
         given = list(tools)
-        agent = await self.denizen.create_agent(name, model=thinking, tools=given, **more)
+        agent = await self.denizen.agents.create(name, model=thinking, tools=given, **more)
         self._models[agent.definition.model] = thinking
         self._tools.update({each.name: each for each in given if isinstance(each, OutsideTool)})
         self._people.append(agent.entity)
@@ -155,7 +155,7 @@ class World:
 
     async def space(self, name: str, *members: Entity | Agent, floor: Floor = "all", **options: Any) -> Space:
         """A space in which, unless the test is about the floor, every agent takes up what is said."""
-        space = await self.denizen.create_space(name, members, floor=floor, **options)
+        space = await self.denizen.spaces.create(name, members, floor=floor, **options)
         self._spaces.append(space)
         _next_millisecond()
         return space
@@ -163,7 +163,7 @@ class World:
     # What happens
 
     async def say(self, who: Entity | Agent, text: str, where: Space, **options: Any) -> Posted:
-        return await self.denizen.post(where, who, text, **options)
+        return await self.denizen.spaces.post(where, who, text, **options)
 
     async def run(self) -> None:
         await self.denizen.run_until_idle()
@@ -176,7 +176,7 @@ class World:
     # What there is to see
 
     async def transcript(self, space: Space) -> list[str]:
-        return await self.denizen.transcript(space)
+        return await self.denizen.spaces.transcript(space)
 
     async def newest_inbox(self, agent: Agent) -> str:
         """The last inbox message that the agent's model was sent."""
@@ -186,7 +186,7 @@ class World:
 
     async def history(self, agent: Agent) -> list[str]:
         """The whole log of the agent, one text for each entry: its kind, a colon, what it says."""
-        entries = await self.denizen.log(agent)
+        entries = await self.denizen.minds.log(agent)
         return await self.named([f"{entry.kind}: {as_text(entry.message)}" for entry in entries])
 
     async def prompts(self, agent: Agent) -> list[list[str]]:
@@ -194,7 +194,7 @@ class World:
         return [await self.named([_with_role(each) for each in asked]) for asked in self.model(agent).requests]
 
     async def inbox(self, agent: Agent) -> list[str]:
-        return [event.text for event in await self.denizen.inbox(agent)]
+        return [event.text for event in await self.denizen.minds.inbox(agent)]
 
     async def waiting(self, agent: Agent) -> list[Waiting]:
         """Every event of the agent that is not done, in the order in which they came."""
@@ -209,14 +209,14 @@ class World:
         return [(each.number, each.outcome, each.stop_reason, each.summary) for each in await self.cycles(agent)]
 
     async def cycles(self, agent: Agent) -> list[CycleRecord]:
-        return await self.denizen.cycles(agent)
+        return await self.denizen.minds.cycles(agent)
 
     async def named(self, texts: Sequence[str]) -> list[str]:
         """The texts with names for identifiers."""
         names: dict[str, str] = {space.id: f"<{space.name}>" for space in self._spaces}
         names |= {who.id: f"<{who.name}>" for who in self._people}
         for space in self._spaces:
-            for message in await self.denizen.messages(space):
+            for message in await self.denizen.spaces.messages(space):
                 names[message.id] = f"<{space.name} {message.seq}>"
         return [_replaced(text, names) for text in texts]
 

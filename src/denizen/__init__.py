@@ -6,19 +6,280 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from denizen.access.audit import Actor
+    from denizen.access.payloads import Greeting
+    from denizen.access.requesters import Requester
+    from denizen.access.secrets import Secret
+    from denizen.access.webhooks import Webhook
+    from denizen.agents.applying import Guard
+    from denizen.agents.definition import AgentChanges, AgentDefinition, AgentSettings
+    from denizen.agents.differences import Change as DefinitionChange
+    from denizen.agents.files import Declared
+    from denizen.agents.fitness import Fitness
+    from denizen.agents.inspection import Inspection
+    from denizen.agents.registry import Agent
+    from denizen.agents.residents import Pace
+    from denizen.agents.restrictions import Author, HostAccess
+    from denizen.agents.space_statuses import Queued
+    from denizen.api.model_setup import LocalModels, TestResult
     from denizen.app import Runtime
-    from denizen.clock import ManualClock
+    from denizen.clock import Clock, ManualClock
+    from denizen.consciousness.log import Entry as LogEntry
+    from denizen.consciousness.recall.embedding import Progress as ReindexProgress
+    from denizen.consciousness.recall.fetching import Found as RecalledPassage
+    from denizen.consciousness.replay import Rebuilt
+    from denizen.consciousness.settings import WindowSettings
+    from denizen.cycles.budgets import BudgetSettings, Resting, Spending
+    from denizen.cycles.records import CycleRecord
+    from denizen.cycles.rethinking import Rethought
+    from denizen.cycles.settings import CycleSettings
     from denizen.cycles.steps import NextStep, StepContext
+    from denizen.errors import (
+        AddressRefused,
+        AlreadySettled,
+        BudgetSpent,
+        BusError,
+        ContentRefused,
+        DatabaseDamaged,
+        DatabaseLocked,
+        DatabaseNewer,
+        DatabaseReadOnly,
+        DatabaseUnavailable,
+        DefinitionsInvalid,
+        DenizenError,
+        DiskFull,
+        HandleTaken,
+        ImportInvalid,
+        InvalidInput,
+        IssuerUnreachable,
+        LeaseLost,
+        ModelError,
+        ModelKeyMissing,
+        ModelKeyRejected,
+        ModelOverloaded,
+        ModelRejected,
+        ModelUnknown,
+        ModelUnreachable,
+        ModelUnsuitable,
+        NotAllowed,
+        NotAMember,
+        NotFound,
+        OutcomeUnknown,
+        PortTaken,
+        PriceUnknown,
+        RequestRefused,
+        RequestTooLarge,
+        SecretKeyMissing,
+        SecretUnreadable,
+        ServerError,
+        ServerUnreachable,
+        SettingsError,
+        SignatureExpired,
+        SignatureWrong,
+        StorageError,
+        SubscriberTooSlow,
+        TokenNotBelieved,
+        TokenRefused,
+        ToolFailed,
+        ToolMissing,
+    )
+    from denizen.forgetting.forgetting import Receipt
+    from denizen.ids import AgentId, EntityId, MessageId, OrganizationId, SpaceId
+    from denizen.inbox.events import Event as InboxEvent
+    from denizen.inbox.statuses import SpaceStatus
+    from denizen.inbox.urgency import UrgentRule
+    from denizen.memory.access import Visitor
+    from denizen.memory.hygiene import Report as MemoryReport
+    from denizen.memory.items import Remembered
+    from denizen.memory.policy import OrganizationMemory
+    from denizen.memory.policy import Policy as MemoryPolicy
+    from denizen.memory.rolling import Rolled
+    from denizen.memory.searching import Found as FoundMemory
+    from denizen.memory.settings import MemoryOptions
+    from denizen.models.discovery import Choice as ModelChoice
+    from denizen.models.embedders import Embedder
+    from denizen.models.prices import Price
     from denizen.models.scripted import call, forever, reply, say, scripted, skip, think
+    from denizen.panel.advisors import Advisor, AdvisorDraft, AdvisorFields
+    from denizen.panel.costs import Foretold
+    from denizen.panel.panels import Panel
+    from denizen.panel.phases import Phase
+    from denizen.panel.rounds import Round
+    from denizen.panel.settings import PanelFields
+    from denizen.panel.standing import Standing
+    from denizen.panel.suggesting import Suggestion
+    from denizen.panel.taking import Shown as AdvisorContext
+    from denizen.panel.unanswered import PanelStatus
+    from denizen.plans.agenda import Plan
+    from denizen.plans.goals import Goal
+    from denizen.plans.notes import Note
+    from denizen.plans.settings import HeartbeatSettings
+    from denizen.portability.imported import Imported
+    from denizen.profiles.settings import ProfileSettings
+    from denizen.reflection.settings import Metaprompt, ReflectionSettings
+    from denizen.reflection.stance_store import PastRun, PastSignal, Stance
+    from denizen.reflection.thinking import Tried
+    from denizen.spaces.directory import Entity, Member, Organization, Space
+    from denizen.spaces.posting import Message, Posted
+    from denizen.spaces.reading import Place as ReadPosition
+    from denizen.spaces.searching import Found as SearchResults
+    from denizen.telemetry.telemetry import Telemetry
+    from denizen.tools.calls import Call as ToolCall
     from denizen.tools.functions import tool
+    from denizen.tools.grants import Grant
+    from denizen.tools.guard import Crossing, GuardSettings
+    from denizen.tools.settings import ClientTool, HttpTool, McpServer
+    from denizen.tools.tool import OutsideTool
+    from denizen.trust.policy import EffectSettings
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Actor",
+    "AddressRefused",
+    "Advisor",
+    "AdvisorContext",
+    "AdvisorDraft",
+    "AdvisorFields",
+    "Agent",
+    "AgentChanges",
+    "AgentDefinition",
+    "AgentId",
+    "AgentSettings",
+    "AlreadySettled",
+    "Author",
+    "BudgetSettings",
+    "BudgetSpent",
+    "BusError",
+    "ClientTool",
+    "Clock",
+    "ContentRefused",
+    "Crossing",
+    "CycleRecord",
+    "CycleSettings",
+    "DatabaseDamaged",
+    "DatabaseLocked",
+    "DatabaseNewer",
+    "DatabaseReadOnly",
+    "DatabaseUnavailable",
+    "Declared",
+    "DefinitionChange",
+    "DefinitionsInvalid",
+    "DenizenError",
+    "DiskFull",
+    "EffectSettings",
+    "Embedder",
+    "Entity",
+    "EntityId",
+    "Fitness",
+    "Foretold",
+    "FoundMemory",
+    "Goal",
+    "Grant",
+    "Greeting",
+    "Guard",
+    "GuardSettings",
+    "HandleTaken",
+    "HeartbeatSettings",
+    "HostAccess",
+    "HttpTool",
+    "ImportInvalid",
+    "Imported",
+    "InboxEvent",
+    "Inspection",
+    "InvalidInput",
+    "IssuerUnreachable",
+    "LeaseLost",
+    "LocalModels",
+    "LogEntry",
     "ManualClock",
+    "McpServer",
+    "Member",
+    "MemoryOptions",
+    "MemoryPolicy",
+    "MemoryReport",
+    "Message",
+    "MessageId",
+    "Metaprompt",
+    "ModelChoice",
+    "ModelError",
+    "ModelKeyMissing",
+    "ModelKeyRejected",
+    "ModelOverloaded",
+    "ModelRejected",
+    "ModelUnknown",
+    "ModelUnreachable",
+    "ModelUnsuitable",
     "NextStep",
+    "NotAMember",
+    "NotAllowed",
+    "NotFound",
+    "Note",
+    "Organization",
+    "OrganizationId",
+    "OrganizationMemory",
+    "OutcomeUnknown",
+    "OutsideTool",
+    "Pace",
+    "Panel",
+    "PanelFields",
+    "PanelStatus",
+    "PastRun",
+    "PastSignal",
+    "Phase",
+    "Plan",
+    "PortTaken",
+    "Posted",
+    "Price",
+    "PriceUnknown",
+    "ProfileSettings",
+    "Queued",
+    "ReadPosition",
+    "Rebuilt",
+    "RecalledPassage",
+    "Receipt",
+    "ReflectionSettings",
+    "ReindexProgress",
+    "Remembered",
+    "RequestRefused",
+    "RequestTooLarge",
+    "Requester",
+    "Resting",
+    "Rethought",
+    "Rolled",
+    "Round",
     "Runtime",
+    "SearchResults",
+    "Secret",
+    "SecretKeyMissing",
+    "SecretUnreadable",
+    "ServerError",
+    "ServerUnreachable",
+    "SettingsError",
+    "SignatureExpired",
+    "SignatureWrong",
+    "Space",
+    "SpaceId",
+    "SpaceStatus",
+    "Spending",
+    "Stance",
+    "Standing",
     "StepContext",
+    "StorageError",
+    "SubscriberTooSlow",
+    "Suggestion",
+    "Telemetry",
+    "TestResult",
+    "TokenNotBelieved",
+    "TokenRefused",
+    "ToolCall",
+    "ToolFailed",
+    "ToolMissing",
+    "Tried",
+    "UrgentRule",
+    "Visitor",
+    "Webhook",
+    "WindowSettings",
     "call",
     "forever",
     "reply",
@@ -30,10 +291,151 @@ __all__ = [
 ]
 
 _PLACES = {
+    "Actor": "denizen.access.audit",
+    "AddressRefused": "denizen.errors",
+    "Advisor": "denizen.panel.advisors",
+    "AdvisorContext": "denizen.panel.taking:Shown",
+    "AdvisorDraft": "denizen.panel.advisors",
+    "AdvisorFields": "denizen.panel.advisors",
+    "Agent": "denizen.agents.registry",
+    "AgentChanges": "denizen.agents.definition",
+    "AgentDefinition": "denizen.agents.definition",
+    "AgentId": "denizen.ids",
+    "AgentSettings": "denizen.agents.definition",
+    "AlreadySettled": "denizen.errors",
+    "Author": "denizen.agents.restrictions",
+    "BudgetSettings": "denizen.cycles.budgets",
+    "BudgetSpent": "denizen.errors",
+    "BusError": "denizen.errors",
+    "ClientTool": "denizen.tools.settings",
+    "Clock": "denizen.clock",
+    "ContentRefused": "denizen.errors",
+    "Crossing": "denizen.tools.guard",
+    "CycleRecord": "denizen.cycles.records",
+    "CycleSettings": "denizen.cycles.settings",
+    "DatabaseDamaged": "denizen.errors",
+    "DatabaseLocked": "denizen.errors",
+    "DatabaseNewer": "denizen.errors",
+    "DatabaseReadOnly": "denizen.errors",
+    "DatabaseUnavailable": "denizen.errors",
+    "Declared": "denizen.agents.files",
+    "DefinitionChange": "denizen.agents.differences:Change",
+    "DefinitionsInvalid": "denizen.errors",
+    "DenizenError": "denizen.errors",
+    "DiskFull": "denizen.errors",
+    "EffectSettings": "denizen.trust.policy",
+    "Embedder": "denizen.models.embedders",
+    "Entity": "denizen.spaces.directory",
+    "EntityId": "denizen.ids",
+    "Fitness": "denizen.agents.fitness",
+    "Foretold": "denizen.panel.costs",
+    "FoundMemory": "denizen.memory.searching:Found",
+    "Goal": "denizen.plans.goals",
+    "Grant": "denizen.tools.grants",
+    "Greeting": "denizen.access.payloads",
+    "Guard": "denizen.agents.applying",
+    "GuardSettings": "denizen.tools.guard",
+    "HandleTaken": "denizen.errors",
+    "HeartbeatSettings": "denizen.plans.settings",
+    "HostAccess": "denizen.agents.restrictions",
+    "HttpTool": "denizen.tools.settings",
+    "ImportInvalid": "denizen.errors",
+    "Imported": "denizen.portability.imported",
+    "InboxEvent": "denizen.inbox.events:Event",
+    "Inspection": "denizen.agents.inspection",
+    "InvalidInput": "denizen.errors",
+    "IssuerUnreachable": "denizen.errors",
+    "LeaseLost": "denizen.errors",
+    "LocalModels": "denizen.api.model_setup",
+    "LogEntry": "denizen.consciousness.log:Entry",
     "ManualClock": "denizen.clock",
     "NextStep": "denizen.cycles.steps",
     "Runtime": "denizen.app",
     "StepContext": "denizen.cycles.steps",
+    "McpServer": "denizen.tools.settings",
+    "Member": "denizen.spaces.directory",
+    "MemoryOptions": "denizen.memory.settings",
+    "MemoryPolicy": "denizen.memory.policy:Policy",
+    "MemoryReport": "denizen.memory.hygiene:Report",
+    "Message": "denizen.spaces.posting",
+    "MessageId": "denizen.ids",
+    "Metaprompt": "denizen.reflection.settings",
+    "ModelChoice": "denizen.models.discovery:Choice",
+    "ModelError": "denizen.errors",
+    "ModelKeyMissing": "denizen.errors",
+    "ModelKeyRejected": "denizen.errors",
+    "ModelOverloaded": "denizen.errors",
+    "ModelRejected": "denizen.errors",
+    "ModelUnknown": "denizen.errors",
+    "ModelUnreachable": "denizen.errors",
+    "ModelUnsuitable": "denizen.errors",
+    "NotAMember": "denizen.errors",
+    "NotAllowed": "denizen.errors",
+    "NotFound": "denizen.errors",
+    "Note": "denizen.plans.notes",
+    "Organization": "denizen.spaces.directory",
+    "OrganizationId": "denizen.ids",
+    "OrganizationMemory": "denizen.memory.policy",
+    "OutcomeUnknown": "denizen.errors",
+    "OutsideTool": "denizen.tools.tool",
+    "Pace": "denizen.agents.residents",
+    "Panel": "denizen.panel.panels",
+    "PanelFields": "denizen.panel.settings",
+    "PanelStatus": "denizen.panel.unanswered",
+    "PastRun": "denizen.reflection.stance_store",
+    "PastSignal": "denizen.reflection.stance_store",
+    "Phase": "denizen.panel.phases",
+    "Plan": "denizen.plans.agenda",
+    "PortTaken": "denizen.errors",
+    "Posted": "denizen.spaces.posting",
+    "Price": "denizen.models.prices",
+    "PriceUnknown": "denizen.errors",
+    "ProfileSettings": "denizen.profiles.settings",
+    "Queued": "denizen.agents.space_statuses",
+    "ReadPosition": "denizen.spaces.reading:Place",
+    "Rebuilt": "denizen.consciousness.replay",
+    "RecalledPassage": "denizen.consciousness.recall.fetching:Found",
+    "Receipt": "denizen.forgetting.forgetting",
+    "ReflectionSettings": "denizen.reflection.settings",
+    "ReindexProgress": "denizen.consciousness.recall.embedding:Progress",
+    "Remembered": "denizen.memory.items",
+    "RequestRefused": "denizen.errors",
+    "RequestTooLarge": "denizen.errors",
+    "Requester": "denizen.access.requesters",
+    "Resting": "denizen.cycles.budgets",
+    "Rethought": "denizen.cycles.rethinking",
+    "Rolled": "denizen.memory.rolling",
+    "Round": "denizen.panel.rounds",
+    "SearchResults": "denizen.spaces.searching:Found",
+    "Secret": "denizen.access.secrets",
+    "SecretKeyMissing": "denizen.errors",
+    "SecretUnreadable": "denizen.errors",
+    "ServerError": "denizen.errors",
+    "ServerUnreachable": "denizen.errors",
+    "SettingsError": "denizen.errors",
+    "SignatureExpired": "denizen.errors",
+    "SignatureWrong": "denizen.errors",
+    "Space": "denizen.spaces.directory",
+    "SpaceId": "denizen.ids",
+    "SpaceStatus": "denizen.inbox.statuses",
+    "Spending": "denizen.cycles.budgets",
+    "Stance": "denizen.reflection.stance_store",
+    "Standing": "denizen.panel.standing",
+    "StorageError": "denizen.errors",
+    "SubscriberTooSlow": "denizen.errors",
+    "Suggestion": "denizen.panel.suggesting",
+    "Telemetry": "denizen.telemetry.telemetry",
+    "TestResult": "denizen.api.model_setup",
+    "TokenNotBelieved": "denizen.errors",
+    "TokenRefused": "denizen.errors",
+    "ToolCall": "denizen.tools.calls:Call",
+    "ToolFailed": "denizen.errors",
+    "ToolMissing": "denizen.errors",
+    "Tried": "denizen.reflection.thinking",
+    "UrgentRule": "denizen.inbox.urgency",
+    "Visitor": "denizen.memory.access",
+    "Webhook": "denizen.access.webhooks",
+    "WindowSettings": "denizen.consciousness.settings",
     "call": "denizen.models.scripted",
     "forever": "denizen.models.scripted",
     "reply": "denizen.models.scripted",
@@ -43,13 +445,15 @@ _PLACES = {
     "think": "denizen.models.scripted",
     "tool": "denizen.tools.functions",
 }
-"""Where each public name lives. It is loaded when it is first used: `denizen --help` needs no language model."""
+"""Where each public name lives, and its name there if that is another. It is loaded when it is first used:
+`denizen --help` needs no language model."""
 
 
 def __getattr__(name: str) -> object:
     if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(_PLACES[name]), name)
+    module, _, there = _PLACES[name].partition(":")
+    value = getattr(import_module(module), there or name)
     globals()[name] = value
     return value
 

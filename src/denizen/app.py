@@ -1,20 +1,133 @@
-"""The door to everything in Python: one `Runtime` holds the database, the bus and the living agents."""
+"""The Python API: one `Runtime`, with what can be done sorted by subject."""
 
 from __future__ import annotations
 
-from denizen.api.admin import Administration
+from functools import cached_property
+
+from denizen.api.advisors import Advisors
 from denizen.api.agents import Agents
-from denizen.api.intentions import Intentions
-from denizen.api.memories import Remembering
+from denizen.api.budgets import Budgets
+from denizen.api.calls import Calls
+from denizen.api.memory import Memory
 from denizen.api.minds import Minds
 from denizen.api.model_setup import ModelSetup
+from denizen.api.organizations import Organizations
 from denizen.api.panels import Panels
-from denizen.api.stances import Stances
+from denizen.api.people import People
+from denizen.api.plans import Goals, Notes, Plans
+from denizen.api.reflection import Reflection
+from denizen.api.rounds import Rounds
+from denizen.api.secrets import Secrets
+from denizen.api.spaces import Spaces
+from denizen.api.webhooks import Webhooks
+from denizen.api.wiring import Wiring
 
 
-class Runtime(Agents, Panels, Remembering, Stances, Intentions, Minds, Administration, ModelSetup):
-    """A house for agents and the people they live with. Use it as `async with Runtime(...) as denizen`.
+class Runtime(Wiring):
+    """A home for agents and the people they live with. Use it as `async with Runtime(...) as denizen`.
 
-    Agents think while `run_until_idle()` runs, or inside `async with denizen.living()`. How it is wired stands in
-    `api/wiring.py`; what can be done with it, by subject, in the modules beside that one.
+    Agents think while `run_until_idle()` runs, or inside `async with denizen.living()`. Everything else is sorted by
+    subject: `denizen.agents`, `denizen.spaces`, `denizen.plans` and so on.
+
+    ```python
+    from denizen import Runtime
+
+    async with Runtime(default_model="demo") as denizen:
+        noor = await denizen.people.create("Noor")
+        ada = await denizen.agents.create("Ada", instructions="You help in the kitchen.")
+        kitchen = await denizen.spaces.create("Kitchen", [noor, ada])
+        await denizen.spaces.post(kitchen, noor, "Good morning!")
+        await denizen.run_until_idle()
+        assert len(await denizen.spaces.messages(kitchen)) == 2
+    ```
     """
+
+    @cached_property
+    def organizations(self) -> Organizations:
+        """Create and list organizations; import files."""
+        return Organizations(self)
+
+    @cached_property
+    def people(self) -> People:
+        """Create, find, remove and forget people."""
+        return People(self)
+
+    @cached_property
+    def agents(self) -> Agents:
+        """Create, change, suspend, delete, fork and wake agents."""
+        return Agents(self)
+
+    @cached_property
+    def spaces(self) -> Spaces:
+        """Create and join spaces; post, change, search and forget messages."""
+        return Spaces(self)
+
+    @cached_property
+    def minds(self) -> Minds:
+        """Look into agents: inbox, log, cycles, recall, replay."""
+        return Minds(self)
+
+    @cached_property
+    def calls(self) -> Calls:
+        """Answer what agents ask; list and revoke approvals."""
+        return Calls(self)
+
+    @cached_property
+    def goals(self) -> Goals:
+        """The goals of agents."""
+        return Goals(self)
+
+    @cached_property
+    def notes(self) -> Notes:
+        """The notes of agents."""
+        return Notes(self)
+
+    @cached_property
+    def plans(self) -> Plans:
+        """The plans and timers of agents."""
+        return Plans(self)
+
+    @cached_property
+    def memory(self) -> Memory:
+        """Summaries of conversations, and long-term memories."""
+        return Memory(self)
+
+    @cached_property
+    def reflection(self) -> Reflection:
+        """Prompt profiles and states of mind of agents."""
+        return Reflection(self)
+
+    @cached_property
+    def panels(self) -> Panels:
+        """Create, change and ask panels of advisors."""
+        return Panels(self)
+
+    @cached_property
+    def advisors(self) -> Advisors:
+        """The advisors of panels."""
+        return Advisors(self)
+
+    @cached_property
+    def rounds(self) -> Rounds:
+        """The answers of panels: cancel, retry, synthesize, vote."""
+        return Rounds(self)
+
+    @cached_property
+    def budgets(self) -> Budgets:
+        """What agents may use, and what they have used."""
+        return Budgets(self)
+
+    @cached_property
+    def secrets(self) -> Secrets:
+        """Keys that are kept encrypted."""
+        return Secrets(self)
+
+    @cached_property
+    def webhooks(self) -> Webhooks:
+        """Addresses at which services tell agents what happened."""
+        return Webhooks(self)
+
+    @cached_property
+    def models(self) -> ModelSetup:
+        """Register, find, test and choose models."""
+        return ModelSetup(self)

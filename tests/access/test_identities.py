@@ -68,7 +68,7 @@ async def test_new_people_get_a_handle_that_is_free(world: World) -> None:
         await made(str(number))
     with pytest.raises(HandleTaken):
         await made("50")
-    await world.denizen.create_organization("Elsewhere")
+    await world.denizen.organizations.create("Elsewhere")
     with pytest.raises(InvalidInput, match=r"oidc\.organization"):
         await db.write(identities.create_person, None, ISSUER, "99", "Noor", "Noor")
 
@@ -78,5 +78,5 @@ async def test_a_forgotten_person_is_nobodys_subject(world: World) -> None:
     await world.person("Sam")
     noor = await world.person("Noor")
     await db.write(identities.link, noor.id, ISSUER, "1")
-    await world.denizen.forget_person(noor)
+    await world.denizen.people.forget(noor)
     assert await db.read(identities.find, ISSUER, "1") is None

@@ -49,7 +49,7 @@ async def test_an_organization_keeps_an_owner(world: World) -> None:
 
 async def test_owners_of_another_organization_do_not_count(world: World) -> None:
     db = world.denizen.db
-    home, elsewhere = [await world.denizen.create_organization(name) for name in ("Home", "Elsewhere")]
+    home, elsewhere = [await world.denizen.organizations.create(name) for name in ("Home", "Elsewhere")]
     noor, sam = [await world.person(name, organization=home) for name in ("Noor", "Sam")]
     eve = await world.person("Eve", organization=elsewhere)
     await db.write(roles.set_role, sam.id, "owner")

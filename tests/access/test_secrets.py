@@ -39,10 +39,10 @@ async def resolved(world: World, name: str, organization: OrganizationId, owner:
 async def test_a_secret_is_kept_sealed_and_shown_only_by_its_end(world: World) -> None:
     noor = await world.person("Noor")
 
-    kept = await world.denizen.set_secret("OPENAI_API_KEY", VALUE)
+    kept = await world.denizen.secrets.set("OPENAI_API_KEY", VALUE)
 
     assert (kept.name, kept.owner_id, kept.hint) == ("OPENAI_API_KEY", None, "…cdef")
-    assert await world.denizen.secrets() == [kept]
+    assert await world.denizen.secrets.list() == [kept]
     assert await resolved(world, "OPENAI_API_KEY", noor.organization_id) == VALUE
     [row] = await world.denizen.db.read(lambda tx: tx.all(_rows))
     assert not [each for each in row if isinstance(each, str) and "0123456789" in each]
@@ -50,39 +50,39 @@ async def test_a_secret_is_kept_sealed_and_shown_only_by_its_end(world: World) -
 
 async def test_setting_it_again_replaces_it(world: World) -> None:
     noor = await world.person("Noor")
-    first = await world.denizen.set_secret("CRM_TOKEN", "the first, which was long")
+    first = await world.denizen.secrets.set("CRM_TOKEN", "the first, which was long")
     world.clock.advance(60)
 
-    second = await world.denizen.set_secret("CRM_TOKEN", "short")
+    second = await world.denizen.secrets.set("CRM_TOKEN", "short")
 
     assert (second.hint, second.created_at) == ("", first.created_at)
     assert second.updated_at > first.updated_at
     assert await resolved(world, "CRM_TOKEN", noor.organization_id) == "short"
-    assert len(await world.denizen.secrets()) == 1
+    assert len(await world.denizen.secrets.list()) == 1
 
 
 async def test_setting_it_at_once_from_many_sides_keeps_one(world: World) -> None:
     noor = await world.person("Noor")
     values = [f"value number {number}" for number in range(8)]
 
-    await asyncio.gather(*(world.denizen.set_secret("CRM_TOKEN", each) for each in values))
+    await asyncio.gather(*(world.denizen.secrets.set("CRM_TOKEN", each) for each in values))
 
-    assert len(await world.denizen.secrets()) == 1
+    assert len(await world.denizen.secrets.list()) == 1
     assert await resolved(world, "CRM_TOKEN", noor.organization_id) in values
 
 
 async def test_a_persons_own_comes_before_the_organizations_and_is_nobody_elses(world: World) -> None:
     noor, sam = await world.person("Noor"), await world.person("Sam")
     home = noor.organization_id
-    await world.denizen.set_secret("OPENAI_API_KEY", "of the house")
-    await world.denizen.set_secret("OPENAI_API_KEY", "of noor", person=noor)
-    await world.denizen.set_secret("DIARY", "of noor alone", person=noor.id)
+    await world.denizen.secrets.set("OPENAI_API_KEY", "of the house")
+    await world.denizen.secrets.set("OPENAI_API_KEY", "of noor", person=noor)
+    await world.denizen.secrets.set("DIARY", "of noor alone", person=noor.id)
 
     assert await resolved(world, "OPENAI_API_KEY", home) == "of the house"
     assert await resolved(world, "OPENAI_API_KEY", home, noor.id) == "of noor"
     assert await resolved(world, "OPENAI_API_KEY", home, sam.id) == "of the house"
     assert await resolved(world, "DIARY", home, sam.id) is None
-    assert [(each.name, each.owner_id) for each in await world.denizen.secrets()] == [
+    assert [(each.name, each.owner_id) for each in await world.denizen.secrets.list()] == [
         ("DIARY", noor.id),
         ("OPENAI_API_KEY", None),
         ("OPENAI_API_KEY", noor.id),
@@ -90,53 +90,53 @@ async def test_a_persons_own_comes_before_the_organizations_and_is_nobody_elses(
 
 
 async def test_nothing_crosses_from_one_organization_to_another(world: World) -> None:
-    home, elsewhere = [await world.denizen.create_organization(name) for name in ("Home", "Elsewhere")]
+    home, elsewhere = [await world.denizen.organizations.create(name) for name in ("Home", "Elsewhere")]
     noor = await world.person("Noor", organization=home)
-    await world.denizen.set_secret("CRM_TOKEN", VALUE, organization=home)
+    await world.denizen.secrets.set("CRM_TOKEN", VALUE, organization=home)
 
     assert await resolved(world, "CRM_TOKEN", elsewhere.id) is None
-    assert await world.denizen.secrets(organization=elsewhere) == []
+    assert await world.denizen.secrets.list(organization=elsewhere) == []
     with pytest.raises(NotFound):
-        await world.denizen.set_secret("CRM_TOKEN", VALUE, person=noor, organization=elsewhere)
+        await world.denizen.secrets.set("CRM_TOKEN", VALUE, person=noor, organization=elsewhere)
     with pytest.raises(NotFound):
-        await world.denizen.delete_secret("CRM_TOKEN", organization=elsewhere)
+        await world.denizen.secrets.delete("CRM_TOKEN", organization=elsewhere)
 
 
 async def test_what_is_deleted_is_gone_and_the_others_stay(world: World) -> None:
     noor = await world.person("Noor")
-    await world.denizen.set_secret("CRM_TOKEN", "of the house")
-    await world.denizen.set_secret("CRM_TOKEN", "of noor", person=noor)
+    await world.denizen.secrets.set("CRM_TOKEN", "of the house")
+    await world.denizen.secrets.set("CRM_TOKEN", "of noor", person=noor)
 
-    await world.denizen.delete_secret("CRM_TOKEN", person=noor)
+    await world.denizen.secrets.delete("CRM_TOKEN", person=noor)
 
     assert await resolved(world, "CRM_TOKEN", noor.organization_id, noor.id) == "of the house"
     with pytest.raises(NotFound, match="CRM_TOKEN"):
-        await world.denizen.delete_secret("CRM_TOKEN", person=noor)
+        await world.denizen.secrets.delete("CRM_TOKEN", person=noor)
 
 
 @pytest.mark.parametrize("name", ["", "A", "openai_api_key", "1PASSWORD", "_X", "A-B", "A B", "Ä_KEY", "A" * 65, "A\n"])
 async def test_names_are_those_of_environment_variables(small_world: World, name: str) -> None:
     with pytest.raises(InvalidInput, match="OPENAI_API_KEY"):
-        await small_world.denizen.set_secret(name, VALUE)
+        await small_world.denizen.secrets.set(name, VALUE)
 
 
 @pytest.mark.parametrize("value", ["", " \n", "x" * 16_385, "a\0b", "a\ud800b"])
 async def test_what_is_no_text_is_not_kept_and_not_shown(small_world: World, value: str) -> None:
     with pytest.raises(InvalidInput) as refused:
-        await small_world.denizen.set_secret("CRM_TOKEN", value)
+        await small_world.denizen.secrets.set("CRM_TOKEN", value)
     assert not value.strip() or value not in str(refused.value)
 
 
 async def test_a_secret_is_no_agents_own(world: World) -> None:
     ada = await world.agent("Ada")
     with pytest.raises(InvalidInput, match="@ada is not a person"):
-        await world.denizen.set_secret("CRM_TOKEN", VALUE, person=ada.entity)
+        await world.denizen.secrets.set("CRM_TOKEN", VALUE, person=ada.entity)
 
 
 async def test_a_sealed_row_that_was_moved_opens_nothing(world: World) -> None:
     """Whoever can write the database cannot have another secret handed out in the place of their own."""
     noor = await world.person("Noor")
-    await world.denizen.set_secret("PAYROLL_TOKEN", VALUE)
+    await world.denizen.secrets.set("PAYROLL_TOKEN", VALUE)
 
     def move(tx: Tx) -> None:
         tx.run(_move, called="PAYROLL_TOKEN", new="WEATHER_TOKEN")
@@ -148,13 +148,13 @@ async def test_a_sealed_row_that_was_moved_opens_nothing(world: World) -> None:
 
 async def test_with_another_key_it_is_unreadable_until_it_is_set_again(world: World) -> None:
     noor = await world.person("Noor")
-    await world.denizen.set_secret("CRM_TOKEN", VALUE)
+    await world.denizen.secrets.set("CRM_TOKEN", VALUE)
     other = Runtime(world.url, clock=world.clock, secret_key=new_key())
     async with other:
         place = Place(noor.organization_id, "CRM_TOKEN")
         with pytest.raises(SecretUnreadable, match="DENIZEN_SECRET_KEY"):
             await other.db.read(secrets.value_at, other.vault, place)
-        await other.set_secret("CRM_TOKEN", "again")
+        await other.secrets.set("CRM_TOKEN", "again")
         assert await other.db.read(secrets.value_at, other.vault, place) == "again"
 
 
@@ -162,10 +162,10 @@ async def test_a_database_that_stays_needs_a_key_that_stays(ready_sqlite_url: st
     """One that is gone with the process makes its own."""
     async with Runtime(ready_sqlite_url) as denizen:
         with pytest.raises(SecretKeyMissing, match="secret_key"):
-            await denizen.set_secret("CRM_TOKEN", VALUE)
-        assert await denizen.secrets() == []
+            await denizen.secrets.set("CRM_TOKEN", VALUE)
+        assert await denizen.secrets.list() == []
     async with Runtime() as denizen:
-        assert (await denizen.set_secret("CRM_TOKEN", VALUE)).name == "CRM_TOKEN"
+        assert (await denizen.secrets.set("CRM_TOKEN", VALUE)).name == "CRM_TOKEN"
 
 
 async def test_the_environment_is_not_readable_but_for_what_is_shared() -> None:
@@ -179,13 +179,13 @@ async def test_the_environment_is_not_readable_but_for_what_is_shared() -> None:
     }
     assert shared_in(environ) == {"CRM_TOKEN": "of the operator"}
     async with Runtime(shared_secrets=shared_in(environ)) as denizen:
-        home = await denizen.create_organization("Home")
+        home = await denizen.organizations.create("Home")
 
         async def found(*names: str) -> dict[str, str]:
             return await denizen.db.read(secrets.resolve_all, denizen.vault, home.id, names)
 
         assert await found("CRM_TOKEN", "KEY", "HOME", "AWS_SECRET_ACCESS_KEY") == {"CRM_TOKEN": "of the operator"}
-        await denizen.set_secret("CRM_TOKEN", "of the house")
+        await denizen.secrets.set("CRM_TOKEN", "of the house")
         assert await found("CRM_TOKEN") == {"CRM_TOKEN": "of the house"}
 
 

@@ -42,10 +42,10 @@ def signed(secret: str, body: bytes, event: str = "push") -> dict[str, str]:
 
 async def test_what_github_sends_wakes_the_agent_and_is_shown_as_it_came(world: World) -> None:
     ada = await world.agent("Ada", "Saw the push.")
-    webhook, secret = await world.denizen.create_webhook(ada, "GitHub, website", scheme="github")
+    webhook, secret = await world.denizen.webhooks.create(ada, "GitHub, website", scheme="github")
     assert webhook.path == f"/hooks/{webhook.id}"
 
-    assert await world.denizen.receive_webhook(webhook.id, signed(secret, PUSH), PUSH) is None
+    assert await world.denizen.webhooks.receive(webhook.id, signed(secret, PUSH), PUSH) is None
     await world.run()
 
     assert await world.newest_inbox(ada) == (
@@ -57,18 +57,18 @@ async def test_what_github_sends_wakes_the_agent_and_is_shown_as_it_came(world: 
         '   | {"ref":"refs/heads/main","commits":[]}\n'
         "   → received just now"
     )
-    [listed] = await world.denizen.webhooks(ada)
+    [listed] = await world.denizen.webhooks.list(ada)
     assert listed.last_used_at == world.clock.now()
 
 
 async def test_the_same_content_is_told_once_however_often_and_under_whatever_name_it_comes(world: World) -> None:
     """Headers other than the signature are not signed: they cannot make another event of it."""
     ada = await world.agent("Ada", "Saw it.")
-    webhook, secret = await world.denizen.create_webhook(ada, "GitHub", scheme="github")
-    other, other_secret = await world.denizen.create_webhook(ada, "Mirror", scheme="github")
+    webhook, secret = await world.denizen.webhooks.create(ada, "GitHub", scheme="github")
+    other, other_secret = await world.denizen.webhooks.create(ada, "Mirror", scheme="github")
 
     async def send(**more: str) -> None:
-        await world.denizen.receive_webhook(webhook.id, signed(secret, PUSH) | more, PUSH)
+        await world.denizen.webhooks.receive(webhook.id, signed(secret, PUSH) | more, PUSH)
 
     await asyncio.gather(*(send(**{"x-github-delivery": f"{number}"}) for number in range(5)))
     await world.run()
@@ -78,43 +78,46 @@ async def test_the_same_content_is_told_once_however_often_and_under_whatever_na
 
     assert await world.inbox(ada) == []
     assert len(await world.cycles(ada)) == 1
-    await world.denizen.receive_webhook(other.id, signed(other_secret, PUSH), PUSH)
+    await world.denizen.webhooks.receive(other.id, signed(other_secret, PUSH), PUSH)
     assert await world.inbox(ada) == ["GitHub: push"]
 
 
 async def test_wrong_signatures_and_unknown_addresses_tell_nobody_anything(world: World) -> None:
     ada = await world.agent("Ada")
-    webhook, secret = await world.denizen.create_webhook(ada, "GitHub", scheme="github")
-    gone, gone_secret = await world.denizen.create_webhook(ada, "Old", scheme="github")
-    await world.denizen.revoke_webhook(gone)
-    await world.denizen.revoke_webhook(gone.id)
+    webhook, secret = await world.denizen.webhooks.create(ada, "GitHub", scheme="github")
+    gone, gone_secret = await world.denizen.webhooks.create(ada, "Old", scheme="github")
+    await world.denizen.webhooks.revoke(gone)
+    await world.denizen.webhooks.revoke(gone.id)
 
     for headers in ({}, signed("other", PUSH), signed(gone_secret, PUSH), signed(secret, b"other")):
         with pytest.raises(SignatureWrong):
-            await world.denizen.receive_webhook(webhook.id, headers, PUSH)
+            await world.denizen.webhooks.receive(webhook.id, headers, PUSH)
     for unknown in (gone.id, ada.id, "", "nothing", "\0", "\ud800"):
         for headers in ({}, signed(gone_secret, PUSH), signed("a secret that nobody has", PUSH)):
             with pytest.raises(NotFound):
-                await world.denizen.receive_webhook(unknown, headers, PUSH)
+                await world.denizen.webhooks.receive(unknown, headers, PUSH)
 
     assert await world.waiting(ada) == []
-    assert {each.name: each.last_used_at for each in await world.denizen.webhooks(ada)} == {"GitHub": None, "Old": None}
+    assert {each.name: each.last_used_at for each in await world.denizen.webhooks.list(ada)} == {
+        "GitHub": None,
+        "Old": None,
+    }
 
 
 async def test_a_dead_agent_has_no_address_any_more(world: World) -> None:
     ada = await world.agent("Ada")
-    webhook, secret = await world.denizen.create_webhook(ada, "GitHub", scheme="github")
-    await world.denizen.delete_agent(ada)
+    webhook, secret = await world.denizen.webhooks.create(ada, "GitHub", scheme="github")
+    await world.denizen.agents.delete(ada)
     with pytest.raises(NotFound):
-        await world.denizen.receive_webhook(webhook.id, signed(secret, PUSH), PUSH)
+        await world.denizen.webhooks.receive(webhook.id, signed(secret, PUSH), PUSH)
     with pytest.raises(NotFound):
-        await world.denizen.create_webhook(ada, "GitHub")
+        await world.denizen.webhooks.create(ada, "GitHub")
 
 
 async def test_greetings_are_answered_only_if_they_are_signed(world: World) -> None:
     ada = await world.agent("Ada")
-    github, secret = await world.denizen.create_webhook(ada, "GitHub", scheme="github")
-    slack, _ = await world.denizen.create_webhook(
+    github, secret = await world.denizen.webhooks.create(ada, "GitHub", scheme="github")
+    slack, _ = await world.denizen.webhooks.create(
         ada, "Slack", scheme="slack", secret="8f742231b10e8888abcd99yyyzzz85a5"
     )
     challenge = b'{"type": "url_verification", "challenge": "3eZbrw1aBm2rZgRNFdxV2595E9CY"}'
@@ -123,32 +126,32 @@ async def test_greetings_are_answered_only_if_they_are_signed(world: World) -> N
     def headers(key: str) -> dict[str, str]:
         return {"x-slack-request-timestamp": time, "x-slack-signature": slack_signature(key, time, challenge)}
 
-    assert await world.denizen.receive_webhook(github.id, signed(secret, PUSH, "ping"), PUSH) == Greeting()
+    assert await world.denizen.webhooks.receive(github.id, signed(secret, PUSH, "ping"), PUSH) == Greeting()
     right = headers("8f742231b10e8888abcd99yyyzzz85a5")
-    assert await world.denizen.receive_webhook(slack.id, right, challenge) == Greeting("3eZbrw1aBm2rZgRNFdxV2595E9CY")
+    assert await world.denizen.webhooks.receive(slack.id, right, challenge) == Greeting("3eZbrw1aBm2rZgRNFdxV2595E9CY")
     with pytest.raises(SignatureWrong):
-        await world.denizen.receive_webhook(slack.id, headers("another secret entirely"), challenge)
+        await world.denizen.webhooks.receive(slack.id, headers("another secret entirely"), challenge)
     assert await world.waiting(ada) == []
 
 
 async def test_our_own_scheme_is_good_for_five_minutes_and_may_say_the_same_again_later(world: World) -> None:
     ada = await world.agent("Ada")
-    webhook, secret = await world.denizen.create_webhook(ada, "Deployer", urgent=True)
+    webhook, secret = await world.denizen.webhooks.create(ada, "Deployer", urgent=True)
     body = b'{"type": "deploy.finished"}'
 
     def now() -> dict[str, str]:
         return {"denizen-signature": generic_signature(secret, world.clock.now() // SECOND, body)}
 
     first = now()
-    await world.denizen.receive_webhook(webhook.id, first, body)
+    await world.denizen.webhooks.receive(webhook.id, first, body)
     world.clock.advance(300)
-    await world.denizen.receive_webhook(webhook.id, first, body)
-    await world.denizen.receive_webhook(webhook.id, now(), body)
+    await world.denizen.webhooks.receive(webhook.id, first, body)
+    await world.denizen.webhooks.receive(webhook.id, now(), body)
     world.clock.advance(1)
     with pytest.raises(SignatureExpired):
-        await world.denizen.receive_webhook(webhook.id, first, body)
+        await world.denizen.webhooks.receive(webhook.id, first, body)
 
-    waiting = await world.denizen.inbox(ada)
+    waiting = await world.denizen.minds.inbox(ada)
     assert [(each.text, each.lane) for each in waiting] == [("deploy.finished", "urgent")] * 2
 
 
@@ -158,10 +161,10 @@ async def test_what_is_huge_is_cut_and_can_be_read_on(world: World) -> None:
     body = json.dumps({"type": "report", "rows": rows, "last": "the very end"}).encode()
     assert 900_000 < len(body) < 1024 * 1024
     ada = await world.agent("Ada")
-    webhook, secret = await world.denizen.create_webhook(ada, "Reports")
+    webhook, secret = await world.denizen.webhooks.create(ada, "Reports")
     headers = {"denizen-signature": generic_signature(secret, world.clock.now() // SECOND, body)}
-    await world.denizen.receive_webhook(webhook.id, headers, body)
-    [event] = await world.denizen.inbox(ada)
+    await world.denizen.webhooks.receive(webhook.id, headers, body)
+    [event] = await world.denizen.minds.inbox(ada)
     length = len("report\n") + len(json.dumps(event.payload["data"], separators=(",", ":")))
     reading = call("read_entry", entry=f"event:{event.id}", offset=length - 50)
 
@@ -177,7 +180,7 @@ async def test_what_is_huge_is_cut_and_can_be_read_on(world: World) -> None:
 
 async def test_the_secret_is_sealed_and_opens_with_the_key_alone(world: World) -> None:
     ada = await world.agent("Ada")
-    webhook, secret = await world.denizen.create_webhook(ada, "GitHub", scheme="github")
+    webhook, secret = await world.denizen.webhooks.create(ada, "GitHub", scheme="github")
     assert secret.startswith("dz_hook_")
     assert len(secret) >= 8 + 43
     [row] = await world.denizen.db.read(lambda tx: tx.all(_rows))
@@ -185,7 +188,7 @@ async def test_the_secret_is_sealed_and_opens_with_the_key_alone(world: World) -
 
     async with open_world(world.url, clock=world.clock, secret_key=new_key()) as other:
         with pytest.raises(SecretUnreadable):
-            await other.denizen.receive_webhook(webhook.id, signed(secret, PUSH), PUSH)
+            await other.denizen.webhooks.receive(webhook.id, signed(secret, PUSH), PUSH)
 
 
 @pytest.mark.parametrize(
@@ -206,22 +209,22 @@ async def test_what_cannot_be_a_webhook_is_told(
 ) -> None:
     ada = await small_world.agent("Ada")
     with pytest.raises(InvalidInput, match=says):
-        await small_world.denizen.create_webhook(ada, name, scheme=scheme, secret=secret)  # pyright: ignore[reportArgumentType]
-    assert await small_world.denizen.webhooks(ada) == []
+        await small_world.denizen.webhooks.create(ada, name, scheme=scheme, secret=secret)  # pyright: ignore[reportArgumentType]
+    assert await small_world.denizen.webhooks.list(ada) == []
 
 
 async def test_the_last_use_is_known_to_the_minute(world: World) -> None:
     ada = await world.agent("Ada")
-    webhook, secret = await world.denizen.create_webhook(ada, "GitHub", scheme="github")
+    webhook, secret = await world.denizen.webhooks.create(ada, "GitHub", scheme="github")
     start = world.clock.now()
 
     async def last_use() -> float:
-        [found] = await world.denizen.webhooks(ada)
+        [found] = await world.denizen.webhooks.list(ada)
         assert isinstance(found, Webhook)
         return ((found.last_used_at or 0) - start) / SECOND
 
     for number, (seconds, known) in enumerate([(0, 0), (59, 0), (1, 60), (1, 60)]):
         world.clock.advance(seconds)
         body = b"%d" % number
-        await world.denizen.receive_webhook(webhook.id, signed(secret, body), body)
+        await world.denizen.webhooks.receive(webhook.id, signed(secret, body), body)
         assert await last_use() == known

@@ -44,7 +44,7 @@ members: [noor, pat]
 
 async def applied(denizen: Runtime, *texts: str, **options: Any) -> list[Change]:
     files = [Source(f"{number}.yaml", text) for number, text in enumerate(texts, start=1)]
-    return await denizen.apply(read(files), **options)
+    return await denizen.agents.apply(read(files), **options)
 
 
 def in_short(changes: Sequence[Change]) -> list[str]:
@@ -66,14 +66,14 @@ def members(tx: Tx, home: OrganizationId, name: str) -> list[str]:
 
 
 async def exported(denizen: Runtime, handle: str) -> AgentDocument:
-    entity = await denizen.find(handle)
+    entity = await denizen.people.find(handle)
     return await denizen.db.read(applying.document_of, entity.organization_id, handle)
 
 
 async def test_a_file_makes_an_agent_and_all_it_names(world: World) -> None:
     """Its definition, where it is, what it means to do; a space that is missing is made, with the creator in it."""
     denizen = world.denizen
-    owner = await denizen.create_person("Owner")
+    owner = await denizen.people.create("Owner")
     changes = await applied(denizen, TEAM, creator=owner)
 
     assert in_short(changes) == [
@@ -82,18 +82,18 @@ async def test_a_file_makes_an_agent_and_all_it_names(world: World) -> None:
         "person noor created",
         "space Planning created",
     ]
-    pat = await denizen.find("pat")
-    agent = await denizen.get_agent(pat.id)
+    pat = await denizen.people.find("pat")
+    agent = await denizen.agents.get(pat.id)
     assert (agent.name, agent.definition.instructions, agent.version) == ("Pat", "You plan.", 1)
     home = pat.organization_id
     assert await denizen.db.read(members, home, "Planning") == ["owner all", "noor all", "pat all"]
     assert await denizen.db.read(members, home, "Ops") == ["owner all", "pat mentions"]
-    assert [(goal.text, goal.status, goal.priority) for goal in await denizen.goals(agent)] == [
+    assert [(goal.text, goal.status, goal.priority) for goal in await denizen.goals.list(agent)] == [
         ("Ship it", "active", "normal"),
         ("Rest", "long-term", "low"),
     ]
-    assert [(note.key, note.text) for note in await denizen.notes(agent)] == [("server", "It is called hal.")]
-    assert [plan.name for plan in await denizen.plans(agent)] == ["Heartbeat", "Report", "Launch"]
+    assert [(note.key, note.text) for note in await denizen.notes.list(agent)] == [("server", "It is called hal.")]
+    assert [plan.name for plan in await denizen.plans.list(agent)] == ["Heartbeat", "Report", "Launch"]
 
 
 async def test_applying_again_changes_nothing(world: World) -> None:
@@ -106,7 +106,7 @@ async def test_applying_again_changes_nothing(world: World) -> None:
         assert {each.action for each in changes} == {"unchanged"}
         assert [each.fields for each in changes] == [()] * len(changes)
     assert await denizen.db.read(as_stored) == before
-    assert (await denizen.get_agent((await denizen.find("pat")).id)).version == 1
+    assert (await denizen.agents.get((await denizen.people.find("pat")).id)).version == 1
 
 
 async def test_what_is_written_out_makes_the_same_in_another_house(world: World) -> None:
@@ -123,9 +123,9 @@ async def test_what_changed_is_told_field_by_field(world: World) -> None:
     """And what the file does not name is left as it is."""
     denizen = world.denizen
     await applied(denizen, TEAM)
-    pat = await denizen.get_agent((await denizen.find("pat")).id)
-    await denizen.set_goal(pat, number=1, status="done")
-    await denizen.set_note(pat, "mine", "Noor likes tea.")
+    pat = await denizen.agents.get((await denizen.people.find("pat")).id)
+    await denizen.goals.set(pat, number=1, status="done")
+    await denizen.notes.set(pat, "mine", "Noor likes tea.")
     (change,) = await applied(
         denizen,
         "name: Patricia\nhandle: pat\ninstructions: You plan well.\nspaces: [{name: Ops, attention: all}]\n"
@@ -150,11 +150,11 @@ async def test_what_changed_is_told_field_by_field(world: World) -> None:
             ),
         ),
     )
-    after = await denizen.get_agent(pat.id)
+    after = await denizen.agents.get(pat.id)
     assert (after.name, after.version, after.definition.heartbeat) == ("Patricia", 2, None)
-    assert [note.key for note in await denizen.notes(pat)] == ["mine", "server"]
-    assert {goal.text: goal.status for goal in await denizen.goals(pat)} == {"Ship it": "done", "Rest": "paused"}
-    assert [plan.name for plan in await denizen.plans(pat)] == ["Report", "Launch"]
+    assert [note.key for note in await denizen.notes.list(pat)] == ["mine", "server"]
+    assert {goal.text: goal.status for goal in await denizen.goals.list(pat)} == {"Ship it": "done", "Rest": "paused"}
+    assert [plan.name for plan in await denizen.plans.list(pat)] == ["Report", "Launch"]
 
 
 async def test_a_dry_run_tells_the_same_and_does_nothing(world: World) -> None:
@@ -162,18 +162,18 @@ async def test_a_dry_run_tells_the_same_and_does_nothing(world: World) -> None:
     denizen = world.denizen
     rehearsed = await applied(denizen, TEAM, dry_run=True)
     with pytest.raises(NotFound):
-        await denizen.find("pat")
+        await denizen.people.find("pat")
     assert rehearsed == await applied(denizen, TEAM)
 
 
 async def test_if_anything_cannot_be_nothing_is(world: World) -> None:
     """Every problem is told, with the place of its document, and no document is applied."""
     denizen = world.denizen
-    await denizen.create_person("Eli")
-    gone = await denizen.create_agent("Gone")
-    await denizen.delete_agent(gone)
+    await denizen.people.create("Eli")
+    gone = await denizen.agents.create("Gone")
+    await denizen.agents.delete(gone)
     for _ in range(2):
-        await denizen.create_space("Twin")
+        await denizen.spaces.create("Twin")
     with pytest.raises(DefinitionsInvalid) as failure:
         await applied(
             denizen,
@@ -187,7 +187,7 @@ async def test_if_anything_cannot_be_nothing_is(world: World) -> None:
         "1.yaml:7: There are 2 spaces named 'Twin'. Rename all but one, because a file refers to spaces by name.",
     )
     with pytest.raises(NotFound):
-        await denizen.find("pat")
+        await denizen.people.find("pat")
 
 
 async def test_times_that_are_past_are_not_planned_again(world: World) -> None:
@@ -198,15 +198,15 @@ async def test_times_that_are_past_are_not_planned_again(world: World) -> None:
         '  - {name: Then, at: "2026-01-05T10:00", instruction: Go.}\n'
     )
     await applied(denizen, text)
-    pat = await denizen.get_agent((await denizen.find("pat")).id)
-    due = [(plan.name, plan.next_run) for plan in await denizen.plans(pat)]
+    pat = await denizen.agents.get((await denizen.people.find("pat")).id)
+    due = [(plan.name, plan.next_run) for plan in await denizen.plans.list(pat)]
     world.clock.advance(1800)
     assert in_short(await applied(denizen, text)) == ["agent pat unchanged"]
-    assert [(plan.name, plan.next_run) for plan in await denizen.plans(pat)] == due
-    await denizen.delete_plan(pat, "Then")
+    assert [(plan.name, plan.next_run) for plan in await denizen.plans.list(pat)] == due
+    await denizen.plans.delete(pat, "Then")
     world.clock.advance(3600)
     assert in_short(await applied(denizen, text)) == ["agent pat unchanged"]
-    assert [plan.name for plan in await denizen.plans(pat)] == ["Soon"]
+    assert [plan.name for plan in await denizen.plans.list(pat)] == ["Soon"]
 
 
 async def test_a_space_and_a_person_are_changed_too(world: World) -> None:
@@ -231,7 +231,7 @@ async def test_a_space_and_a_person_are_changed_too(world: World) -> None:
         ),
         Change("person", "noor", "changed", (FieldChange("name", "Noor", "Noor Al-Amin"),)),
     ]
-    noor = await denizen.find("noor")
+    noor = await denizen.people.find("noor")
     assert noor.name == "Noor Al-Amin"
     assert await denizen.db.read(members, noor.organization_id, "Ops") == ["noor all", "pat mentions"]
     (ops,) = await denizen.db.read(directory.find_spaces, noor.organization_id, "Ops")
@@ -242,7 +242,7 @@ async def test_a_new_space_has_the_floor_that_its_file_says(world: World) -> Non
     changes = await applied(world.denizen, "kind: space\nname: Ops\nfloor: all\nagent_run_limit: 0\n")
     fields = (FieldChange("floor", None, "all"), FieldChange("agent_run_limit", None, 0))
     assert changes == [Change("space", "Ops", "created", fields)]
-    organization = await world.denizen.create_person("Noor")
+    organization = await world.denizen.people.create("Noor")
     (ops,) = await world.denizen.db.read(directory.find_spaces, organization.organization_id, "Ops")
     assert (ops.floor, ops.agent_run_limit) == ("all", 0)
 
@@ -251,10 +251,10 @@ async def test_a_suspended_agent_may_be_defined_anew(world: World) -> None:
     """And stays suspended."""
     denizen = world.denizen
     await applied(denizen, "name: Pat\n")
-    pat = await denizen.get_agent((await denizen.find("pat")).id)
-    await denizen.suspend_agent(pat)
+    pat = await denizen.agents.get((await denizen.people.find("pat")).id)
+    await denizen.agents.suspend(pat)
     assert in_short(await applied(denizen, "name: Pat\ninstructions: New.\n")) == ["agent pat changed"]
-    assert await denizen.status(pat) == "suspended"
+    assert await denizen.agents.status(pat) == "suspended"
 
 
 async def test_a_living_agent_takes_what_another_process_applied(ready_url: str) -> None:
@@ -265,26 +265,31 @@ async def test_a_living_agent_takes_what_another_process_applied(ready_url: str)
         Runtime(ready_url, clock=clock, models={"parrot": model}) as here,
         Runtime(ready_url, clock=clock) as elsewhere,
     ):
-        noor = await here.create_person("Noor")
+        noor = await here.people.create("Noor")
         await applied(here, "name: Pol\nmodel: parrot\ninstructions: Speak.\nspaces: [Deck]\n", creator=noor)
         (deck,) = await here.db.read(directory.spaces_of, noor.id)
         async with here.living():
-            await here.post(deck, noor, "Hello!")
+            await here.spaces.post(deck, noor, "Hello!")
             await here.run_until_idle()
             await applied(elsewhere, "name: Polly\nhandle: pol\nmodel: parrot\ninstructions: Speak like a pirate.\n")
-            await here.post(deck, noor, "Who are you?")
+            await here.spaces.post(deck, noor, "Who are you?")
             await here.run_until_idle()
         first, last = (str(model.requests[index][0]) for index in (0, -1))
         assert ('name: "Pol"' in first, 'name: "Polly"' in last) == (True, True)
         assert ("pirate" in first, "pirate" in last) == (False, True)
-        assert await here.transcript(deck) == ["Noor: Hello!", "Polly: Hello.", "Noor: Who are you?", "Polly: Aye."]
+        assert await here.spaces.transcript(deck) == [
+            "Noor: Hello!",
+            "Polly: Hello.",
+            "Noor: Who are you?",
+            "Polly: Aye.",
+        ]
 
 
 async def test_two_who_apply_the_same_at_once_make_it_once(ready_url: str) -> None:
     """The second finds what the first has made."""
     async with Runtime(ready_url) as here, Runtime(ready_url) as there:
-        await here.create_person("Noor")
+        await here.people.create("Noor")
         done = await asyncio.gather(applied(here, TEAM), applied(there, TEAM))
         assert sorted({each.action for changes in done for each in changes}) == ["created", "unchanged"]
-        home = (await here.find("noor")).organization_id
+        home = (await here.people.find("noor")).organization_id
         assert await here.db.read(members, home, "Ops") == ["pat mentions"]

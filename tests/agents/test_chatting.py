@@ -56,7 +56,7 @@ async def test_a_skip_says_that_there_was_no_reply(world: World):
     bo, asked = await ask(world, skip("busy"))
     expected = ("acted", [], "Bo read this and did not reply.")
     assert await told(world, asked) == expected
-    await world.denizen.ask_for_answer(asked.space_id, bo, await world.denizen.find("noor"))
+    await world.denizen.spaces.ask_for_answer(asked.space_id, bo, await world.denizen.people.find("noor"))
     assert await told(world, asked) == expected
 
 
@@ -118,7 +118,7 @@ async def test_a_message_that_was_set_aside_says_why(world: World):
 
 async def test_a_deleted_agent_says_so(world: World):
     bo, asked = await ask(world, run=False)
-    await world.denizen.delete_agent(bo)
+    await world.denizen.agents.delete(bo)
     assert await told(world, asked) == ("failed", [], "Bo was deleted and will not answer. Ask somebody else.")
 
 
@@ -126,7 +126,7 @@ async def ask_in_hall(world: World, *agents: Agent) -> Asked:
     """Noor asks the first of these agents in a space of theirs, in which one agent answers."""
     noor = await world.person("Noor")
     hall = await world.space("Hall", noor, *agents)
-    await world.denizen.set_floor(hall, "one")
+    await world.denizen.spaces.set_floor(hall, "one")
 
     def write(tx: Tx) -> Asked:
         return chatting.ask(tx, hall.id, noor, agents[0], posting.draft("Are you there?"), id=MessageId(new_id()))
@@ -156,7 +156,7 @@ async def test_when_nobody_answers_the_sentence_is_that_of_the_last_one(world: W
 async def test_while_the_next_agent_has_not_answered_the_caller_goes_on_waiting(world: World):
     bo, cy = await world.agent("Bo"), await world.agent("Cy", reply("I am."), "Answered.")
     asked = await ask_in_hall(world, bo, cy)
-    await world.denizen.suspend_agent(bo)
+    await world.denizen.agents.suspend(bo)
     assert (await told(world, asked))[0] == "working"
     await world.run()
     assert await told(world, asked) == ("acted", ["I am."], "")
@@ -165,7 +165,7 @@ async def test_while_the_next_agent_has_not_answered_the_caller_goes_on_waiting(
 async def test_an_agent_that_cannot_answer_is_told_of_if_nobody_else_can(world: World):
     bo, cy = await world.agent("Bo"), await world.agent("Cy")
     for each in (bo, cy):
-        await world.denizen.suspend_agent(each)
+        await world.denizen.agents.suspend(each)
     asked = await ask_in_hall(world, bo, cy)
     outcome, _, note = await told(world, asked)
     assert (outcome, note.partition(".")[0]) == ("suspended", "Bo is suspended")

@@ -30,7 +30,7 @@ async def replayed(world: World, agent: Agent, last: int) -> list[Any]:
     return [
         (bare(each.messages), bare([each.response]), each.tools, each.settings, each.model)
         for number in range(1, last + 1)
-        for each in await world.denizen.replay(agent, number)
+        for each in await world.denizen.minds.replay(agent, number)
     ]
 
 
@@ -40,13 +40,13 @@ async def test_the_past_of_a_fork_is_that_of_the_original_to_the_letter(world: W
     count = len(await world.cycles(past.ada))
     before = await world.denizen.db.read(everything)
     for at in (1, 4, count):
-        fork = await world.denizen.fork(past.ada, at=at, handle=f"ada-{at}")
+        fork = await world.denizen.agents.fork(past.ada, at=at, handle=f"ada-{at}")
         assert await replayed(world, fork, at) == await replayed(world, past.ada, at)
         lived, copied = (await world.cycles(past.ada))[:at], await world.cycles(fork)
         assert [each.summary for each in copied] == [each.summary for each in lived]
         assert len({each.id for each in lived} | {each.id for each in copied}) == 2 * at
         with pytest.raises(InvalidInput, match=f"its cycles are 1 to {at}"):
-            await world.denizen.replay(fork, at + 1)
+            await world.denizen.minds.replay(fork, at + 1)
     after = await world.denizen.db.read(everything)
     for name, rows in before.items():
         assert set(rows) <= set(after[name]), f"a row of {name} has changed"
@@ -56,19 +56,19 @@ async def test_the_past_of_a_fork_is_that_of_the_original_to_the_letter(world: W
 async def test_a_fork_does_nothing_by_itself(world: World) -> None:
     """No memberships, nothing in its inbox, no plans, no heartbeat: two agents shall not do the same thing."""
     past = await eventful_life(world)
-    await world.denizen.edit_agent(past.ada, heartbeat={"every_minutes": 60})
-    await world.denizen.set_plan(past.ada, "tea", "Make tea.", after="1h")
-    await world.denizen.set_note(past.ada, "tea", "Noor takes milk.")
-    fork = await world.denizen.fork(past.ada, handle="bea", name="Bea")
-    assert (fork.name, fork.entity.handle, await world.denizen.status(fork)) == ("Bea", "bea", "sleeping")
-    assert fork.definition == (await world.denizen.get_agent(past.ada)).definition.model_copy(
+    await world.denizen.agents.edit(past.ada, heartbeat={"every_minutes": 60})
+    await world.denizen.plans.set(past.ada, "tea", "Make tea.", after="1h")
+    await world.denizen.notes.set(past.ada, "tea", "Noor takes milk.")
+    fork = await world.denizen.agents.fork(past.ada, handle="bea", name="Bea")
+    assert (fork.name, fork.entity.handle, await world.denizen.agents.status(fork)) == ("Bea", "bea", "sleeping")
+    assert fork.definition == (await world.denizen.agents.get(past.ada)).definition.model_copy(
         update={"heartbeat": None}
     )
-    assert await world.denizen.plans(fork) == []
+    assert await world.denizen.plans.list(fork) == []
     assert await world.waiting(fork) == []
-    assert await world.denizen.spending(fork) == []
-    assert [each.text for each in await world.denizen.goals(fork)] == ["Be kind."]
-    assert [each.text for each in await world.denizen.notes(fork)] == ["Noor takes milk."]
+    assert await world.denizen.budgets.spending(fork) == []
+    assert [each.text for each in await world.denizen.goals.list(fork)] == ["Be kind."]
+    assert [each.text for each in await world.denizen.notes.list(fork)] == ["Noor takes milk."]
     lived, asked = len(await world.cycles(fork)), len(past.model.requests)
     await world.run_after(2 * 3600)
     assert len(past.model.requests) > asked, "the original goes on"
@@ -78,14 +78,14 @@ async def test_a_fork_does_nothing_by_itself(world: World) -> None:
 async def test_a_fork_goes_on_from_there_as_someone_else(world: World) -> None:
     """It knows its past, and who and where it is now; the original hears nothing of it."""
     past = await eventful_life(world)
-    fork = await world.denizen.fork(past.ada, at=4, handle="bea", name="Bea")
+    fork = await world.denizen.agents.fork(past.ada, at=4, handle="bea", name="Bea")
     original = await world.cycles(past.ada)
     attic = await world.space("Attic", past.noor, fork)
     await world.say(past.noor, "Hello, Bea!", attic)
     await world.run()
     assert [each.number for each in await world.cycles(fork)] == [1, 2, 3, 4, 5]
     assert await world.cycles(past.ada) == original
-    asked = (await world.denizen.replay(fork, 5))[0].messages
+    asked = (await world.denizen.minds.replay(fork, 5))[0].messages
     self = as_text(asked[0])
     assert '"Bea"' in self
     assert "handle: @bea\n" in self
@@ -93,18 +93,18 @@ async def test_a_fork_goes_on_from_there_as_someone_else(world: World) -> None:
     assert past.ada.id not in self
     assert '"Attic"' in self
     assert "Hall" not in self
-    before = (await world.denizen.replay(past.ada, 4))[-1]
+    before = (await world.denizen.minds.replay(past.ada, 4))[-1]
     assert bare(asked[1:])[: len(before.messages) - 1] == bare(before.messages[1:])
     assert (await world.transcript(attic))[-1].startswith("Bea: Answer")
     assert await check_database(world.denizen.db) == []
-    again = await world.denizen.fork(fork, handle="cleo")
+    again = await world.denizen.agents.fork(fork, handle="cleo")
     assert await replayed(world, again, 5) == await replayed(world, fork, 5)
 
 
 async def test_a_fork_recalls_what_was_before_it_and_nothing_later(world: World) -> None:
     past = await new_life(world)
     await past.hear("The violin is in the cellar.", "The cello is in the attic.", "The flute is lost.")
-    fork = await world.denizen.fork(past.ada, at=2, handle="bea")
+    fork = await world.denizen.agents.fork(past.ada, at=2, handle="bea")
 
     async def found(agent: Agent, query: str) -> list[Any]:
         return [
@@ -135,7 +135,7 @@ async def test_the_index_of_a_whole_fork_counts_what_that_of_the_original_counts
     await past.hear(*(f"Thing number {number} is here." for number in range(12)))
     await embedding.reindex(world.denizen.db, small)
     *counts, embedder, embedded, worded = await world.denizen.db.read(_index_of, past.ada.id)
-    fork = await world.denizen.fork(past.ada, handle="bea")
+    fork = await world.denizen.agents.fork(past.ada, handle="bea")
     assert await world.denizen.db.read(_index_of, fork.id) == (*counts, embedder, embedded // 32 * 32, worded)
     assert embedded > 32
     assert await embedding.reindex(world.denizen.db, small) == embedded % 32
@@ -156,10 +156,12 @@ async def test_what_was_cut_is_still_read_whole_by_a_fork_of_a_fork(world: World
     hall = await world.space("Hall", noor, ada)
     await world.say(noor, "Look!", hall)
     await world.run()
-    (results,) = [as_text(each.message) for each in await world.denizen.log(ada) if "cut at" in as_text(each.message)]
+    (results,) = [
+        as_text(each.message) for each in await world.denizen.minds.log(ada) if "cut at" in as_text(each.message)
+    ]
     pointer = results.split('read_entry("')[1].split('"')[0]
-    first = await world.denizen.fork(ada, handle="bea")
-    second = await world.denizen.fork(first, handle="cleo")
+    first = await world.denizen.agents.fork(ada, handle="bea")
+    second = await world.denizen.agents.fork(first, handle="cleo")
     hall = await world.space("Attic", noor, second)
     model = world.model(ada)
     model._decide = lambda messages, _info: (
@@ -167,7 +169,7 @@ async def test_what_was_cut_is_still_read_whole_by_a_fork_of_a_fork(world: World
     )
     await world.say(noor, "Read it all.", hall)
     await world.run()
-    told = [as_text(each.message) for each in await world.denizen.log(second)]
+    told = [as_text(each.message) for each in await world.denizen.minds.log(second)]
     assert any("read_entry →" in each and "the end" in each for each in told)
 
 
@@ -176,11 +178,11 @@ async def test_what_is_forgotten_is_gone_from_forks_too(world: World) -> None:
     secret = "The violin lies under the third step of the cellar stairs"
     said = await world.say(past.noor, secret, past.hall)
     await world.run()
-    fork = await world.denizen.fork(past.ada, handle="bea")
-    assert secret in json.dumps(bare((await world.denizen.replay(fork, 1))[0].messages))
-    await world.denizen.forget_message(said.id)
+    fork = await world.denizen.agents.fork(past.ada, handle="bea")
+    assert secret in json.dumps(bare((await world.denizen.minds.replay(fork, 1))[0].messages))
+    await world.denizen.spaces.forget_message(said.id)
     for agent in (past.ada, fork):
-        told = json.dumps(bare((await world.denizen.replay(agent, 1))[0].messages))
+        told = json.dumps(bare((await world.denizen.minds.replay(agent, 1))[0].messages))
         assert "violin" not in told
         assert "[forgotten]" in told
 
@@ -188,14 +190,14 @@ async def test_what_is_forgotten_is_gone_from_forks_too(world: World) -> None:
 async def test_what_cannot_be_forked_is_said(small_world: World) -> None:
     ada = await small_world.agent("Ada", reply("Hello."), "Greeted.")
     with pytest.raises(InvalidInput, match="@ada has no cycles yet"):
-        await small_world.denizen.fork(ada, handle="bea")
+        await small_world.denizen.agents.fork(ada, handle="bea")
     noor = await small_world.person("Noor")
     await small_world.say(noor, "Hello!", await small_world.space("Hall", noor, ada))
     await small_world.run()
     for at in (0, 2):
         with pytest.raises(InvalidInput, match=f"@ada has no cycle {at}: its cycles are 1 to 1"):
-            await small_world.denizen.fork(ada, at=at, handle="bea")
+            await small_world.denizen.agents.fork(ada, at=at, handle="bea")
     with pytest.raises(HandleTaken):
-        await small_world.denizen.fork(ada, handle="noor")
+        await small_world.denizen.agents.fork(ada, handle="noor")
     with pytest.raises(NotFound):
-        await small_world.denizen.fork(AgentId(noor.id), handle="bea")
+        await small_world.denizen.agents.fork(AgentId(noor.id), handle="bea")

@@ -97,7 +97,7 @@ async def asked_of(world: World, holder: str) -> tuple[Agent, Space]:
 async def answers(world: World, hall: Space) -> bool:
     """Whether the agent has answered, once this world has done all that it may."""
     await world.run()
-    return await world.denizen.transcript(hall) == ["Noor: Are you there?", "Ada: Here I am."]
+    return await world.denizen.spaces.transcript(hall) == ["Noor: Are you there?", "Ada: Here I am."]
 
 
 async def test_a_clock_that_was_set_back_makes_nobody_wait_for_longer_than_a_lease(ready_url: str) -> None:
@@ -142,7 +142,7 @@ async def test_what_was_put_off_before_the_clock_was_set_back_does_not_wait_for_
             await residents.look_back()
             await residents.run_until_idle()
         assert [each.outcome for each in await world.cycles(ada)] == ["acted"]
-        assert await world.denizen.transcript(hall) == ["Noor: Are you there?", "Ada: Here I am."]
+        assert await world.denizen.spaces.transcript(hall) == ["Noor: Are you there?", "Ada: Here I am."]
 
 
 async def test_an_instance_is_gone_after_its_own_lease_seconds_and_not_after_the_default(ready_url: str) -> None:

@@ -35,7 +35,7 @@ def reboot() -> str:
 
 async def agent_of_another_organization(world: World, **fields: Any) -> tuple[Agent, Space]:
     """An agent that was defined when everything was allowed, and a person who waits for its answer."""
-    other = await world.denizen.create_organization("Other")
+    other = await world.denizen.organizations.create("Other")
     eve = await world.person("Eve", organization=other)
     ada = await world.agent("Ada", call("files_add", a=2, b=3), reply("Five."), "Added.", organization=other)
     old = DefinitionPolicy(HostAccess(programs=(COMMAND,), private_hosts=("127.0.0.1",), tools=("reboot",)))
@@ -56,7 +56,7 @@ async def test_a_program_of_another_organization_is_not_started(ready_sqlite_url
     folder.mkdir()
     files = {**FILES, "env": {"FOLDER": str(folder)}}
     async with open_world(ready_sqlite_url) as world:
-        await world.denizen.create_organization("First")
+        await world.denizen.organizations.create("First")
         ada, den = await agent_of_another_organization(world, mcp={"files": files})
         with pytest.raises(InvalidInput, match=r"mcp\.files starts a program"):
             await world.run()
@@ -67,7 +67,7 @@ async def test_a_program_of_another_organization_is_not_started(ready_sqlite_url
             "Correct the settings of Ada; it then answers by itself."
         )
         assert list(folder.iterdir()) == [], "the program was started"
-        [unable] = [each.unable for each in await world.denizen.check_agents(ada.entity.organization_id)]
+        [unable] = [each.unable for each in await world.denizen.agents.check(ada.entity.organization_id)]
         assert unable is not None
         assert unable.cause == "definition"
         model = world.model(ada)
@@ -86,10 +86,10 @@ async def test_organizations_do_not_share_a_program(ready_sqlite_url: str, tmp_p
     files = {"files": {**FILES, "env": {"FOLDER": str(folder)}}}
     async with open_world(ready_sqlite_url, host_access=HostAccess(programs=(COMMAND,))) as world:
         for name in ("First", "Second"):
-            home = await world.denizen.create_organization(name)
+            home = await world.denizen.organizations.create(name)
             for handle in (f"{name}-a", f"{name}-b"):
                 ada = await world.agent(handle, "Saw it.", mcp=files, organization=home)
-                await world.denizen.trigger(ada, "Test")
+                await world.denizen.agents.trigger(ada, "Test")
         await world.run()
         assert len(set((folder / "started").read_text().split())) == 2
 
@@ -103,7 +103,7 @@ async def test_organizations_do_not_share_a_program(ready_sqlite_url: str, tmp_p
     ids=["private address", "Python tool"],
 )
 async def test_nothing_else_of_the_host_is_reached(small_world: World, fields: dict[str, Any], setting: str) -> None:
-    await small_world.denizen.create_agent("Rex", model=scripted(), tools=[reboot])
+    await small_world.denizen.agents.create("Rex", model=scripted(), tools=[reboot])
     _, den = await agent_of_another_organization(small_world, **fields)
     with pytest.raises(InvalidInput, match="does not allow to your organization"):
         await small_world.run()

@@ -61,15 +61,15 @@ async def test_an_agent_sleeps_unless_it_thinks(world: World):
     """ "Thinking…" stayed on the screen after an error elsewhere."""
     held = Held(ModelRejected("no"))
     ada, noor, hall = await in_a_hall(world, held)
-    assert await world.denizen.status(ada) == "sleeping"
+    assert await world.denizen.agents.status(ada) == "sleeping"
     await world.say(noor, "Hi", hall)
-    assert await world.denizen.status(ada) == "sleeping"
+    assert await world.denizen.agents.status(ada) == "sleeping"
     async with world.denizen.living():
         await held.begun.wait()
-        assert await world.denizen.status(ada) == "alive"
+        assert await world.denizen.agents.status(ada) == "alive"
         held.go_on.set()
         await world.run()
-        assert await world.denizen.status(ada) == "sleeping"
+        assert await world.denizen.agents.status(ada) == "sleeping"
 
 
 async def test_alive_expires_with_the_lease(ready_url: str):
@@ -80,23 +80,23 @@ async def test_alive_expires_with_the_lease(ready_url: str):
         await gone.say(noor, "Hi", hall)
         async with gone.denizen.living():
             await held.begun.wait()
-            assert await world.denizen.status(ada) == "alive"
+            assert await world.denizen.agents.status(ada) == "alive"
             world.clock.advance(31)
-            assert await world.denizen.status(ada) == "sleeping"
+            assert await world.denizen.agents.status(ada) == "sleeping"
             held.go_on.set()
 
 
 async def test_a_suspended_agent_hears_everything_and_thinks_nothing(world: World):
     ada, noor, hall = await in_a_hall(world, reply("I am back."), "Came back.")
-    await world.denizen.suspend_agent(ada)
+    await world.denizen.agents.suspend(ada)
     await world.say(noor, "Hi", hall)
     await world.run()
-    assert await world.denizen.status(ada) == "suspended"
+    assert await world.denizen.agents.status(ada) == "suspended"
     assert await world.inbox(ada) == ["Hi"]
 
-    await world.denizen.resume_agent(ada)
+    await world.denizen.agents.resume(ada)
     await world.run()
-    assert await world.denizen.status(ada) == "sleeping"
+    assert await world.denizen.agents.status(ada) == "sleeping"
     assert await world.transcript(hall) == ["Noor: Hi", "Ada: I am back."]
 
 
@@ -106,14 +106,14 @@ async def test_suspended_in_the_middle_of_a_thought_and_resumed_it_repeats_nothi
     await world.say(noor, "Help!", hall)
     async with world.denizen.living():
         await held.begun.wait()
-        await world.denizen.suspend_agent(ada)
-        assert await world.denizen.status(ada) == "suspended"
+        await world.denizen.agents.suspend(ada)
+        assert await world.denizen.agents.status(ada) == "suspended"
         held.go_on.set()
         await world.run()
         assert await world.transcript(hall) == ["Noor: Help!", "Ada: One moment."]
         assert await world.waiting(ada) == [Waiting("Help!", "taken")]
 
-        await world.denizen.resume_agent(ada)
+        await world.denizen.agents.resume(ada)
         await world.run()
 
     assert await world.transcript(hall) == ["Noor: Help!", "Ada: One moment.", "Ada: Done."]
@@ -135,10 +135,10 @@ async def test_being_suspended_again_and_again_is_no_failure(world: World, said:
     async with world.denizen.living():
         for held in holds:
             await held.begun.wait()
-            await world.denizen.suspend_agent(ada)
+            await world.denizen.agents.suspend(ada)
             held.go_on.set()
             await world.run()
-            await world.denizen.resume_agent(ada)
+            await world.denizen.agents.resume(ada)
         await world.run()
     assert await world.transcript(hall) == ["Noor: Help!", *["Ada: One moment."] * said, "Ada: Done."]
     assert await world.endings(ada) == [(1, "acted", "answered", "Helped Noor.")]
@@ -150,15 +150,15 @@ async def test_a_deleted_agent_is_dead_and_its_past_stays(world: World):
     await world.run()
     past = await world.history(ada)
 
-    await world.denizen.delete_agent(ada)
+    await world.denizen.agents.delete(ada)
     await world.say(noor, "Ada?", hall)
     await world.run()
 
-    assert await world.denizen.status(ada) == "dead"
+    assert await world.denizen.agents.status(ada) == "dead"
     assert await world.inbox(ada) == []
     assert await world.history(ada) == past
     assert await world.transcript(hall) == ["Noor: Hi", "Ada: Hello.", "Noor: Ada?"]
-    for change in (world.denizen.delete_agent, world.denizen.suspend_agent, world.denizen.resume_agent):
+    for change in (world.denizen.agents.delete, world.denizen.agents.suspend, world.denizen.agents.resume):
         with pytest.raises(NotFound):
             await change(ada)
 
@@ -178,7 +178,7 @@ async def test_deleting_an_agent_ends_its_open_cycle_with_a_note(world: World):
     await world.say(noor, "Dig!", hall)
     async with world.denizen.living():
         await begun.wait()
-        await world.denizen.delete_agent(ada)
+        await world.denizen.agents.delete(ada)
         go_on.set()
         await world.run()
 
@@ -196,17 +196,17 @@ async def test_deleting_an_agent_ends_its_open_cycle_with_a_note(world: World):
         1,
     )
     assert await world.waiting(ada) == []
-    assert await world.denizen.status(ada) == "dead"
+    assert await world.denizen.agents.status(ada) == "dead"
 
 
 async def test_an_agent_that_is_not_there_is_not_found(world: World):
     nobody = AgentId(new_id())
     for ask in (
-        world.denizen.status,
-        world.denizen.get_agent,
-        world.denizen.suspend_agent,
-        world.denizen.delete_agent,
-        world.denizen.edit_agent,
+        world.denizen.agents.status,
+        world.denizen.agents.get,
+        world.denizen.agents.suspend,
+        world.denizen.agents.delete,
+        world.denizen.agents.edit,
     ):
         with pytest.raises(NotFound):
             await ask(nobody)
@@ -217,9 +217,9 @@ async def test_an_agent_that_is_not_there_is_not_found(world: World):
 
 async def test_an_edit_changes_what_it_names_and_nothing_else(world: World):
     ada = await world.agent("Ada", instructions="Be brief.", cycle={"max_steps": 3})
-    edited = await world.denizen.edit_agent(ada, instructions="Be kind.")
+    edited = await world.denizen.agents.edit(ada, instructions="Be kind.")
     assert (edited.definition.instructions, edited.definition.cycle.max_steps, edited.version) == ("Be kind.", 3, 2)
-    assert await world.denizen.get_agent(ada) == edited
+    assert await world.denizen.agents.get(ada) == edited
 
 
 @pytest.mark.parametrize(
@@ -238,11 +238,11 @@ async def test_a_wrong_definition_is_refused_with_the_name_of_the_field(
 ):
     ada = await small_world.agent("Ada")
     with pytest.raises(InvalidInput, match=told):
-        await small_world.denizen.edit_agent(ada, **wrong)
+        await small_world.denizen.agents.edit(ada, **wrong)
     given: dict[str, Any] = {"model": "python:ada", **wrong}
     with pytest.raises(InvalidInput, match=told):
-        await small_world.denizen.create_agent("Bee", **given)
-    assert (await small_world.denizen.get_agent(ada)).version == 1
+        await small_world.denizen.agents.create("Bee", **given)
+    assert (await small_world.denizen.agents.get(ada)).version == 1
 
 
 # Warmth
@@ -299,7 +299,7 @@ async def test_a_sweep_finds_what_hints_missed(ready_url: str):
     async with open_world(ready_url) as world, open_world(ready_url, clock=world.clock) as other:
         _ada, noor, hall = await in_a_hall(world, reply("Yes."), "Answered.")
         async with world.denizen.living():
-            await other.denizen.post(hall, noor, "Ada?")
+            await other.denizen.spaces.post(hall, noor, "Ada?")
             assert await world.transcript(hall) == ["Noor: Ada?"]
             world.clock.advance(2)
             await until(lambda: _has(world.transcript(hall), "Ada: Yes."))
@@ -421,7 +421,7 @@ async def test_what_is_wrong_with_one_row_does_not_end_everyones_life(ready_sqli
             await clock.sweeps.get()
             await world.say(noor, "Hi", hall)
             await until(lambda: _has(world.transcript(hall), "Ada: Still here."))
-        assert await world.denizen.status(ada) == "sleeping"
+        assert await world.denizen.agents.status(ada) == "sleeping"
 
 
 def _spoil(tx: Tx, agent_id: AgentId) -> None:
@@ -478,8 +478,8 @@ async def test_an_agent_whose_time_zone_is_unknown_here_lives_by_utc(small_world
         ("Ada", "sleeping")
     ]
     with pytest.raises(InvalidInput, match="Unknown time zone 'Mars/Olympus'"):
-        await world.denizen.edit_agent(ada, instructions="Be kind.")
-    await world.denizen.edit_agent(ada, zone="Europe/Berlin")
+        await world.denizen.agents.edit(ada, instructions="Be kind.")
+    await world.denizen.agents.edit(ada, zone="Europe/Berlin")
 
 
 def _define_in_another_zone(agent: Agent) -> str:
@@ -523,7 +523,7 @@ async def test_of_two_processes_on_one_database_only_one_thinks(ready_url: str):
         async with one.denizen.living():
             await held.begun.wait()
             await two.run()
-            await two.denizen.post(hall, noor, "Hello?")
+            await two.denizen.spaces.post(hall, noor, "Hello?")
             await two.run()
             assert await one.transcript(hall) == ["Noor: Who is there?", "Noor: Hello?"]
             held.go_on.set()
@@ -552,7 +552,7 @@ async def test_a_process_that_stood_still_too_long_finds_its_writes_refused(read
 
         assert await fresh.transcript(hall) == ["Noor: Help!", "Ada: One moment.", "Ada: Done."]
         assert await fresh.endings(ada) == [(1, "acted", "answered", "Helped Noor.")]
-        assert [entry.kind for entry in await fresh.denizen.log(ada)] == [
+        assert [entry.kind for entry in await fresh.denizen.minds.log(ada)] == [
             *["inbox", "response", "results"],
             *["response", "results", "response"],
         ]
@@ -564,7 +564,9 @@ async def test_whoever_takes_over_says_that_what_the_former_was_writing_is_void(
     async with open_world(ready_url) as frozen, open_world(ready_url) as fresh:
         held = Held(reply("Too late."))
         ada, noor, hall = await in_a_hall(frozen, *[reply("One moment.")] * said, held)
-        await frozen.denizen.join(hall, await frozen.person("Bert"))  # in company nobody waits: a skip is no status
+        await frozen.denizen.spaces.join(
+            hall, await frozen.person("Bert")
+        )  # in company nobody waits: a skip is no status
         fresh.denizen.models.register("python:ada", scripted(*[skip()] * 2))
         await frozen.say(noor, "Help!", hall)
         async with frozen.denizen.living(), listening(fresh, hall) as heard:

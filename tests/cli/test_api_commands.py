@@ -79,11 +79,11 @@ async def test_who_changed_what_is_told(client: Client, house: House) -> None:
 
 
 async def test_an_owner_opens_a_private_space(client: Client, house: House) -> None:
-    sam = await house.runtime.create_person("Sam", organization=house.noor.organization_id)
-    den = await house.runtime.create_space("Den", [sam], private=True, organization=house.noor.organization_id)
+    sam = await house.runtime.people.create("Sam", organization=house.noor.organization_id)
+    den = await house.runtime.spaces.create("Den", [sam], private=True, organization=house.noor.organization_id)
     opened = await client.open_private_space(den.id, "A complaint has come.")
     assert (opened.space_id, opened.reason) == (den.id, "A complaint has come.")
-    assert "A complaint has come." in (await house.runtime.transcript(den))[0]
+    assert "A complaint has come." in (await house.runtime.spaces.transcript(den))[0]
     with pytest.raises(DenizenError) as refused:
         await client.open_private_space(house.kitchen.id, "Why not?")
     assert refusal(refused.value) == "invalid_input"
@@ -93,7 +93,7 @@ async def test_an_agent_that_cannot_think_is_shown_and_tried_again(client: Clien
     def reject_key(tx: Tx) -> None:
         parking.park(tx, house.ada.id, "key", provider="OpenAI")
 
-    await house.runtime.post(house.room, house.noor, "Hello?")
+    await house.runtime.spaces.post(house.room, house.noor, "Hello?")
     await house.runtime.run_until_idle()
     await house.runtime.db.write(reject_key)
     ada, bo = await client.agents()
@@ -144,7 +144,7 @@ async def test_a_space_is_opened_changed_and_left(client: Client) -> None:
 async def test_agents_that_have_stopped_are_let_go_on(client: Client, house: House) -> None:
     attic = await client.create_space("Attic", ["@ada", "@bo"], floor="all", agent_run_limit=1)
     for text in ("One", "Two"):
-        await house.runtime.post(SpaceId(attic.id), house.ada, text)
+        await house.runtime.spaces.post(SpaceId(attic.id), house.ada, text)
     assert (await client.space(attic.id)).stopped
     assert not (await client.let_agents_go_on(attic.id)).stopped
 
@@ -152,7 +152,7 @@ async def test_agents_that_have_stopped_are_let_go_on(client: Client, house: Hou
 async def test_what_is_unread_is_told_with_what_mentions_one(client: Client, house: House) -> None:
     """In the list and of one space; of a space that one has read, nothing."""
     for text in ("@noor, tea?", "Or coffee?", "@noor?"):
-        await house.runtime.post(house.kitchen.id, house.ada, text)
+        await house.runtime.spaces.post(house.kitchen.id, house.ada, text)
     listed = {each.id: each for each in await client.spaces()}
     one = await client.space(house.kitchen.id)
     assert [(each.unread, each.unread_mentions) for each in (listed[house.kitchen.id], one)] == [(3, 2), (3, 2)]
@@ -169,17 +169,17 @@ async def test_what_is_sent_is_said_and_what_happens_is_told(client: Client, hou
         ("Nobody.", first.id),
     ]
     assert [each.id for each in await client.messages(house.cellar.id, limit=1)] == [answer.id]
-    await house.runtime.suspend_agent(house.ada)
+    await house.runtime.agents.suspend(house.ada)
     told = await client.trigger("@ada", "builds", "It broke.", data={"job": 7}, id="job-7")
     assert (await client.trigger("@ada", "builds", "It broke.", data={"job": 7}, id="job-7")).id == told.id
-    (event,) = await house.runtime.inbox(house.ada)
+    (event,) = await house.runtime.minds.inbox(house.ada)
     assert (event.text, event.payload["data"]) == ("It broke.", {"job": 7})
 
 
 async def test_an_agent_is_looked_into(client: Client, house: House) -> None:
-    await house.runtime.post(house.room, house.noor, "Hello!")
+    await house.runtime.spaces.post(house.room, house.noor, "Hello!")
     await house.runtime.run_until_idle()
-    await house.runtime.set_note(house.ada, "tea", "Milk.")
+    await house.runtime.notes.set(house.ada, "tea", "Milk.")
     mind = await client.mind("@ada")
     assert (mind.handle, mind.status, mind.cycles, mind.model) == ("ada", "sleeping", 1, house.ada.definition.model)
     assert [(each.key, each.text) for each in mind.notes] == [("tea", "Milk.")]
@@ -269,7 +269,7 @@ async def test_something_is_forgotten(client: Client, house: House) -> None:
 
 
 async def test_lives_go_out_and_come_in(client: Client, house: House, tmp_path: Path) -> None:
-    await house.runtime.post(house.room, house.noor, "A line\u2028that some take for two.")
+    await house.runtime.spaces.post(house.room, house.noor, "A line\u2028that some take for two.")
     await house.runtime.run_until_idle()
     file = tmp_path / "ada.jsonl"
     file.write_text("".join([line async for line in client.export_agent("@ada")]))
@@ -397,7 +397,7 @@ async def test_a_server_elsewhere_is_asked_by_its_address(house: House, tmp_path
     code, out, _ = await denizen("agents", "list", "--json")
     assert (code, [each["handle"] for each in json.loads(out)]) == (0, ["ada", "bo"])
     assert (await denizen("send", "Cellar", "From afar."))[0] == 0
-    assert [each.text for each in await house.runtime.messages(house.cellar)] == ["From afar."]
+    assert [each.text for each in await house.runtime.spaces.messages(house.cellar)] == ["From afar."]
     code, _, err = await denizen("agents", "show", "@nobody")
     assert (code, err) == (1, "There is no agent '@nobody'. [not_found]\n")
     code, _, err = await denizen("agents", "list", "--token", "dz_wrong")

@@ -47,9 +47,9 @@ async def asked(terminal: Terminal, *turns: Any) -> tuple[Space, dict[str, Any]]
     """An agent that has read a ticket, and waits for the approval of what it wants to do."""
     runtime, owner = terminal.house.runtime, terminal.house.world.owner
     model = scripted(call("read_ticket"), call("send_email", **EVE), *turns)
-    mailer = await runtime.create_agent("Mailer", model=model, tools=[read_ticket, send_email])
-    office = await runtime.create_space("Office", [owner, mailer])
-    await runtime.post(office, owner, "Read the newest ticket.")
+    mailer = await runtime.agents.create("Mailer", model=model, tools=[read_ticket, send_email])
+    office = await runtime.spaces.create("Office", [owner, mailer])
+    await runtime.spaces.post(office, owner, "Read the newest ticket.")
     await runtime.run_until_idle()
     (waiting,) = (await terminal.told("approvals", "list"))["waiting"]
     return office, waiting

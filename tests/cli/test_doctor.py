@@ -117,8 +117,8 @@ def test_a_home_that_may_not_be_written_is_told(run: Run, environ: dict[str, str
 async def make_world(url: str) -> None:
     """Three agents asleep and one suspended."""
     async with Runtime(url) as denizen:
-        agents = [await denizen.create_agent(name, model="demo") for name in ("Ada", "Bo", "Cy", "Di")]
-        await denizen.suspend_agent(agents[0])
+        agents = [await denizen.agents.create(name, model="demo") for name in ("Ada", "Bo", "Cy", "Di")]
+        await denizen.agents.suspend(agents[0])
 
 
 def test_a_database_with_agents_is_described(run: Run, database_url: str) -> None:
@@ -164,10 +164,10 @@ async def make_troubled_world(url: str) -> None:
     that a person waits for although it could think, one that is well."""
     clock = ManualClock()
     async with Runtime(url, clock=clock) as denizen:
-        noor = await denizen.create_person("Noor")
+        noor = await denizen.people.create("Noor")
         models = {"Ada": "demo", "Bo": "nobody:knows", "Cy": "demo", "Di": "demo", "Ed": "demo"}
         agents = {
-            name: await denizen.create_agent(name, model=model, tools=["no_such_tool"] if name == "Cy" else ())
+            name: await denizen.agents.create(name, model=model, tools=["no_such_tool"] if name == "Cy" else ())
             for name, model in models.items()
         }
 
@@ -175,7 +175,7 @@ async def make_troubled_world(url: str) -> None:
             parking.park(tx, agents["Ada"].id, "key", provider="OpenAI")
 
         await denizen.db.write(reject_key)
-        await denizen.post(await denizen.create_space("Two", [noor, agents["Di"]]), noor, "Hello?")
+        await denizen.spaces.post(await denizen.spaces.create("Two", [noor, agents["Di"]]), noor, "Hello?")
 
 
 def test_every_agent_is_looked_at(run: Run, database_url: str) -> None:

@@ -50,13 +50,13 @@ def message_id(run: Run) -> str:
 
     async def live(denizen: Runtime) -> str:
         world = await welcome(denizen, "Noor")
-        ada = await denizen.find("ada", organization=world.owner.organization_id)
-        await denizen.edit_agent(ada.id, model="mine")
-        sam = await denizen.create_person("Samantha Quill", handle="sam")
-        cellar = await denizen.create_space("Cellar", [world.owner, sam, ada])
-        await denizen.create_space("Attic", [world.owner])
-        await denizen.create_space("Attic", [world.owner, sam])
-        posted = await denizen.post(cellar, sam, SECRET)
+        ada = await denizen.people.find("ada", organization=world.owner.organization_id)
+        await denizen.agents.edit(ada.id, model="mine")
+        sam = await denizen.people.create("Samantha Quill", handle="sam")
+        cellar = await denizen.spaces.create("Cellar", [world.owner, sam, ada])
+        await denizen.spaces.create("Attic", [world.owner])
+        await denizen.spaces.create("Attic", [world.owner, sam])
+        posted = await denizen.spaces.post(cellar, sam, SECRET)
         await denizen.run_until_idle()
         return posted.id
 
@@ -81,7 +81,7 @@ def test_a_message_is_forgotten_with_a_receipt(run: Run, message_id: str) -> Non
     expected = json.loads(run("forget", "message", message_id, "--dry-run", "--json").stdout)
     told = json.loads(run("forget", "message", message_id, "--yes", "--json").stdout)
     assert "xylophone" not in stored()
-    (receipt,) = in_house(lambda denizen: denizen.receipts())
+    (receipt,) = in_house(lambda denizen: denizen.organizations.receipts())
     assert (told["id"], told["subject_id"], told["by_id"]) == (receipt.id, message_id, receipt.by_id)
     assert told["removed"] == receipt.removed == expected["removed"]
     assert (expected["id"], expected["dry_run"], told["dry_run"]) == (None, True, False)
@@ -152,7 +152,7 @@ def test_also_replies_takes_the_answers_too(run: Run, message_id: str) -> None:
 
 
 def test_the_receipt_is_drawn_within_the_width(run: Run, message_id: str) -> None:
-    receipt = in_house(lambda denizen: denizen.forget_message(message_id, dry_run=True))  # pyright: ignore[reportArgumentType]
+    receipt = in_house(lambda denizen: denizen.spaces.forget_message(message_id, dry_run=True))  # pyright: ignore[reportArgumentType]
     out = io.StringIO()
     show(Console(width=60, file=out), "something", receipt_out(receipt, dry_run=True))
     lines = out.getvalue().splitlines()

@@ -41,15 +41,15 @@ def drawn(found: Inspection, width: int) -> list[str]:
 async def test_the_window_is_told_as_the_next_request_would_be(world: World) -> None:
     """Layer for layer; the tokens are those that the last request was estimated at, and what came after."""
     past = await eventful_life(world)
-    found = await world.denizen.inspect(past.ada)
+    found = await world.denizen.minds.inspect(past.ada)
     window = found.window
     assert (found.status, found.cycle_count, window.limit) == ("sleeping", 26, 9_500)
     assert window.layers > 0
     assert window.first_cycle is not None
     assert window.recent_cycles == 26 - window.first_cycle + 1
     assert window.used + window.free == window.limit
-    last = await world.denizen.replay(past.ada, 26)
-    added = [entry.tokens for entry in (await world.denizen.log(past.ada))[-1:]]
+    last = await world.denizen.minds.replay(past.ada, 26)
+    added = [entry.tokens for entry in (await world.denizen.minds.log(past.ada))[-1:]]
     asked = past.model.requests[-1]
     assert window.self + window.layers + window.recent == sum(map(estimate_message, asked)) + sum(added)
     assert window.tools == len(json.dumps([_tool(each) for each in last[-1].tools], ensure_ascii=False)) // 4
@@ -64,12 +64,12 @@ async def test_everything_about_an_agent_is_there(ready_sqlite_url: str) -> None
     prices = {"python:ada": Price(input=Decimal(1), output=Decimal(2))}
     async with open_world(ready_sqlite_url, prices=prices) as world:
         past = await eventful_life(world)
-        await world.denizen.edit_agent(past.ada, budget={"dollars_per_day": Decimal(5)})
-        await world.denizen.set_note(past.ada, "tea", "Noor takes milk.")
-        await world.denizen.set_plan(past.ada, "standup", "Ask what is up.", cron="0 9 * * *")
+        await world.denizen.agents.edit(past.ada, budget={"dollars_per_day": Decimal(5)})
+        await world.denizen.notes.set(past.ada, "tea", "Noor takes milk.")
+        await world.denizen.plans.set(past.ada, "standup", "Ask what is up.", cron="0 9 * * *")
         await world.say(past.noor, "One more thing.", past.hall)
         await world.say(past.noor, "Stop!", past.hall, urgent=True)
-        found = await world.denizen.inspect(past.ada)
+        found = await world.denizen.minds.inspect(past.ada)
         urgent, normal = found.lanes
         assert [(lane.name, lane.waiting, [each.text for each in lane.first]) for lane in (urgent, normal)] == [
             ("urgent", 1, ["Stop!"]),
@@ -87,7 +87,7 @@ async def test_everything_about_an_agent_is_there(ready_sqlite_url: str) -> None
         assert found.today.cost_micros > sum(each.cost_micros for each in cycles) > 0
         assert found.today.cached_share == 0
         world.clock.advance(86_400)
-        tomorrow = await world.denizen.inspect(past.ada)
+        tomorrow = await world.denizen.minds.inspect(past.ada)
         assert (tomorrow.today.calls, tomorrow.week) == (0, found.week)
 
 
@@ -95,7 +95,7 @@ async def test_who_holds_an_agent_is_told_while_it_thinks(small_world: World) ->
     seen: list[Inspection] = []
 
     async def look(_messages: Any, _info: Any) -> str:
-        seen.append(await small_world.denizen.inspect(ada))
+        seen.append(await small_world.denizen.minds.inspect(ada))
         return "Looked."
 
     ada = await small_world.agent("Ada", look, cycle={"silent_reply": "ignore"})
@@ -114,7 +114,7 @@ async def test_who_holds_an_agent_is_told_while_it_thinks(small_world: World) ->
 async def test_it_is_drawn_within_the_width_there_is(small_world: World, width: int) -> None:
     past = await eventful_life(small_world)
     await small_world.say(past.noor, "A long story. " * 50, past.hall)
-    found = await small_world.denizen.inspect(past.ada)
+    found = await small_world.denizen.minds.inspect(past.ada)
     lines = drawn(found, width)
     assert max(map(len, lines)) <= width
     bars = {line.split()[0]: line.count("█") for line in lines if "█" in line}
@@ -125,7 +125,7 @@ async def test_it_is_drawn_within_the_width_there_is(small_world: World, width: 
 
 
 async def test_an_agent_that_has_not_lived_is_drawn_too(small_world: World) -> None:
-    found = await small_world.denizen.inspect(await small_world.agent("Ada"))
+    found = await small_world.denizen.minds.inspect(await small_world.agent("Ada"))
     assert (found.window.used, found.window.recent_cycles, found.cycles) == (0, 0, ())
     assert any("100,000" in line for line in drawn(found, 80))
 
@@ -139,11 +139,11 @@ def test_the_commands_work_while_the_house_is_lived_in(environ: dict[str, str]) 
         model = scripted(reply("Hello."), "Greeted.", reply("Yes."), "Agreed.")
         async with Runtime(settings.database_url, models={"mine": model}) as denizen:
             world = await welcome(denizen, "Noor")
-            ada = await denizen.find("ada", organization=world.owner.organization_id)
-            await denizen.edit_agent(ada.id, model="mine")
-            room = await denizen.create_space("Room", [world.owner, ada])
+            ada = await denizen.people.find("ada", organization=world.owner.organization_id)
+            await denizen.agents.edit(ada.id, model="mine")
+            room = await denizen.spaces.create("Room", [world.owner, ada])
             async with denizen.living():
-                await denizen.post(room, world.owner, "Hello!")
+                await denizen.spaces.post(room, world.owner, "Hello!")
                 await denizen.run_until_idle()
                 told, shown, forked = [
                     await asyncio.to_thread(CliRunner().invoke, app, arguments)
@@ -153,9 +153,9 @@ def test_the_commands_work_while_the_house_is_lived_in(environ: dict[str, str]) 
                         ["fork", "@ada", "--handle", "twin"],
                     )
                 ]
-                await denizen.post(room, world.owner, "Are you there?")
+                await denizen.spaces.post(room, world.owner, "Are you there?")
                 await denizen.run_until_idle()
-                assert [each.summary for each in await denizen.cycles(ada.id)] == ["Greeted.", "Agreed."]
+                assert [each.summary for each in await denizen.minds.cycles(ada.id)] == ["Greeted.", "Agreed."]
             return json.loads(told.stdout), shown, forked
 
     told, shown, forked = asyncio.run(live())

@@ -24,10 +24,10 @@ ONE, OTHER = "Noor plays the violin.", "The violin Noor plays."
 async def remember(terminal: Terminal) -> tuple[Entity, list[str]]:
     """Two memories of the owner that say the same, and then one of each other kind, two of them of Sam."""
     denizen, owner = terminal.house.runtime, terminal.house.world.owner
-    home, room = owner.organization_id, await denizen.create_space("Room", [owner])
-    sam = await denizen.create_person("Sam")
-    attic = await denizen.create_space("Attic", [sam])
-    ada = AgentId((await denizen.find("ada")).id)
+    home, room = owner.organization_id, await denizen.spaces.create("Room", [owner])
+    sam = await denizen.people.create("Sam")
+    attic = await denizen.spaces.create("Attic", [sam])
+    ada = AgentId((await denizen.people.find("ada")).id)
     for owned, space, *texts in (
         (Owner("user", home, user_id=owner.id), room, ONE, OTHER),
         (Owner("user", home, user_id=sam.id), attic, "Sam hides a violin."),
@@ -38,7 +38,7 @@ async def remember(terminal: Terminal) -> tuple[Entity, list[str]]:
     ):
         what = [Candidate("facts", text, (f"of {owned.key}",)) for text in texts]
         await denizen.db.write(items.remember, owned, space.id, what)
-    return sam, [each.id for each in await denizen.memories(owner=f"user:{owner.id}")]
+    return sam, [each.id for each in await denizen.memory.list(owner=f"user:{owner.id}")]
 
 
 def texts(found: list[dict[str, Any]]) -> list[str]:

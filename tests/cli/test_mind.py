@@ -27,9 +27,9 @@ def told(run: Run, *arguments: str) -> Any:
 async def talk(house: House, text: str) -> str:
     """Somebody says something to an agent that reflects; gives the id of the space."""
     denizen, owner = house.runtime, house.world.owner
-    bo = await denizen.create_agent("Bodil", handle="bodil", reflection={"profile": "basic"})
-    desk = await denizen.create_space("Desk", [owner, bo])
-    await denizen.post(desk, owner, text)
+    bo = await denizen.agents.create("Bodil", handle="bodil", reflection={"profile": "basic"})
+    desk = await denizen.spaces.create("Desk", [owner, bo])
+    await denizen.spaces.post(desk, owner, text)
     await denizen.run_until_idle()
     return desk.id
 
@@ -99,8 +99,8 @@ async def test_a_mind_is_shown_set_reset_and_tried(run: Run, terminal: Terminal)
     causes = [each["cause"] for each in await told("history", "@bodil", "Desk")]
     assert causes == ["reset", "manual", "set", "user_frustrated"]
     assert "reset" in (await mind("history", "@bodil", "Desk")).stdout
-    bodil = await terminal.house.runtime.find("bodil")
-    runs = await terminal.house.runtime.states_of_mind(AgentId(bodil.id), SpaceId(desk))
+    bodil = await terminal.house.runtime.people.find("bodil")
+    runs = await terminal.house.runtime.reflection.states_of_mind(AgentId(bodil.id), SpaceId(desk))
     owner = terminal.house.world.owner.id
     assert [each.by_id for each in runs] == [owner, owner, owner, None]
 

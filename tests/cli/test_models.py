@@ -182,7 +182,7 @@ async def test_a_server_is_asked_for_its_models(
         assert (await terminal.told("models", "use", "demo"))["default"] == "demo"
         assert terminal.house.runtime.default_model == "demo"
         assert (await terminal.told("models", "use", "auto"))["default"] == "llamacpp:qwen"
-        sam = await terminal.house.runtime.create_person("Sam")
+        sam = await terminal.house.runtime.people.create("Sam")
         member = await terminal.of(sam)
         assert "demo" in {each["name"] for each in await member.told("models")}
         assert (await member("models", "use", "demo")).exit_code == 1

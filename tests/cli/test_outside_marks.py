@@ -28,10 +28,10 @@ async def test_goals_notes_plans_and_memories_are_marked(environ: dict[str, str]
             call("set_timer", name="Buying", reason="Buy it.", cron="0 9 * * *"),
         ]
         model = scripted(call("get_page"), wanted, "Noted.")
-        reader = await runtime.create_agent("Reader", model=model, tools=[get_page], cycle={"silent_reply": "ignore"})
-        await runtime.set_note(reader, "tea", "Milk.")
-        space = await runtime.create_space("Library", [owner, reader])
-        await runtime.post(space, owner, "Read the page.")
+        reader = await runtime.agents.create("Reader", model=model, tools=[get_page], cycle={"silent_reply": "ignore"})
+        await runtime.notes.set(reader, "tea", "Milk.")
+        space = await runtime.spaces.create("Library", [owner, reader])
+        await runtime.spaces.post(space, owner, "Read the page.")
         await runtime.run_until_idle()
         whose = Owner("user", owner.organization_id, user_id=owner.id)
         kept = [Candidate("facts", "They sing.", ("m",)), Candidate("facts", "They buy.", ("m",), outside=True)]

@@ -15,7 +15,7 @@ CROSS = "I hate this, it is terrible and awful."
 async def asked(terminal: Terminal, panel: str) -> None:
     """The owner has said something to the panel, and it was answered and reflected on."""
     house = terminal.house
-    await house.runtime.ask_panel(SpaceId(panel), house.world.owner, CROSS)
+    await house.runtime.panels.ask(SpaceId(panel), house.world.owner, CROSS)
     await house.runtime.run_until_idle()
 
 
@@ -47,7 +47,7 @@ async def test_the_minds_of_a_panel_are_shown_set_reset_and_tried(terminal: Term
         (None, "reset"), (None, "manual"), (None, "set"), (1, "user_frustrated"),
     ]  # fmt: skip
     assert "reset" in (await mind("history", "board", "@seth-godin")).stdout
-    kept = await terminal.house.runtime.advisor_states_of_mind(SpaceId(made["id"]), shown[0]["voice"])
+    kept = await terminal.house.runtime.advisors.states_of_mind(SpaceId(made["id"]), shown[0]["voice"])
     owner = terminal.house.world.owner.id
     assert [each.by_id for each in kept] == [owner, owner, owner, None]
 

@@ -41,13 +41,13 @@ def lived(run: Run) -> Run:
         )
         async with Runtime(settings.database_url, models={"mine": model}) as denizen:
             world = await welcome(denizen, "Noor")
-            ada = await denizen.find("ada", organization=world.owner.organization_id)
-            await denizen.edit_agent(ada.id, model="mine")
-            bert = await denizen.create_person("Bert", organization=world.owner.organization_id)
+            ada = await denizen.people.find("ada", organization=world.owner.organization_id)
+            await denizen.agents.edit(ada.id, model="mine")
+            bert = await denizen.people.create("Bert", organization=world.owner.organization_id)
             # In company: nobody waits for an answer, and a skip leaves no trace.
-            room = await denizen.create_space("Clock room", [world.owner, bert, ada])
+            room = await denizen.spaces.create("Clock room", [world.owner, bert, ada])
             for text in ("What time is it?", "Nothing.", "Goodbye!"):
-                await denizen.post(room, world.owner, text)
+                await denizen.spaces.post(room, world.owner, text)
                 await denizen.run_until_idle()
 
     asyncio.run(live())

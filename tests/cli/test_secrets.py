@@ -39,7 +39,7 @@ def kept(name: str) -> str | None:
     async def find() -> str | None:
         settings = load().settings
         async with Runtime(settings.database_url, **how_secrets_are_kept(settings)) as denizen:
-            place = Place(await denizen._organization(None), name)
+            place = Place(await denizen.organization_id(None), name)
             return await denizen.db.read(secrets.value_at, denizen.vault, place)
 
     return asyncio.run(find())
@@ -146,7 +146,7 @@ def test_a_webhook_is_made_listed_and_revoked(home: Path) -> None:
         settings = load().settings
         async with Runtime(settings.database_url, **how_secrets_are_kept(settings)) as denizen:
             signature = {"x-hub-signature-256": github_signature(made["secret"], b"{}")}
-            await denizen.receive_webhook(made["id"], signature, b"{}")
+            await denizen.webhooks.receive(made["id"], signature, b"{}")
 
     asyncio.run(send())
     assert run("webhooks", "revoke", made["id"]).exit_code == 0

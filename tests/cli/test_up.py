@@ -174,7 +174,7 @@ async def test_a_new_token_of_a_folder_replaces_the_one_before(tmp_path: Path, r
     """A start with an emptied folder makes a token for the owner: the one that was lost opens nothing any more.
     Tokens of another instance on the same database, and those that people made, stay."""
     async with Runtime(ready_sqlite_url) as denizen:
-        noor = await denizen.create_person("Noor")
+        noor = await denizen.people.create("Noor")
         here, there = token_name(tmp_path / "here"), token_name(tmp_path / "there")
         _, own = await denizen.db.write(tokens.create, noor.id, "command line")
         secrets = [(await denizen.db.write(tokens.replace_named, noor.id, name))[1] for name in (here, there, here)]

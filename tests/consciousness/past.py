@@ -82,13 +82,13 @@ async def eventful_life(world: World) -> Past:
     past = await new_life(world)
     await past.hear("Hello!", "work", "silent, please", "skip this", "work urgently")
     # Nobody waits for an answer to this: the skip leaves no trace.
-    await world.denizen.trigger(past.ada, "bell", text="skip this too")
+    await world.denizen.agents.trigger(past.ada, "bell", text="skip this too")
     await world.run()
     await world.restart()
     for number in range(6):
         await past.hear(f"Tell me about number {number}. " + "And so on. " * 40, "work")
     world.clock.advance(1_000)
-    await world.denizen.set_goal(past.ada, "Be kind.")
+    await world.denizen.goals.set(past.ada, "Be kind.")
     await past.hear("Good night.", "silent, please")
     return past
 

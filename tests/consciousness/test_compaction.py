@@ -153,7 +153,9 @@ async def test_every_request_of_the_past_can_be_built_again(world: World):
     said = [text for number in range(8) for text in (f"look 6000 word w{number}", *questions(2))]
     life = await a_life(world, said, max_tokens=TOOLS + 6_000)
     asked = [[as_text(each) for each in request] for request in life.requests]
-    made_of = [json.loads(each.request or "") for each in await world.denizen.log(life.ada) if each.kind == "response"]
+    made_of = [
+        json.loads(each.request or "") for each in await world.denizen.minds.log(life.ada) if each.kind == "response"
+    ]
     built = [await world.denizen.db.read(mind.request, life.ada.id, each) for each in made_of]
     assert [[as_text(each) for each in request] for request in built] == asked
     assert any("shortened; read_entry" in text for request in asked for text in request)
@@ -183,7 +185,7 @@ async def test_a_pointer_to_what_is_no_result_is_refused(world: World):
     pointers = ["log:1:0", "log:99:0", "log:x:y", "log:-1:0", "log:1", f"log:{'9' * 30}:0", "log:2:7"]
     turns = [*(call("read_entry", entry=each) for each in pointers), "Done."]
     ada = await world.agent("Ada", *turns)
-    await world.denizen.trigger(ada, "bell")
+    await world.denizen.agents.trigger(ada, "bell")
     await world.run()
     results = [each for each in await world.history(ada) if each.startswith("results")]
     assert len(results) == len(pointers)
@@ -193,9 +195,9 @@ async def test_a_pointer_to_what_is_no_result_is_refused(world: World):
 
 async def test_the_log_is_byte_for_byte_what_it_was(world: World):
     life = await a_life(world, questions(5), max_tokens=TOOLS + 3_000)
-    before = [(each.seq, each.kind, each.encoded) for each in await world.denizen.log(life.ada)]
+    before = [(each.seq, each.kind, each.encoded) for each in await world.denizen.minds.log(life.ada)]
     await life.hear(*questions(15))
-    after = [(each.seq, each.kind, each.encoded) for each in await world.denizen.log(life.ada)]
+    after = [(each.seq, each.kind, each.encoded) for each in await world.denizen.minds.log(life.ada)]
     assert block_of(life.requests[-1])
     assert after[: len(before)] == before
 
@@ -211,7 +213,7 @@ async def test_with_self_summaries_every_old_cycle_is_a_line_as_far_as_there_is_
 async def test_an_owner_who_shrinks_the_window_finds_the_layers_shrunk_with_it(world: World):
     life = await a_life(world, questions(60), max_tokens=TOOLS + 9_000, layer_share=0.25)
     assert len(block_of(life.requests[-1])) > 1_500
-    await world.denizen.edit_agent(life.ada, window={"max_tokens": TOOLS + 1_700})
+    await world.denizen.agents.edit(life.ada, window={"max_tokens": TOOLS + 1_700})
     life.requests.clear()
     await life.hear("And now?")
     assert told_in(block_of(life.requests[0]))[-1] >= 57
@@ -244,7 +246,9 @@ async def test_where_a_provider_counts_more_the_layers_give_way_to_the_present_a
     blocks = [block_of(request) for request in life.requests]
     assert "" in blocks[before:]
     assert 0 < len(blocks[-1]) < len(blocks[before])
-    made_of = [json.loads(each.request or "") for each in await world.denizen.log(life.ada) if each.kind == "response"]
+    made_of = [
+        json.loads(each.request or "") for each in await world.denizen.minds.log(life.ada) if each.kind == "response"
+    ]
     built = [await world.denizen.db.read(mind.request, life.ada.id, each) for each in made_of]
     assert [[as_text(each) for each in request] for request in built] == [
         [as_text(each) for each in request] for request in life.requests
@@ -257,7 +261,7 @@ async def test_where_a_provider_counts_more_the_layers_give_way_to_the_present_a
 async def in_hand(world: World, agent: Agent) -> tuple[Lease, Mind]:
     lease = await world.denizen.db.write(leases.acquire, agent.id, "test")
     assert lease is not None
-    agent = await world.denizen.get_agent(agent)
+    agent = await world.denizen.agents.get(agent)
     who = Identity(agent.entity, agent.definition.instructions, agent.definition.zone)
     room = budget(agent.definition.window, None)
     return lease, await world.denizen.db.read(mind.load, lease, who, agent.version, agent.definition.window, room, None)
@@ -370,7 +374,7 @@ async def test_an_old_life_without_layers_gets_them_in_several_transactions(worl
     ada = await world.agent("Ada", "Done.", "Done.", window={"max_tokens": TOOLS + 40_000})
     await world.denizen.db.write(_write_past, ada.id, 2_345)
     for _ in range(2):  # where something is waiting, it comes before what takes several transactions
-        await world.denizen.trigger(ada, "bell")
+        await world.denizen.agents.trigger(ada, "bell")
         await world.run()
     block = block_of(world.model(ada).requests[-1])
     assert told_in(block) == list(range(1, 2_346))
@@ -439,7 +443,7 @@ async def test_what_matters_to_the_inbox_comes_to_mind_by_itself(world: World):
     assert 'Cycle 1, 09:00, Noor: "The word violin: it lies in the cellar."' in recalled.splitlines()
     assert as_text(first[-2]).startswith("[INBOX")
     assert [as_text(each) for each in second[: len(first)]] == [as_text(each) for each in first]
-    assert [each.kind for each in (await world.denizen.log(life.ada))[-5:]] == [
+    assert [each.kind for each in (await world.denizen.minds.log(life.ada))[-5:]] == [
         "inbox",
         "recalled",
         "response",
@@ -451,12 +455,12 @@ async def test_what_matters_to_the_inbox_comes_to_mind_by_itself(world: World):
 async def test_what_came_to_mind_does_not_come_again_while_it_is_shown_and_is_the_first_to_go(world: World):
     said = ["The word violin: it lies in the cellar.", *questions(20), "My violin?", "And the violin?", *questions(4)]
     life = await a_life(world, said, max_tokens=TOOLS + 4_000, strategy="semantic")
-    entries = [each for each in await world.denizen.log(life.ada) if each.kind == "recalled"]
+    entries = [each for each in await world.denizen.minds.log(life.ada) if each.kind == "recalled"]
     about = [each for each in entries if "lies in the cellar" in as_text(each.message)]
     assert len(about) == 1
     shown = [as_text(each) for each in life.requests[-1] if as_text(each).startswith("[RECALLED")]
     assert not any("lies in the cellar" in each for each in shown)
-    made_of = json.loads((await world.denizen.log(life.ada))[-1].request or "")
+    made_of = json.loads((await world.denizen.minds.log(life.ada))[-1].request or "")
     assert about[0].seq in await hidden_in(world, life.ada) or about[0].seq < made_of["from"]
 
 
@@ -487,4 +491,4 @@ async def test_what_was_said_in_private_does_not_come_to_mind_among_others(world
 
 async def test_nothing_comes_to_mind_unless_it_is_asked_for(world: World):
     life = await a_life(world, ["The violin lies in the cellar.", *questions(12), "violin?"], max_tokens=TOOLS + 4_000)
-    assert not any(each.kind == "recalled" for each in await world.denizen.log(life.ada))
+    assert not any(each.kind == "recalled" for each in await world.denizen.minds.log(life.ada))

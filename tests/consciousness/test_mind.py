@@ -85,7 +85,7 @@ async def test_each_response_says_what_its_request_was_made_of(world: World):
         await world.say(noor, text, hall)
         await world.run()
 
-    entries = await world.denizen.log(ada)
+    entries = await world.denizen.minds.log(ada)
     by_seq = {entry.seq: entry for entry in entries}
     responses = [entry for entry in entries if entry.kind == "response"]
     for entry, asked in zip(responses, world.model(ada).requests, strict=True):

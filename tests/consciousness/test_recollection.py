@@ -155,9 +155,9 @@ async def test_with_an_embedder_what_means_the_same_comes_to_mind(ready_sqlite_u
     pytest.importorskip("onnxruntime")
     async with open_world(ready_sqlite_url, embedder="local") as world:
         ada, noor, kitchen = await a_life(world, since=OTHERWISE)
-        await world.denizen.reindex()
+        await world.denizen.minds.reindex()
         assert "Biscuit" in await comes_to_mind(world, ada, noor, kitchen, "Does anybody next door own a young dog?")
-        await world.denizen.reindex()
+        await world.denizen.minds.reindex()
         assert await comes_to_mind(world, ada, noor, kitchen, "Inflation fell to two percent in the euro zone.") == ""
 
 

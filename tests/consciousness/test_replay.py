@@ -25,7 +25,7 @@ async def test_every_request_of_a_life_is_rebuilt_as_it_was_sent(world: World) -
     model, seen = past.model, set[str]()
     count = 0
     for cycle in await world.cycles(past.ada):
-        for rebuilt in await world.denizen.replay(past.ada, cycle.number):
+        for rebuilt in await world.denizen.minds.replay(past.ada, cycle.number):
             number = number_of(rebuilt.response)
             assert bare(rebuilt.messages) == bare(model.requests[number])
             info = model.infos[number]
@@ -49,9 +49,9 @@ def sent(tool: ToolDefinition) -> object:
 
 async def test_one_step_is_rebuilt_alone(small_world: World) -> None:
     past = await eventful_life(small_world)
-    whole = await small_world.denizen.replay(past.ada, 2)
+    whole = await small_world.denizen.minds.replay(past.ada, 2)
     for step, rebuilt in enumerate(whole):
-        (alone,) = await small_world.denizen.replay(past.ada, 2, step=step)
+        (alone,) = await small_world.denizen.minds.replay(past.ada, 2, step=step)
         assert (alone.step, bare(alone.messages), alone.response) == (step, bare(rebuilt.messages), rebuilt.response)
     assert whole[0].results is not None
     assert as_text(whole[0].results).startswith("work → worked")
@@ -64,17 +64,17 @@ async def test_what_is_not_kept_is_said(small_world: World) -> None:
     noor, bert = await small_world.person("Noor"), await small_world.person("Bert")
     hall = await small_world.space("Hall", noor, bert, ada)
     with pytest.raises(InvalidInput, match="no cycle 1 of this agent: it has lived none yet"):
-        await small_world.denizen.replay(ada, 1)
+        await small_world.denizen.minds.replay(ada, 1)
     for _ in range(2):
         await small_world.say(noor, "Hello!", hall)
         await small_world.run()
-    assert len(await small_world.denizen.replay(ada, 1)) == 2
+    assert len(await small_world.denizen.minds.replay(ada, 1)) == 2
     with pytest.raises(InvalidInput, match=r"its cycles are 1 to 1. Of a cycle that was skipped.*nothing is kept"):
-        await small_world.denizen.replay(ada, 2)
+        await small_world.denizen.minds.replay(ada, 2)
     with pytest.raises(InvalidInput, match="no step 2: its steps are 0 to 1"):
-        await small_world.denizen.replay(ada, 1, step=2)
+        await small_world.denizen.minds.replay(ada, 1, step=2)
     with pytest.raises(InvalidInput, match="no step -1"):
-        await small_world.denizen.replay(ada, 1, step=-1)
+        await small_world.denizen.minds.replay(ada, 1, step=-1)
 
 
 async def test_another_model_is_asked_the_same_and_nothing_happens(world: World) -> None:
@@ -85,8 +85,8 @@ async def test_another_model_is_asked_the_same_and_nothing_happens(world: World)
     )
     world.denizen.models.register("other", other)
     before, said = await world.denizen.db.read(everything), await world.transcript(past.hall)
-    first, second = await world.denizen.rethink(past.ada, 1, model="other")
-    (third,) = await world.denizen.rethink(past.ada, 2, model="other", step=1)
+    first, second = await world.denizen.minds.rethink(past.ada, 1, model="other")
+    (third,) = await world.denizen.minds.rethink(past.ada, 2, model="other", step=1)
     assert await world.denizen.db.read(everything) == before
     assert await world.transcript(past.hall) == said
     for again, asked, info in zip((first, second, third), other.requests, other.infos, strict=True):
@@ -104,7 +104,7 @@ async def test_what_asking_again_cost_is_told(ready_sqlite_url: str) -> None:
     async with open_world(ready_sqlite_url, prices=prices) as world:
         past = await eventful_life(world)
         world.denizen.models.register("other", scripted("Yes."))
-        (again,) = await world.denizen.rethink(past.ada, 1, model="other", step=0)
+        (again,) = await world.denizen.minds.rethink(past.ada, 1, model="other", step=0)
         assert again.dollars == again.response.usage.input_tokens > 0
 
 
@@ -128,16 +128,16 @@ async def test_without_its_tools_a_request_is_shown_but_not_asked_again(small_wo
     await small_world.say(noor, "Hello!", await small_world.space("Hall", noor, ada))
     await small_world.run()
     await small_world.denizen.db.write(_lose_tools, ada.id)
-    (rebuilt,) = await small_world.denizen.replay(ada, 1)
+    (rebuilt,) = await small_world.denizen.minds.replay(ada, 1)
     assert (rebuilt.tools, rebuilt.tools_kept) == ((), False)
     with pytest.raises(InvalidInput, match="were not stored"):
-        await small_world.denizen.rethink(ada, 1, model="demo")
+        await small_world.denizen.minds.rethink(ada, 1, model="demo")
 
 
 async def test_the_results_of_the_last_step_are_told_though_nothing_was_said_after_them(small_world: World) -> None:
     ada = await small_world.agent("Ada", call("read_entry", entry="inbox"), cycle={"max_steps": 1})
-    await small_world.denizen.trigger(ada, "bell")
+    await small_world.denizen.agents.trigger(ada, "bell")
     await small_world.run()
-    (rebuilt,) = await small_world.denizen.replay(ada, 1)
+    (rebuilt,) = await small_world.denizen.minds.replay(ada, 1)
     assert rebuilt.results is not None
     assert as_text(rebuilt.results).startswith("read_entry → ")

@@ -66,7 +66,7 @@ async def test_the_self_says_who_where_and_how(world: World):
 
 async def test_an_agent_in_no_space_knows_that(world: World):
     ada = await world.agent("Ada", "Heard the bell.")
-    await world.denizen.trigger(ada, "bell", text="ding")
+    await world.denizen.agents.trigger(ada, "bell", text="ding")
     await world.run()
     assert "YOUR SPACES:\n  (none yet)\n" in (await selves(world, ada))[0]
 
@@ -107,13 +107,13 @@ async def test_in_very_many_spaces_a_cycle_is_told_of_and_keeps_no_more_than_in_
     # Two have fallen out of sight, and that is no news. Where it is, it is told how it is there.
     assert await world.newest_inbox(ada) == told(*new, f"Members of {described}", text="And now?", space="Space 0")
 
-    await world.denizen.join(first, bert)
+    await world.denizen.spaces.join(first, bert)
     await world.say(noor, "Who is there?", first)
     await world.run()
     changed = f"Members of {described}, Bert (human, @bert)"
     assert await world.newest_inbox(ada) == told(changed, text="Who is there?", space="Space 0")
 
-    await world.denizen.leave(SpaceId(f"ffffffff-{SPACES_SEEN:08}"), ada)
+    await world.denizen.spaces.leave(SpaceId(f"ffffffff-{SPACES_SEEN:08}"), ada)
     await world.say(noor, "Less?", first)
     await world.run()
     gone, back = (
@@ -149,7 +149,7 @@ async def test_a_new_member_is_told_once_and_the_self_stays_as_it_was(world: Wor
     await world.run()
 
     bert = await world.person("Bert")
-    await world.denizen.join(hall, bert)
+    await world.denizen.spaces.join(hall, bert)
     await world.say(noor, "two", hall)
     await world.run()
     assert await world.newest_inbox(ada) == told(
@@ -168,7 +168,7 @@ async def test_new_and_lost_spaces_are_told(world: World):
     hall, attic = await world.space("Hall", noor, ada), await world.space("Attic", noor, ada)
     await world.say(noor, "one", hall)
     await world.run()
-    await world.denizen.leave(attic, ada)
+    await world.denizen.spaces.leave(attic, ada)
     await world.space("Cellar", ada, noor)
     await world.say(noor, "two", hall)
     await world.run()
@@ -186,7 +186,7 @@ async def test_news_of_a_skipped_cycle_are_told_again(world: World):
     hall = await world.space("Hall", noor, ada)
     await world.say(noor, "one", hall)
     await world.run()
-    await world.denizen.join(hall, bert)
+    await world.denizen.spaces.join(hall, bert)
     for text in ("two", "three"):
         await world.say(noor, text, hall)
         await world.run()
@@ -203,8 +203,8 @@ async def test_someone_who_came_and_went_unseen_is_no_news(world: World):
     hall = await world.space("Hall", noor, ada)
     await world.say(noor, "one", hall)
     await world.run()
-    await world.denizen.join(hall, bert)
-    await world.denizen.leave(hall, bert)
+    await world.denizen.spaces.join(hall, bert)
+    await world.denizen.spaces.leave(hall, bert)
     await world.say(noor, "two", hall)
     await world.run()
     assert await world.newest_inbox(ada) == told(text="two")
@@ -217,7 +217,7 @@ async def test_after_five_minutes_of_sleep_a_new_era_begins(world: World):
     hall = await world.space("Hall", noor, ada)
     await world.say(noor, "one", hall)
     await world.run()
-    await world.denizen.join(hall, bert)
+    await world.denizen.spaces.join(hall, bert)
 
     world.clock.advance(300)
     await world.say(noor, "two", hall)
@@ -225,7 +225,7 @@ async def test_after_five_minutes_of_sleep_a_new_era_begins(world: World):
     assert "[CHANGES]" in await world.newest_inbox(ada)
 
     third = await world.person("Third")
-    await world.denizen.join(hall, third)
+    await world.denizen.spaces.join(hall, third)
     world.clock.advance(301)
     await world.say(noor, "three", hall)
     await world.run()
@@ -254,7 +254,7 @@ async def test_an_edit_by_its_owner_begins_a_new_era(world: World):
     hall = await world.space("Hall", noor, ada)
     await world.say(noor, "one", hall)
     await world.run()
-    await world.denizen.edit_agent(ada, instructions="Be kind.")
+    await world.denizen.agents.edit(ada, instructions="Be kind.")
     await world.say(noor, "two", hall)
     await world.run()
     roles = [each.split("YOUR ROLE:\n")[1].split("\n")[0] for each in await selves(world, ada)]
@@ -268,7 +268,7 @@ async def test_an_edit_while_the_agent_is_warm_takes_effect_with_the_next_cycle(
     async with world.denizen.living():
         await world.say(noor, "one", hall)
         await world.run()
-        await world.denizen.edit_agent(ada, instructions="Be kind.")
+        await world.denizen.agents.edit(ada, instructions="Be kind.")
         await world.say(noor, "two", hall)
         await world.run()
     roles = [each.split("YOUR ROLE:\n")[1].split("\n")[0] for each in await selves(world, ada)]
@@ -293,11 +293,11 @@ async def test_every_request_begins_with_the_one_before_it(world: World):
     hall = await world.space("Hall", noor, ada)
     await world.say(noor, "one", hall)
     await world.run()
-    await world.denizen.join(hall, bert)
-    await world.denizen.leave(hall, bert)
+    await world.denizen.spaces.join(hall, bert)
+    await world.denizen.spaces.leave(hall, bert)
     await world.say(noor, "two", hall)
     await world.run()
-    await world.denizen.join(hall, bert)
+    await world.denizen.spaces.join(hall, bert)
     before = world.model(ada).requests
     await world.restart(ada=scripted(skip(), reply("Three."), "Said three."))
     for text in ("not for Ada", "three"):

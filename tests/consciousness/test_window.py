@@ -146,7 +146,7 @@ async def test_a_cycle_full_of_long_results_stays_within_the_budget_and_ends(wor
     ada = await world.agent(
         "Ada", model=forever(decide), tools=[read_file], window={"max_tokens": 8_000}, cycle={"max_steps": 50}
     )
-    await world.denizen.trigger(ada, "bell")
+    await world.denizen.agents.trigger(ada, "bell")
     await world.run()
     for request in world.model(ada).requests:
         assert_fits(request, 8_000, read_file)
@@ -166,7 +166,7 @@ async def test_when_the_window_moves_many_cycles_leave_at_once_so_that_it_is_rar
 async def test_what_left_the_window_is_still_in_the_log(world: World):
     ada = await world.agent("Ada", model=forever(answering), window={"max_tokens": TOOLS + 2_000})
     await long_life(world, ada, 25)
-    entries = await world.denizen.log(ada)
+    entries = await world.denizen.minds.log(ada)
     assert [entry.seq for entry in entries] == list(range(1, 25 * 4 + 1))
     assert [entry.kind for entry in entries] == ["inbox", "response", "results", "response"] * 25
 
@@ -187,7 +187,7 @@ async def test_the_window_begins_where_it_did_after_a_restart(ready_url: str):
         await world.run()
         shown = [as_text(message) for message in window_of(world.model(ada).requests[0])]
 
-        entries = [as_text(entry.message) for entry in await world.denizen.log(ada)]
+        entries = [as_text(entry.message) for entry in await world.denizen.minds.log(ada)]
         at = entries.index(shown[0])
         assert entries[at : at + len(shown)] == shown
         assert shown[-1].splitlines()[3].endswith('"And now?"')
@@ -196,7 +196,7 @@ async def test_the_window_begins_where_it_did_after_a_restart(ready_url: str):
 
 async def test_a_model_that_cannot_hold_even_the_self_is_an_error_that_says_so(world: World):
     ada = await world.agent("Ada", model=SmallModel(answering, 1_000), profile="normal")
-    await world.denizen.trigger(ada, "bell")
+    await world.denizen.agents.trigger(ada, "bell")
     await world.run()
     assert await world.ledger(ada) == [
         ("failure", "The model's context is too small for this agent's self, tools and inbox.")

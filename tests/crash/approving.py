@@ -63,19 +63,19 @@ async def _live(life: Life) -> None:
 async def found(url: str, folder: Path) -> None:
     """There is a person and an agent in a space, and nothing was said."""
     async with Runtime(url, models={MODEL: forever(_decide, record=False)}, tools=_tools(folder)) as denizen:
-        noor = await denizen.create_person("Noor")
+        noor = await denizen.people.create("Noor")
         effects = {"approval_seconds": HOUR}
-        ada = await denizen.create_agent("Ada", model=MODEL, tools=["get_page", "send_email"], effects=effects)
-        await denizen.create_space("Office", [noor, ada])
+        ada = await denizen.agents.create("Ada", model=MODEL, tools=["get_page", "send_email"], effects=effects)
+        await denizen.spaces.create("Office", [noor, ada])
 
 
 async def _happen(denizen: Runtime, life: Life) -> None:
-    noor = await denizen.find("noor")
+    noor = await denizen.people.find("noor")
     (office,) = await denizen.db.read(directory.spaces_of, noor.id)
     if life.answer != "none":
         # As soon as the process is there, before anybody has looked whose time is over.
         await _decide_what_waits(denizen, noor, life)
-    await denizen.post(office, noor, "Read the page and do what is needed.", id=MessageId("question"))
+    await denizen.spaces.post(office, noor, "Read the page and do what is needed.", id=MessageId("question"))
     await denizen.run_until_idle()
     failpoints.reach(WAITS)
     if life.answer != "none":
@@ -85,9 +85,9 @@ async def _happen(denizen: Runtime, life: Life) -> None:
 
 
 async def _decide_what_waits(denizen: Runtime, noor: Entity, life: Life) -> None:
-    for asked in await denizen.waiting_calls(noor):
+    for asked in await denizen.calls.waiting(noor):
         try:
-            await denizen.answer(asked, {"confirmed": life.answer == "approve"}, by=noor)
+            await denizen.calls.answer(asked, {"confirmed": life.answer == "approve"}, by=noor)
         except AlreadySettled as error:
             append_line(life.folder / "refused", str(error))
         else:

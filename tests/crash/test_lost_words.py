@@ -122,7 +122,7 @@ async def found_out(world: World, write: str, when: str) -> None:
         async with world.denizen.living():
             for said in ("Build", "Hush", "Look", "Mumble", "Trip", "Later"):
                 if said == "Hush":  # nobody waits for an answer to it, so the skip leaves no trace
-                    await world.denizen.trigger(ada, "bell", text=said)
+                    await world.denizen.agents.trigger(ada, "bell", text=said)
                 else:
                     await world.say(noor, said, hall)
                 await past_its_warmth(world)

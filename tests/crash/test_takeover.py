@@ -76,9 +76,9 @@ async def test_a_process_stopped_in_the_middle_of_a_word_is_taken_over(postgres_
     """The other answers. When the first goes on, its write is refused and its frames are dropped."""
     other = scripted(reply("The other answers."), "Answered.")
     async with Runtime(postgres_url, redis_url=redis_url, models={MODEL: other}, pace=PACE) as denizen:
-        noor = await denizen.create_person("Noor")
-        ada = await denizen.create_agent("Ada", model=MODEL)
-        desk = await denizen.create_space("Desk", [noor, ada])
+        noor = await denizen.people.create("Noor")
+        ada = await denizen.agents.create("Ada", model=MODEL)
+        desk = await denizen.spaces.create("Desk", [noor, ada])
         line, far_end = processes().Pipe()
         process = processes().Process(target=think_slowly, args=(postgres_url, redis_url, far_end), daemon=True)
         process.start()
@@ -86,7 +86,7 @@ async def test_a_process_stopped_in_the_middle_of_a_word_is_taken_over(postgres_
             async with denizen.bus.subscribe(space_topic(desk.id)) as frames:
                 reader = Reader(frames)
                 await heard(line, "living")
-                await denizen.post(desk, noor, "Are you there?")
+                await denizen.spaces.post(desk, noor, "Are you there?")
                 await heard(line, "midway")
                 await reader.until(lambda: any(stream.text for stream in reader.live.streams()))
                 os.kill(process.pid, signal.SIGSTOP)
@@ -104,8 +104,8 @@ async def test_a_process_stopped_in_the_middle_of_a_word_is_taken_over(postgres_
             line.close()
             with suppress(ValueError):  # it has ended
                 process.kill()  # a stopped process hears nothing else
-        assert await denizen.transcript(desk) == ["Noor: Are you there?", "Ada: The other answers."]
-        assert [cycle.stop_reason for cycle in await denizen.cycles(ada)] == ["answered"]
+        assert await denizen.spaces.transcript(desk) == ["Noor: Are you there?", "Ada: The other answers."]
+        assert [cycle.stop_reason for cycle in await denizen.minds.cycles(ada)] == ["answered"]
         assert await check_database(denizen.db) == []
 
 
@@ -117,15 +117,15 @@ INSIDE = ["commit:open_cycle", "commit:carry_on", "commit:end_cycle"]
 async def test_a_process_stopped_inside_of_a_transaction_is_taken_over(postgres_url: str, point: str) -> None:
     """It holds a lock on its lease, and the other waited for that for as long as it was stopped."""
     async with Runtime(postgres_url, models={MODEL: answering()}, pace=PACE) as denizen:
-        noor = await denizen.create_person("Noor")
-        ada = await denizen.create_agent("Ada", model=MODEL)
-        desk = await denizen.create_space("Desk", [noor, ada])
+        noor = await denizen.people.create("Noor")
+        ada = await denizen.agents.create("Ada", model=MODEL)
+        desk = await denizen.spaces.create("Desk", [noor, ada])
         line, far_end = processes().Pipe()
         process = processes().Process(target=think_and_stop, args=(postgres_url, point, far_end), daemon=True)
         process.start()
         try:
             await heard(line, "living")
-            await denizen.post(desk, noor, "Are you there?")
+            await denizen.spaces.post(desk, noor, "Are you there?")
             await heard(line, "stopping")
             async with asyncio.timeout(SECONDS), denizen.bus.subscribe(agent_topic(ada.id)) as life, denizen.living():
                 assert await denizen.missing() == []
@@ -137,8 +137,8 @@ async def test_a_process_stopped_inside_of_a_transaction_is_taken_over(postgres_
             line.close()
             with suppress(ValueError):  # it has ended
                 process.kill()
-        assert await denizen.transcript(desk) == ["Noor: Are you there?", "Ada: Yes."]
-        assert [cycle.stop_reason for cycle in await denizen.cycles(ada)] == ["answered"]
+        assert await denizen.spaces.transcript(desk) == ["Noor: Are you there?", "Ada: Yes."]
+        assert [cycle.stop_reason for cycle in await denizen.minds.cycles(ada)] == ["answered"]
         assert await check_database(denizen.db) == []
 
 
@@ -153,9 +153,9 @@ async def test_a_process_whose_network_dies_inside_of_a_transaction_is_taken_ove
     with dark_proxy(postgres_url) as proxy:
         models = {MODEL: answering()}
         async with Runtime(postgres_url, models=models, pace=PACE) as denizen:
-            noor = await denizen.create_person("Noor")
-            ada = await denizen.create_agent("Ada", model=MODEL)
-            desk = await denizen.create_space("Desk", [noor, ada])
+            noor = await denizen.people.create("Noor")
+            ada = await denizen.agents.create("Ada", model=MODEL)
+            desk = await denizen.spaces.create("Desk", [noor, ada])
             dark, loop = asyncio.Event(), asyncio.get_running_loop()
 
             def darken() -> None:
@@ -165,14 +165,14 @@ async def test_a_process_whose_network_dies_inside_of_a_transaction_is_taken_ove
 
             async with Runtime(proxy.url, models=models, pace=PACE) as cut_off, cut_off.living():
                 failpoints.arm(point, darken)
-                await cut_off.post(desk, noor, "Are you there?")
+                await cut_off.spaces.post(desk, noor, "Are you there?")
                 async with asyncio.timeout(SECONDS), denizen.bus.subscribe(agent_topic(ada.id)) as life:
                     await dark.wait()
                     async with denizen.living():
                         assert await denizen.missing() == []
                         await until_it_rests(life)
-            assert await denizen.transcript(desk) == ["Noor: Are you there?", "Ada: Yes."]
-            assert [cycle.stop_reason for cycle in await denizen.cycles(ada)] == ["answered"]
+            assert await denizen.spaces.transcript(desk) == ["Noor: Are you there?", "Ada: Yes."]
+            assert [cycle.stop_reason for cycle in await denizen.minds.cycles(ada)] == ["answered"]
             assert await check_database(denizen.db) == []
 
 

@@ -89,7 +89,7 @@ async def test_after_one_reminder_the_text_that_was_written_is_sent(world: World
     assert await world.endings(ada) == [(1, "acted", "answered", "Told Noor that it is 4.")]
     assert len(world.model(ada).requests) == 2
     assert await shown(world, hall) == []
-    (_, message) = await world.denizen.messages(hall)
+    (_, message) = await world.denizen.spaces.messages(hall)
     assert message.hop == 1
     assert await world.denizen.db.read(check) == []
 
@@ -124,7 +124,7 @@ async def test_a_model_that_writes_nothing_at_all_leaves_a_status(world: World):
 
 async def test_what_was_sent_for_the_model_can_be_recalled(world: World):
     ada, hall = await alone(world, "The spare key is under the flowerpot.", "Told Noor.", text="Where is the key?")
-    found = await world.denizen.recall(ada, "flowerpot", space=hall)
+    found = await world.denizen.minds.recall(ada, "flowerpot", space=hall)
     assert ("said", "The spare key is under the flowerpot.") in [(each.kind, each.text) for each in found]
 
 
@@ -220,7 +220,7 @@ async def test_with_several_waiting_each_text_goes_to_one_space(world: World, si
     ]
     assert await world.endings(ada) == [(1, "acted", "answered", "It is 6.")]
     assert await world.denizen.db.read(check) == []
-    found = await world.denizen.recall(ada, "It is 4", space=east)
+    found = await world.denizen.minds.recall(ada, "It is 4", space=east)
     assert ("said", "It is 4.") in [(each.kind, each.text) for each in found]
 
 
@@ -271,7 +271,7 @@ async def test_a_cycle_cut_off_between_two_reminders_goes_on_with_the_second(rea
         await world.run()
         assert await world.transcript(east) == ["Noor: 2+2?", "Ada: It is 4."]
         assert await world.transcript(west) == ["Sam: 3+3?", "Ada: It is 6."]
-        kinds = [entry.kind for entry in await world.denizen.log(ada)]
+        kinds = [entry.kind for entry in await world.denizen.minds.log(ada)]
         assert kinds == ["inbox", "response", "nudge", "response", "nudge", "response"]
 
 
@@ -291,7 +291,7 @@ async def test_a_skip_while_somebody_waits_is_remembered_and_told(world: World):
     ]
     assert await world.ledger(ada) == [("usage", None)]
 
-    await world.say(await world.denizen.find("noor"), "When is my birthday?", hall)
+    await world.say(await world.denizen.people.find("noor"), "When is my birthday?", hall)
     assert await shown(world, hall) == []
     await world.run()
     assert any("My birthday is in May." in each for each in (await world.prompts(ada))[1])
@@ -358,10 +358,10 @@ async def test_a_question_to_people_there_is_an_answer(world: World):
 
 async def test_a_person_can_ask_for_the_answer_that_is_owed(world: World):
     ada, hall = await alone(world, skip("busy"), reply("4"), "Answered Noor.")
-    noor = await world.denizen.find("noor")
-    await world.denizen.ask_for_answer(hall, ada, noor)
+    noor = await world.denizen.people.find("noor")
+    await world.denizen.spaces.ask_for_answer(hall, ada, noor)
     assert await shown(world, hall) == []
-    [event] = await world.denizen.inbox(ada)
+    [event] = await world.denizen.minds.inbox(ada)
     assert (event.type, event.waits, event.wakes, event.hop) == ("notice", True, True, 0)
     await world.run()
     assert await world.transcript(hall) == ["Noor: How much is 2+2?", "Ada: 4"]
@@ -380,34 +380,34 @@ async def test_a_person_can_ask_for_the_answer_that_is_owed(world: World):
 
 async def test_a_second_skip_still_ends_with_a_status(world: World):
     ada, hall = await alone(world, skip("busy"), skip("still busy"))
-    noor = await world.denizen.find("noor")
-    await world.denizen.ask_for_answer(hall, ada, noor)
+    noor = await world.denizen.people.find("noor")
+    await world.denizen.spaces.ask_for_answer(hall, ada, noor)
     await world.run()
     [status] = await world.denizen.db.read(statuses.of_space, hall.id)
-    (first,) = await world.denizen.messages(hall)
+    (first,) = await world.denizen.spaces.messages(hall)
     assert (status.text, status.message_id) == ("Ada read this and did not reply.", first.id)
     assert [number for number, *_ in await world.endings(ada)] == [1, 2]
 
 
 async def test_only_people_there_may_ask_and_only_while_an_answer_is_owed(world: World):
     ada, hall = await alone(world, skip("busy"))
-    noor, eve = await world.denizen.find("noor"), await world.person("Eve")
+    noor, eve = await world.denizen.people.find("noor"), await world.person("Eve")
     with pytest.raises(NotFound):
-        await world.denizen.ask_for_answer(hall, ada, eve)
+        await world.denizen.spaces.ask_for_answer(hall, ada, eve)
     with pytest.raises(InvalidInput, match="Only people ask an agent for an answer"):
-        await world.denizen.ask_for_answer(hall, ada, ada)
-    await world.denizen.ask_for_answer(hall, ada, noor)
+        await world.denizen.spaces.ask_for_answer(hall, ada, ada)
+    await world.denizen.spaces.ask_for_answer(hall, ada, noor)
     with pytest.raises(InvalidInput, match=r"Ada owes no answer in this space\. Write a message to it instead\."):
-        await world.denizen.ask_for_answer(hall, ada, noor)
+        await world.denizen.spaces.ask_for_answer(hall, ada, noor)
 
 
 async def test_an_agent_that_was_suspended_meanwhile_is_asked_and_the_space_says_so(world: World):
     ada, hall = await alone(world, skip("busy"), reply("4"), "Answered.")
-    await world.denizen.suspend_agent(ada)
-    await world.denizen.ask_for_answer(hall, ada, await world.denizen.find("noor"))
+    await world.denizen.agents.suspend(ada)
+    await world.denizen.spaces.ask_for_answer(hall, ada, await world.denizen.people.find("noor"))
     suspended = "Ada is suspended. Your message is kept. Ada answers when somebody resumes it."
     assert await shown(world, hall) == [suspended]
-    await world.denizen.resume_agent(ada)
+    await world.denizen.agents.resume(ada)
     await world.run()
     assert await world.transcript(hall) == ["Noor: How much is 2+2?", "Ada: 4"]
     assert await shown(world, hall) == []
@@ -415,11 +415,11 @@ async def test_an_agent_that_was_suspended_meanwhile_is_asked_and_the_space_says
 
 async def test_forgetting_the_message_forgets_that_it_was_quoted(world: World):
     ada, hall = await alone(world, skip("busy"), skip("busy"), text="The code is swordfish.")
-    noor = await world.denizen.find("noor")
-    await world.denizen.ask_for_answer(hall, ada, noor)
+    noor = await world.denizen.people.find("noor")
+    await world.denizen.spaces.ask_for_answer(hall, ada, noor)
     await world.run()
-    (message,) = await world.denizen.messages(hall)
-    await world.denizen.forget_message(message.id)
+    (message,) = await world.denizen.spaces.messages(hall)
+    await world.denizen.spaces.forget_message(message.id)
     assert not [each for each in await world.history(ada) if "swordfish" in each]
 
 
@@ -460,7 +460,7 @@ async def test_a_limit_of_steps_leaves_one_last_step_to_answer(world: World):
     assert {each.tools for each in (*before, final)} == {final.tools}
     assert "read_messages" in final.tools
     # What the model saw is what is stored.
-    [*_, replayed] = await world.denizen.replay(ada, 1)
+    [*_, replayed] = await world.denizen.minds.replay(ada, 1)
     assert [as_text(each) for each in replayed.messages] == [as_text(each) for each in world.model(ada).requests[-1]]
     assert replayed.settings["tool_choice"] == ["send_message"]
     assert await world.denizen.db.read(check) == []
@@ -498,7 +498,7 @@ async def test_a_last_step_that_brings_nothing_is_told(world: World):
     assert "may not be called in this step" in (await world.history(ada))[-1]
     assert [(each.stop_reason, each.steps) for each in await world.cycles(ada)] == [("max_steps", 2)]
 
-    bo, noor = await world.agent("Bo", looking, "", cycle={"max_steps": 1}), await world.denizen.find("noor")
+    bo, noor = await world.agent("Bo", looking, "", cycle={"max_steps": 1}), await world.denizen.people.find("noor")
     yard = await world.space("Yard", noor, bo)
     await world.say(noor, "Hello?", yard)
     await world.run()
@@ -525,7 +525,7 @@ async def test_there_is_no_last_step_where_nobody_waits_or_all_are_answered(worl
     ada, hall = await alone(world, reply("One."), reply("Two."), cycle={"max_steps": 2})
     assert await world.transcript(hall) == ["Noor: How much is 2+2?", "Ada: One.", "Ada: Two."]
     bo = await world.agent("Bo", looking, cycle={"max_steps": 1})
-    await world.denizen.trigger(bo, "alarm", text="beep")
+    await world.denizen.agents.trigger(bo, "alarm", text="beep")
     await world.run()
     assert [len(world.model(each).requests) for each in (ada, bo)] == [2, 1]
 
@@ -560,7 +560,7 @@ async def test_an_error_that_stays_is_told_as_such_in_the_last_step_too(world: W
     assert status.startswith(told)
     assert await world.cycles(ada) == []
     world.denizen.models.register("python:ada", scripted(reply("It is 4."), "Told Noor."))
-    await world.denizen.try_again(ada)
+    await world.denizen.agents.try_again(ada)
     await world.run()
     assert await world.transcript(hall) == ["Noor: How much is 2+2?", "Ada: It is 4."]
     assert await shown(world, hall) == []
@@ -594,7 +594,7 @@ async def test_a_cycle_cut_off_in_its_last_step_takes_it_again(ready_url: str):
         await world.restart(ada=scripted(reply("Not yet.")))
         await world.run()
         assert await world.transcript(hall) == ["Noor: Well?", "Ada: Not yet."]
-        assert [entry.kind for entry in await world.denizen.log(ada)] == [
+        assert [entry.kind for entry in await world.denizen.minds.log(ada)] == [
             "inbox", "response", "results", "nudge", "response", "results",
         ]  # fmt: skip
         assert (world.model(ada).infos[0].settings or {}).get("tool_choice") == ["send_message"]

@@ -61,28 +61,28 @@ async def results(world: World, ada: Agent) -> list[str]:
 
 async def test_a_second_answer_is_refused_and_an_unknown_call_is_unknown(world: World):
     _, noor, _ = await asked_in_a_hall(world, call("confirm", what="deploy"), "Done.")
-    (asked,) = await world.denizen.waiting_calls(noor)
-    await world.denizen.answer(asked, "yes", by=noor)
+    (asked,) = await world.denizen.calls.waiting(noor)
+    await world.denizen.calls.answer(asked, "yes", by=noor)
     with pytest.raises(AlreadySettled, match="has its answer already"):
-        await world.denizen.answer(asked, "no", by=noor)
+        await world.denizen.calls.answer(asked, "no", by=noor)
     with pytest.raises(NotFound):
-        await world.denizen.answer(new_id(), "yes", by=noor)
+        await world.denizen.calls.answer(new_id(), "yes", by=noor)
 
 
 async def test_whoever_is_not_in_the_space_neither_sees_nor_answers(world: World):
     _, noor, _ = await asked_in_a_hall(world, call("confirm", what="deploy"), "Done.")
     sam = await world.person("Sam")
-    (asked,) = await world.denizen.waiting_calls(noor)
-    assert await world.denizen.waiting_calls(sam) == []
+    (asked,) = await world.denizen.calls.waiting(noor)
+    assert await world.denizen.calls.waiting(sam) == []
     with pytest.raises(NotFound):
-        await world.denizen.answer(asked, "yes", by=sam)
-    assert [each.id for each in await world.denizen.waiting_calls(noor)] == [asked.id]
+        await world.denizen.calls.answer(asked, "yes", by=sam)
+    assert [each.id for each in await world.denizen.calls.waiting(noor)] == [asked.id]
 
 
 async def test_of_many_who_answer_at_once_one_is_heard(world: World):
     ada, noor, _ = await asked_in_a_hall(world, call("confirm", what="deploy"), "Done.")
-    (asked,) = await world.denizen.waiting_calls(noor)
-    given = [world.denizen.answer(asked, str(number), by=noor) for number in range(8)]
+    (asked,) = await world.denizen.calls.waiting(noor)
+    given = [world.denizen.calls.answer(asked, str(number), by=noor) for number in range(8)]
     outcomes = await asyncio.gather(*given, return_exceptions=True)
     heard = [each.result for each in outcomes if not isinstance(each, BaseException)]
     assert len(heard) == 1
@@ -100,7 +100,7 @@ async def test_what_a_person_writes_in_the_space_answers_the_question(world: Wor
     assert await world.transcript(hall) == ["Noor: Do it", "Noor: Yes, go ahead!", "Ada: Deployed."]
     assert [ending[0] for ending in await world.endings(ada)] == [1]
     assert await world.inbox(ada) == []
-    assert await world.denizen.waiting_calls(noor) == []
+    assert await world.denizen.calls.waiting(noor) == []
 
 
 async def test_posting_an_answer_again_answers_once(world: World):
@@ -113,7 +113,7 @@ async def test_posting_an_answer_again_answers_once(world: World):
     await world.run()
     await world.say(noor, "Yes", hall, id=key)
     await world.run()
-    (still,) = await world.denizen.waiting_calls(noor)
+    (still,) = await world.denizen.calls.waiting(noor)
     assert still.parsed_arguments == {"what": "announce"}
     assert await results(world, ada) == ['results: confirm → {"answer": "Yes", "by": "Noor"}']
 
@@ -121,10 +121,10 @@ async def test_posting_an_answer_again_answers_once(world: World):
 async def test_a_reply_picks_the_question_and_otherwise_the_oldest_is_answered(world: World):
     ask = [call("confirm", what="one"), call("confirm", what="two")]
     ada, noor, hall = await asked_in_a_hall(world, ask, "Done.", tools=[confirm(independent=True)])
-    one, two = await world.denizen.waiting_calls(noor)
+    one, two = await world.denizen.calls.waiting(noor)
     await world.say(noor, "No", hall, reply_to=MessageId(two.id))
     await world.run()
-    assert [each.id for each in await world.denizen.waiting_calls(noor)] == [one.id]
+    assert [each.id for each in await world.denizen.calls.waiting(noor)] == [one.id]
     await world.say(noor, "Yes", hall)
     await world.run()
     assert await results(world, ada) == [
@@ -135,10 +135,10 @@ async def test_a_reply_picks_the_question_and_otherwise_the_oldest_is_answered(w
 async def test_a_message_that_mentions_only_others_is_no_answer(world: World):
     ada, noor, hall = await asked_in_a_hall(world, call("confirm", what="deploy"), reply("Still waiting."), "Waiting.")
     sam = await world.person("Sam")
-    await world.denizen.join(hall, sam)
+    await world.denizen.spaces.join(hall, sam)
     await world.say(noor, "@sam, are you there?", hall)
     await world.run()
-    assert [each.state for each in await world.denizen.waiting_calls(noor)] == ["waiting"]
+    assert [each.state for each in await world.denizen.calls.waiting(noor)] == ["waiting"]
     assert await results(world, ada) == [f"results: confirm → {NOT_YET}"]
 
 
@@ -146,11 +146,11 @@ async def test_words_of_an_agent_or_a_service_answer_nothing(world: World):
     """Only a person's message is an answer; another agent's ends the pause as anything that wakes does."""
     ada, noor, hall = await asked_in_a_hall(world, call("confirm", what="deploy"), reply("Still waiting."), "Waiting.")
     bo = await world.agent("Bo")
-    await world.denizen.join(hall, bo)
+    await world.denizen.spaces.join(hall, bo)
     await world.say(bo, "Yes, go ahead!", hall)
     await world.run()
     assert await results(world, ada) == [f"results: confirm → {NOT_YET}"]
-    assert [each.state for each in await world.denizen.waiting_calls(noor)] == ["waiting"]
+    assert [each.state for each in await world.denizen.calls.waiting(noor)] == ["waiting"]
 
 
 async def test_a_message_from_elsewhere_ends_the_pause_and_the_question_stands(world: World):
@@ -171,8 +171,8 @@ async def test_a_message_from_elsewhere_ends_the_pause_and_the_question_stands(w
     await world.run()
     assert (await results(world, ada))[0] == f"results: confirm → {NOT_YET}"
     assert "Ada: Hello, Sam." in await world.transcript(theirs)
-    (asked,) = await world.denizen.waiting_calls(noor)
-    answered = await world.denizen.answer(asked, "yes", by=noor)
+    (asked,) = await world.denizen.calls.waiting(noor)
+    answered = await world.denizen.calls.answer(asked, "yes", by=noor)
     assert answered.state == "answered"
     await world.run()
     assert f'[Tool result "confirm" | call: {asked.id} | space "Hall" | spaceId: <Hall>] "yes"' in (
@@ -180,7 +180,7 @@ async def test_a_message_from_elsewhere_ends_the_pause_and_the_question_stands(w
     )
     assert (await world.transcript(hall))[-1] == "Ada: Deployed."
     with pytest.raises(AlreadySettled):
-        await world.denizen.answer(asked, "yes", by=noor)
+        await world.denizen.calls.answer(asked, "yes", by=noor)
 
 
 async def test_an_approval_needs_more_than_words(world: World):
@@ -196,14 +196,14 @@ async def test_an_approval_needs_more_than_words(world: World):
         "Deployed.",
         tools=[confirm(approval=True)],
     )
-    (asked,) = await world.denizen.waiting_calls(noor)
+    (asked,) = await world.denizen.calls.waiting(noor)
     await world.say(noor, "Yes, go ahead!", hall)
     await world.run()
     assert await results(world, ada) == [f"results: confirm → {NOT_YET}"]
-    assert [each.id for each in await world.denizen.waiting_calls(noor)] == [asked.id]
+    assert [each.id for each in await world.denizen.calls.waiting(noor)] == [asked.id]
     await world.say(noor, f"Yes {asked.code}", hall)
     await world.run()
-    assert await world.denizen.waiting_calls(noor) == []
+    assert await world.denizen.calls.waiting(noor) == []
     assert '{"confirmed": true, "by": "Noor"}' in await world.newest_inbox(ada)
 
 
@@ -211,7 +211,7 @@ async def test_a_code_answers_its_own_approval_while_the_agent_waits(world: Worl
     ada, noor, hall = await asked_in_a_hall(
         world, call("confirm", what="deploy"), reply("I leave it."), "Left it.", tools=[confirm(approval=True)]
     )
-    (asked,) = await world.denizen.waiting_calls(noor)
+    (asked,) = await world.denizen.calls.waiting(noor)
     assert asked.code is not None
     await world.say(noor, f"reject {asked.code.lower()}.", hall)
     await world.run()
@@ -221,10 +221,10 @@ async def test_a_code_answers_its_own_approval_while_the_agent_waits(world: Worl
 async def test_only_a_person_approves(world: World):
     _, noor, hall = await asked_in_a_hall(world, call("confirm", what="deploy"), tools=[confirm(approval=True)])
     bo = await world.agent("Bo")
-    await world.denizen.join(hall, bo)
-    (asked,) = await world.denizen.waiting_calls(noor)
+    await world.denizen.spaces.join(hall, bo)
+    (asked,) = await world.denizen.calls.waiting(noor)
     with pytest.raises(NotAllowed, match="Only a person can approve"):
-        await world.denizen.answer(asked, "yes", by=bo)
+        await world.denizen.calls.answer(asked, "yes", by=bo)
 
 
 async def test_a_question_that_nobody_answers_ends_by_time(world: World):
@@ -238,7 +238,7 @@ async def test_a_question_that_nobody_answers_ends_by_time(world: World):
         "results: confirm → Nobody answered within 1 hour. An answer that comes later will reach you as an event."
     ]
     assert (await world.transcript(hall))[-1] == "Ada: I leave it."
-    assert await world.denizen.waiting_calls(noor) == []
+    assert await world.denizen.calls.waiting(noor) == []
 
 
 @pytest.mark.parametrize("mode", ["pause", "async"])
@@ -249,7 +249,7 @@ async def test_a_question_is_not_given_up_because_no_instance_was_seen(world: Wo
     world.clock.advance(3_600)
     given_up = await world.denizen.db.write(calls.attend, world.denizen.instance, 0)
     assert given_up == []
-    assert [each.state for each in await world.denizen.waiting_calls(noor)] == ["waiting"]
+    assert [each.state for each in await world.denizen.calls.waiting(noor)] == ["waiting"]
 
 
 async def test_whoever_looks_does_not_take_its_own_calls_for_abandoned(world: World):
@@ -282,8 +282,8 @@ async def test_the_time_people_take_is_not_the_cycles(world: World):
         world, call("confirm", what="deploy"), reply("Done."), "Done.", cycle={"max_seconds": 60}
     )
     world.clock.advance(7200)
-    (asked,) = await world.denizen.waiting_calls(noor)
-    await world.denizen.answer(asked, "yes", by=noor)
+    (asked,) = await world.denizen.calls.waiting(noor)
+    await world.denizen.calls.answer(asked, "yes", by=noor)
     await world.run()
     assert (await world.endings(ada))[0][2] == "answered"
     assert (await world.transcript(hall))[-1] == "Ada: Done."
@@ -293,11 +293,11 @@ async def test_calls_after_a_question_wait_for_its_answer(world: World):
     """In order: what follows a question in the same response is not done before it is answered."""
     ada, noor, hall = await asked_in_a_hall(world, [call("confirm", what="deploy"), reply("Confirmed.")], "Done.")
     assert await world.transcript(hall) == ["Noor: Do it"]
-    (asked,) = await world.denizen.waiting_calls(noor)
-    await world.denizen.answer(asked, "yes", by=noor)
+    (asked,) = await world.denizen.calls.waiting(noor)
+    await world.denizen.calls.answer(asked, "yes", by=noor)
     await world.run()
     assert await world.transcript(hall) == ["Noor: Do it", "Ada: Confirmed."]
-    assert await world.denizen.status(ada) == "sleeping"
+    assert await world.denizen.agents.status(ada) == "sleeping"
 
 
 async def test_independent_questions_are_asked_together(world: World):
@@ -307,15 +307,15 @@ async def test_independent_questions_are_asked_together(world: World):
         "Done.",
         tools=[confirm(independent=True)],
     )
-    first, second = await world.denizen.waiting_calls(noor)
-    await world.denizen.answer(second, "no", by=noor)
+    first, second = await world.denizen.calls.waiting(noor)
+    await world.denizen.calls.answer(second, "no", by=noor)
     await world.run()
-    assert [each.id for each in await world.denizen.waiting_calls(noor)] == [first.id]
+    assert [each.id for each in await world.denizen.calls.waiting(noor)] == [first.id]
 
 
 async def test_wrong_arguments_ask_nobody(world: World):
     ada, noor, _ = await asked_in_a_hall(world, call("confirm", why="?"), "Gave up.", cycle={"silent_reply": "ignore"})
-    assert await world.denizen.waiting_calls(noor) == []
+    assert await world.denizen.calls.waiting(noor) == []
     (told,) = await results(world, ada)
     assert r"\"what\" is a required property" in told
 
@@ -329,10 +329,10 @@ async def test_an_asynchronous_question_does_not_stop_the_cycle(world: World):
         "Thanked Noor.",
         tools=[confirm(mode="async")],
     )
-    assert await world.denizen.status(ada) == "sleeping"
-    (asked,) = await world.denizen.waiting_calls(noor)
+    assert await world.denizen.agents.status(ada) == "sleeping"
+    (asked,) = await world.denizen.calls.waiting(noor)
     assert (await results(world, ada))[0].startswith(f'results: confirm → {{"status": "pending", "call": "{asked.id}"')
-    await world.denizen.answer(asked, "go ahead", by=noor)
+    await world.denizen.calls.answer(asked, "go ahead", by=noor)
     await world.run()
     assert await world.transcript(hall) == ["Noor: Do it", "Ada: I asked.", "Ada: Thanks."]
 
@@ -349,10 +349,10 @@ async def test_an_asynchronous_answer_may_come_after_it_was_given_up(world: Worl
         "Told Noor.",
         tools=[confirm(mode="async", seconds=60)],
     )
-    (asked,) = await world.denizen.waiting_calls(noor)
+    (asked,) = await world.denizen.calls.waiting(noor)
     await world.run_after(60)
     assert "No result came in time." in await world.newest_inbox(ada)
-    await world.denizen.answer(asked, "go ahead", by=noor)
+    await world.denizen.calls.answer(asked, "go ahead", by=noor)
     await world.run()
     assert '"go ahead"' in await world.newest_inbox(ada)
     assert (await world.transcript(hall))[1:] == ["Ada: I asked.", "Ada: No answer.", "Ada: At last."]
@@ -360,22 +360,22 @@ async def test_an_asynchronous_answer_may_come_after_it_was_given_up(world: Worl
 
 async def test_a_deleted_agent_waits_for_nothing(world: World):
     ada, noor, _ = await asked_in_a_hall(world, call("confirm", what="deploy"), "Done.")
-    (asked,) = await world.denizen.waiting_calls(noor)
-    await world.denizen.delete_agent(ada)
-    assert await world.denizen.waiting_calls(noor) == []
+    (asked,) = await world.denizen.calls.waiting(noor)
+    await world.denizen.agents.delete(ada)
+    assert await world.denizen.calls.waiting(noor) == []
     with pytest.raises(AlreadySettled, match="Nobody waits"):
-        await world.denizen.answer(asked, "yes", by=noor)
+        await world.denizen.calls.answer(asked, "yes", by=noor)
     assert (await results(world, ada)) == ["results: confirm → Not finished: this agent was deleted."]
 
 
 async def test_a_suspended_agent_goes_on_when_it_is_resumed(world: World):
     ada, noor, hall = await asked_in_a_hall(world, call("confirm", what="deploy"), reply("Done."), "Done.")
-    (asked,) = await world.denizen.waiting_calls(noor)
-    await world.denizen.suspend_agent(ada)
-    await world.denizen.answer(asked, "yes", by=noor)
+    (asked,) = await world.denizen.calls.waiting(noor)
+    await world.denizen.agents.suspend(ada)
+    await world.denizen.calls.answer(asked, "yes", by=noor)
     await world.run()
     assert len(world.model(ada).requests) == 1
-    await world.denizen.resume_agent(ada)
+    await world.denizen.agents.resume(ada)
     await world.run()
     assert (await world.transcript(hall))[-1] == "Ada: Done."
 
@@ -384,8 +384,8 @@ async def test_an_answer_wakes_another_instance(world: World):
     """A pause gives the lease up: whoever hears of the answer goes on."""
     ada, noor, hall = await asked_in_a_hall(world, call("confirm", what="deploy"), reply("Done."), "Done.")
     async with Runtime(world.url, clock=world.clock, models={"python:ada": world.model(ada)}) as other:
-        (asked,) = await other.waiting_calls(noor)
-        await other.answer(asked, "yes", by=noor)
+        (asked,) = await other.calls.waiting(noor)
+        await other.calls.answer(asked, "yes", by=noor)
         await other.run_until_idle()
     assert (await world.transcript(hall))[-1] == "Ada: Done."
 
@@ -407,7 +407,7 @@ async def test_a_visible_call_is_shown_as_it_is_written_and_with_its_result(worl
     async with listening(world, hall) as heard:
         await world.run()
         frames = await heard()
-    (shown,) = await world.denizen.calls(hall)
+    (shown,) = await world.denizen.calls.list(hall)
     assert (shown.state, shown.result, shown.after_seq) == ("answered", "hall: a place", 1)
     mine = [frame for frame in frames if frame.get("id") == shown.id]
     assert [frame["type"] for frame in (mine[0], mine[-2], mine[-1])] == [
@@ -590,11 +590,11 @@ async def test_a_call_that_cannot_be_made_again_here_ends_nobodys_life(small_wor
         small_world.url, clock=small_world.clock, models={"python:ben": small_world.model(ben)}
     ) as other:
         async with other.living() as residents:
-            await other.post(attic, noor, "Are you there?")
+            await other.spaces.post(attic, noor, "Are you there?")
             with pytest.raises(InvalidInput, match="build"):
                 await residents.run_until_idle()
-            told = (await other.inbox(ada))[0].text
-        assert await other.transcript(attic) == ["Noor: Are you there?", "Ben: Still here."]
+            told = (await other.minds.inbox(ada))[0].text
+        assert await other.spaces.transcript(attic) == ["Noor: Are you there?", "Ben: Still here."]
     await small_world.open()
     assert told == calls.UNKNOWN_OUTCOME
 
@@ -627,7 +627,7 @@ async def test_a_call_that_is_made_again_after_a_crash_is_still_the_same_call(sm
         small_world.denizen.hurry()
     await small_world.restart()
     await small_world.run()
-    (shown,) = await small_world.denizen.calls(hall)
+    (shown,) = await small_world.denizen.calls.list(hall)
     assert asked == [shown.id, shown.id]
     await small_world.denizen.db.write(calls.answer, asked[-1], "Delivered.")
     await small_world.run()
@@ -674,7 +674,7 @@ async def test_a_question_asked_in_no_space_is_for_whoever_shares_one_with_the_a
     noor, sam, iris = [await world.person(name) for name in ("Noor", "Sam", "Iris")]
     await world.space("Hall", noor, ada)
     await world.space("Attic", noor, sam)
-    await world.denizen.trigger(ada, "bell")
+    await world.denizen.agents.trigger(ada, "bell")
     await world.run()
-    asked = {each.name: [found.tool for found in await world.denizen.waiting_calls(each)] for each in (noor, sam, iris)}
+    asked = {each.name: [found.tool for found in await world.denizen.calls.waiting(each)] for each in (noor, sam, iris)}
     assert asked == {"Noor": ["confirm"], "Sam": [], "Iris": []}

@@ -124,7 +124,7 @@ async def kept(world: World) -> list[tuple[Any, ...]]:
 
 async def test_what_others_have_kept_counts_until_it_is_settled(world: World):
     ada, ben = await world.agent("Ada"), await world.agent("Ben")
-    await world.denizen.set_budget(tokens_per_day=100)
+    await world.denizen.budgets.set(tokens_per_day=100)
     both = [Allowance(ada.entity.organization_id, None, shared=True)] * 2
     hers, his = await taken(world, ada), await taken(world, ben)
     assert await reserve(world, hers, both[0], 60) is None
@@ -150,7 +150,7 @@ async def beside(world: World, agent: Agent, under: Allowance, tokens: int) -> s
 async def test_calls_beside_a_cycle_and_the_cycle_count_each_other(world: World):
     """Each has a reservation of its own; whoever comes last finds what the others leave."""
     ada, ben = await world.agent("Ada"), await world.agent("Ben")
-    await world.denizen.set_budget(tokens_per_day=100)
+    await world.denizen.budgets.set(tokens_per_day=100)
     under = Allowance(ada.entity.organization_id, BudgetSettings(tokens_per_day=90), shared=True)
     hers, his = await taken(world, ada), await taken(world, ben)
     midnight = world.clock.now() + UNTIL_MIDNIGHT * 1_000_000
@@ -221,7 +221,7 @@ async def test_calls_beside_a_cycle_that_reserve_at_once_do_not_pass_the_limit_o
 @pytest.mark.parametrize("how", ["run out", "taken over"])
 async def test_what_a_dead_process_has_kept_is_free_when_its_lease_is(world: World, how: str):
     ada, ben = await world.agent("Ada"), await world.agent("Ben")
-    await world.denizen.set_budget(tokens_per_day=100)
+    await world.denizen.budgets.set(tokens_per_day=100)
     under = Allowance(ada.entity.organization_id, None, shared=True)
     assert await reserve(world, await taken(world, ada), under, 100) is None
     his = await taken(world, ben)
@@ -244,7 +244,7 @@ async def test_a_call_that_was_cut_off_keeps_nothing_from_others(ready_url: str)
         ada, ben = await world.agent("Ada", never), await world.agent("Ben")
         noor = await world.person("Noor")
         hall = await world.space("Hall", noor, ada)
-        await world.denizen.set_budget(tokens_per_day=100_000)
+        await world.denizen.budgets.set(tokens_per_day=100_000)
         await world.say(noor, "Hello", hall)
         async with world.denizen.living():
             await begun.wait()
@@ -281,7 +281,7 @@ async def test_only_where_something_is_limited_room_is_kept_once_for_each_model_
     db.write = write  # pyright: ignore[reportAttributeAccessIssue]
     kept_for: list[int] = []
     for tokens_per_day in (None, 10_000_000):
-        await world.denizen.set_budget(tokens_per_day=tokens_per_day)
+        await world.denizen.budgets.set(tokens_per_day=tokens_per_day)
         names.clear()
         await world.say(noor, "Hello", hall)
         await world.run()
@@ -294,21 +294,21 @@ async def test_only_where_something_is_limited_room_is_kept_once_for_each_model_
 async def test_what_was_used_is_counted_by_day_agent_and_model(world: World):
     ada, noor, hall = await one_in_a_hall(world, reply("Hi."), "Done.", skip("no"))
     ben = await world.agent("Ben", skip("not mine"), skip("not mine"))
-    await world.denizen.join(hall, ben)
+    await world.denizen.spaces.join(hall, ben)
     await world.say(noor, "Hello", hall)
     await world.run()
     world.clock.advance(DAY)
     await world.say(noor, "Hello", hall)
     await world.run()
-    used = await world.denizen.spending(ada)
+    used = await world.denizen.budgets.spending(ada)
     assert [(str(each.day), each.model, each.calls) for each in used] == [
         ("2026-01-05", "python:ada", 2),
         ("2026-01-06", "python:ada", 1),
     ]
     cycle = (await world.cycles(ada))[0]
     assert (used[0].input_tokens, used[0].output_tokens) == (cycle.input_tokens, cycle.output_tokens)
-    assert {each.agent_id for each in await world.denizen.spending()} == {ada.id, ben.id}
-    assert {str(each.day) for each in await world.denizen.spending(days=1)} == {"2026-01-06"}
+    assert {each.agent_id for each in await world.denizen.budgets.spending()} == {ada.id, ben.id}
+    assert {str(each.day) for each in await world.denizen.budgets.spending(days=1)} == {"2026-01-06"}
     totals = statement(select(func.sum(spending.c.calls)))
     assert [int(row[0]) for row in await world.denizen.db.read(lambda tx: tx.all(totals))] == [5]
 
@@ -323,14 +323,14 @@ async def spent_out(world: World, *turns: Any, **budget: Any):
 async def test_a_refused_cycle_is_undone_and_the_agent_rests_until_the_next_day(world: World):
     """Nothing of what people wrote is lost, and each space in which somebody waits shows it, without a message."""
     ada, noor, hall = await spent_out(world, "All read.")
-    await world.denizen.edit_agent(ada, cycle={"silent_reply": "ignore"})
+    await world.denizen.agents.edit(ada, cycle={"silent_reply": "ignore"})
     bert = await world.person("Bert")
     garden = await world.space("Garden", noor, bert, ada)
     await world.say(noor, "Are you there?", hall)
     await world.run()
-    assert await world.denizen.status(ada) == "suspended"
+    assert await world.denizen.agents.status(ada) == "suspended"
     midnight = world.clock.now() + UNTIL_MIDNIGHT * 1_000_000
-    assert await world.denizen.resting(ada) == Resting("agent:day", midnight)
+    assert await world.denizen.budgets.resting(ada) == Resting("agent:day", midnight)
     assert await world.transcript(hall) == ["Noor: Are you there?"]
     assert await shown(world, hall) == [RESTS]
     assert world.model(ada).requests == []
@@ -345,10 +345,10 @@ async def test_a_refused_cycle_is_undone_and_the_agent_rests_until_the_next_day(
     assert [await shown(world, each) for each in (hall, garden)] == [[RESTS], [RESTS]]
 
     await world.run_after(UNTIL_MIDNIGHT - 1)
-    assert await world.denizen.status(ada) == "suspended"
+    assert await world.denizen.agents.status(ada) == "suspended"
     await world.run_after(1)
-    assert await world.denizen.status(ada) == "sleeping"
-    assert await world.denizen.resting(ada) is None
+    assert await world.denizen.agents.status(ada) == "sleeping"
+    assert await world.denizen.budgets.resting(ada) is None
     inbox = await world.newest_inbox(ada)
     for text in ("Are you there?", "Hello?", "who waters the roses?", "so you rested"):
         assert text in inbox
@@ -360,11 +360,11 @@ async def test_a_refused_cycle_is_undone_and_the_agent_rests_until_the_next_day(
 async def test_with_the_floor_one_the_next_agent_answers_for_one_whose_budget_is_used_up(world: World):
     ada, noor, hall = await spent_out(world)
     ben = await world.agent("Ben", reply("Ada is out of budget; I am here."), "Answered.")
-    await world.denizen.join(hall, ben)
-    await world.denizen.set_floor(hall, "one")
+    await world.denizen.spaces.join(hall, ben)
+    await world.denizen.spaces.set_floor(hall, "one")
     await world.say(noor, "Hello", hall)
     await world.run()
-    assert await world.denizen.status(ada) == "suspended"
+    assert await world.denizen.agents.status(ada) == "suspended"
     assert await world.transcript(hall) == ["Noor: Hello", "Ben: Ada is out of budget; I am here."]
     assert await shown(world, hall) == []
     assert await check_database(world.denizen.db) == []
@@ -390,7 +390,7 @@ async def test_a_cycle_under_way_ends_as_far_as_it_got(world: World):
     assert await world.transcript(hall) == ["Noor: What did you do yesterday?"]
     [told] = await world.denizen.db.read(statuses.of_space, hall.id)
     assert (told.text, told.retry_at) == (RESTS, world.clock.now() + UNTIL_MIDNIGHT * 1_000_000)
-    assert await world.denizen.status(ada) == "suspended"
+    assert await world.denizen.agents.status(ada) == "suspended"
     assert await kept(world) == []
     assert await check_database(world.denizen.db) == []
 
@@ -425,7 +425,7 @@ async def test_the_last_step_is_reserved_from_the_first_call_to_the_end_of_the_c
     assert await world.transcript(hall) == ["Noor: Where is it?", "Ada: I am still looking."]
     assert reserved == [("step", 2), ("tool", 1), ("step", 2), ("tool", 1), ("last step", 1)]
     assert await kept(world) == []
-    assert await world.denizen.status(ada) == "sleeping"
+    assert await world.denizen.agents.status(ada) == "sleeping"
 
 
 async def test_what_is_reserved_for_the_last_step_is_refused_to_others(world: World):
@@ -441,7 +441,7 @@ async def test_what_is_reserved_for_the_last_step_is_refused_to_others(world: Wo
 
     ada, noor, hall = await one_in_a_hall(world, model=forever(decide), cycle={"max_steps": 1})
     ben = await world.agent("Ben")
-    await world.denizen.set_budget(tokens_per_day=100_000)
+    await world.denizen.budgets.set(tokens_per_day=100_000)
     under = Allowance(ada.entity.organization_id, None, shared=True)
     async with world.denizen.living() as residents:
         await world.say(noor, "Where is it?", hall)
@@ -480,27 +480,27 @@ async def test_triage_is_paid_from_the_same_budget(world: World):
     )
     sieve = scripted(skip("lunch"), name="sieve")
     world.denizen.models.register("sieve", sieve)
-    await world.denizen.join(hall, await world.person("Bert"))
+    await world.denizen.spaces.join(hall, await world.person("Bert"))
     await world.say(noor, "Bert, lunch?", hall)
     await world.run()
     assert await world.ledger(ada) == [("skip", "triage: lunch")]
     assert await kept(world) == []
-    used = sum(each.input_tokens + each.output_tokens for each in await world.denizen.spending(ada))
+    used = sum(each.input_tokens + each.output_tokens for each in await world.denizen.budgets.spending(ada))
     await spend(world, ada, 30_000 - used)
     await world.say(noor, "Bert, coffee?", hall)
     await world.run()
     assert len(sieve.requests) == 1
-    assert await world.denizen.resting(ada) is not None
+    assert await world.denizen.budgets.resting(ada) is not None
     assert (await world.transcript(hall))[-1] == "Noor: Bert, coffee?"
 
 
 async def test_its_plans_wait_with_it(world: World):
     ada, noor, hall = await spent_out(world, "Done.", "Done.", "Done.")
-    await world.denizen.set_timer(ada, "Look at the oven", after="1h")
+    await world.denizen.plans.set_timer(ada, "Look at the oven", after="1h")
     await world.say(noor, "Hello", hall)
     await world.run()
     await world.run_after(2 * 3_600)
-    assert [plan.state for plan in await world.denizen.plans(ada)] == ["held"]
+    assert [plan.state for plan in await world.denizen.plans.list(ada)] == ["held"]
     await world.run_after(UNTIL_MIDNIGHT)
     assert "Look at the oven" in str(world.model(ada).requests)
 
@@ -509,11 +509,11 @@ async def test_raising_its_budget_lets_an_agent_go_on(world: World):
     ada, noor, hall = await spent_out(world, reply("Here."), "Done.")
     await world.say(noor, "Hello", hall)
     await world.run()
-    await world.denizen.edit_agent(ada, instructions="Be brief.")
-    assert await world.denizen.status(ada) == "suspended"
-    await world.denizen.edit_agent(ada, budget={"tokens_per_day": 40_000})
-    assert await world.denizen.status(ada) == "suspended"
-    await world.denizen.edit_agent(ada, budget={"tokens_per_day": 500_000})
+    await world.denizen.agents.edit(ada, instructions="Be brief.")
+    assert await world.denizen.agents.status(ada) == "suspended"
+    await world.denizen.agents.edit(ada, budget={"tokens_per_day": 40_000})
+    assert await world.denizen.agents.status(ada) == "suspended"
+    await world.denizen.agents.edit(ada, budget={"tokens_per_day": 500_000})
     await world.run()
     assert (await world.transcript(hall))[-1] == "Ada: Here."
 
@@ -521,20 +521,20 @@ async def test_raising_its_budget_lets_an_agent_go_on(world: World):
 async def test_raising_the_organizations_budget_lets_its_agents_go_on(world: World):
     ada, noor, hall = await one_in_a_hall(world, reply("Here."), "Done.")
     await spend(world, ada, 100)
-    await world.denizen.set_budget(tokens=101)
+    await world.denizen.budgets.set(tokens=101)
     await world.say(noor, "Hello", hall)
     await world.run()
     assert await shown(world, hall) == [
         "The organization's budget is used up. Your message is kept. Ada answers when the limit is raised."
     ]
     await world.run_after(3 * DAY)
-    assert await world.denizen.status(ada) == "suspended"
-    await world.denizen.set_budget(tokens=1_000_000)
-    assert await world.denizen.budget() == BudgetSettings(tokens=1_000_000)
+    assert await world.denizen.agents.status(ada) == "suspended"
+    await world.denizen.budgets.set(tokens=1_000_000)
+    assert await world.denizen.budgets.get() == BudgetSettings(tokens=1_000_000)
     await world.run()
     assert (await world.transcript(hall))[-1] == "Ada: Here."
-    await world.denizen.set_budget()
-    assert await world.denizen.budget() is None
+    await world.denizen.budgets.set()
+    assert await world.denizen.budgets.get() is None
 
 
 async def test_the_owner_has_the_last_word(world: World):
@@ -542,10 +542,10 @@ async def test_the_owner_has_the_last_word(world: World):
     ada, noor, hall = await spent_out(world, reply("Here."), "Done.")
     await world.say(noor, "Hello", hall)
     await world.run()
-    await world.denizen.suspend_agent(ada)
+    await world.denizen.agents.suspend(ada)
     await world.run_after(UNTIL_MIDNIGHT + 1)
-    assert await world.denizen.status(ada) == "suspended"
-    await world.denizen.resume_agent(ada)
+    assert await world.denizen.agents.status(ada) == "suspended"
+    await world.denizen.agents.resume(ada)
     await world.run()
     assert (await world.transcript(hall))[-1] == "Ada: Here."
 
@@ -609,7 +609,7 @@ async def test_a_budget_in_dollars_needs_to_know_what_the_model_costs(small_worl
     with pytest.raises(PriceUnknown, match=r"'python:ada' is unknown.*budget in tokens.*\[prices\]"):
         await world.run()
     assert await world.inbox(ada) == ["Hello"]
-    world.denizen._prices = {"python:ada": A_CENT_A_TOKEN}  # pyright: ignore[reportPrivateUsage]
+    world.denizen.prices = {"python:ada": A_CENT_A_TOKEN}
     await world.run()
     assert (await world.transcript(hall))[-1] == "Ada: Hi."
 
@@ -624,12 +624,12 @@ async def test_what_costs_nothing_may_have_a_budget_in_dollars(small_world: Worl
 @pytest.mark.parametrize("wrong", [{"dollars_per_day": 0}, {"dolars": 1}, {"tokens": -1}])
 async def test_a_budget_that_is_none_is_refused(small_world: World, wrong: dict[str, Any]):
     with pytest.raises(InvalidInput, match="budget"):
-        await small_world.denizen.create_agent("Ada", budget=wrong)
+        await small_world.denizen.agents.create("Ada", budget=wrong)
 
 
 async def test_an_organizations_budget_is_checked_too(small_world: World):
     with pytest.raises(InvalidInput, match="dollars_per_day"):
-        await small_world.denizen.set_budget(dollars_per_day=-1)
+        await small_world.denizen.budgets.set(dollars_per_day=-1)
 
 
 # Together
@@ -639,7 +639,7 @@ async def test_of_many_who_keep_room_at_once_only_as_many_get_it_as_there_is(wor
     """On PostgreSQL they come on several connections, and the organization's row lets one after the other through."""
     agents = [await world.agent(f"A{number}") for number in range(12)]
     held = [await taken(world, agent) for agent in agents]
-    await world.denizen.set_budget(tokens_per_day=50)
+    await world.denizen.budgets.set(tokens_per_day=50)
     under = Allowance(agents[0].entity.organization_id, None, shared=True)
     for _ in range(10):
         answers = await asyncio.gather(*(reserve(world, lease, under, 10) for lease in held))
@@ -672,7 +672,7 @@ async def test_agents_that_think_at_once_never_pass_the_limit_of_their_organizat
         agents = [await world.agent(f"A{number}", model=forever(chatty), window=ROOMY) for number in range(count)]
         noor = await world.person("Noor")
         hall = await world.space("Hall", noor, *agents)
-        await world.denizen.set_budget(dollars=Decimal(limit) / 1_000_000)
+        await world.denizen.budgets.set(dollars=Decimal(limit) / 1_000_000)
         houses = [world.denizen]
         if ready_url.startswith("postgresql"):
             models = {agent.definition.model: forever(chatty) for agent in agents}
@@ -683,7 +683,7 @@ async def test_agents_that_think_at_once_never_pass_the_limit_of_their_organizat
             await asyncio.gather(*(house.run_until_idle() for house in houses))
             used = await world.denizen.db.read(total)
             assert used <= limit
-            if {await world.denizen.status(agent) for agent in agents} == {"suspended"}:
+            if {await world.denizen.agents.status(agent) for agent in agents} == {"suspended"}:
                 break
         else:
             pytest.fail("the budget is never used up")
@@ -707,7 +707,7 @@ async def test_from_the_second_step_on_room_is_kept_for_what_may_arrive_meanwhil
     ada = await small_world.agent(
         "Ada", model=forever(decide), budget={"tokens": 1_000_000}, cycle={"awareness": awareness}
     )
-    await small_world.denizen.trigger(ada, "bell")
+    await small_world.denizen.agents.trigger(ada, "bell")
     await small_world.run()
     inbox = budget(ada.definition.window, None).inbox
     more = [after - before > inbox for before, after in pairwise(reserved)]
@@ -717,7 +717,7 @@ async def test_from_the_second_step_on_room_is_kept_for_what_may_arrive_meanwhil
 
 async def test_an_agent_goes_on_when_it_was_to_and_not_before(small_world: World):
     """Whoever looked may come too late: the agent was held anew meanwhile, for longer or for good."""
-    world, status = small_world, small_world.denizen.status
+    world, status = small_world, small_world.denizen.agents.status
     day, ever = await world.agent("Day"), await world.agent("Ever")
     noor = await world.person("Noor")
     hall = await world.space("Hall", noor, day)

@@ -97,7 +97,7 @@ async def test_a_failed_cycle_without_effects_leaves_no_trace_but_the_ledger(wor
     await world.run()
     assert await world.history(ada) == before
     assert await world.waiting(ada) == [Waiting("How are you?", "pending", 1, 1)]
-    assert await world.denizen.status(ada) == "sleeping"
+    assert await world.denizen.agents.status(ada) == "sleeping"
     await world.run_after(1)
     assert await world.history(ada) == before
     await world.run_after(4)
@@ -116,7 +116,7 @@ async def test_a_failed_cycle_without_effects_leaves_no_trace_but_the_ledger(wor
         'results: send_message → {"success":true,"messageId":"<Hall 4>"}',
         "response: Asked Noor again.",
     ]
-    assert [entry.seq for entry in await world.denizen.log(ada)] == list(range(1, 9))
+    assert [entry.seq for entry in await world.denizen.minds.log(ada)] == list(range(1, 9))
     assert await world.endings(ada) == [
         (1, "acted", "answered", "Greeted Noor."),
         (2, "acted", "answered", "Asked Noor again."),
@@ -166,7 +166,7 @@ async def test_a_failure_after_an_effect_resumes_at_its_last_step(world: World):
     ]
     assert await world.history(ada) == half
     assert await world.waiting(ada) == [Waiting("Help!", "taken")]
-    assert await world.denizen.status(ada) == "sleeping"
+    assert await world.denizen.agents.status(ada) == "sleeping"
 
     await world.run_after(0.9)
     assert len(world.model(ada).requests) == 2

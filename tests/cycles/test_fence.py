@@ -125,7 +125,7 @@ async def a_thought(world: World, *, opened: bool) -> tuple[Lease, Thought]:
     begun = await world.denizen.db.write(opening.open_cycle, lease, waking) if opened else None
     await world.say(noor, "Fire!", kitchen, urgent=True)
     cycle = begun.cycle if isinstance(begun, Opened) else None
-    return lease, Thought(loaded, waking, cycle, await world.denizen.inbox(ada))
+    return lease, Thought(loaded, waking, cycle, await world.denizen.minds.inbox(ada))
 
 
 @pytest.mark.parametrize("write", [*BEFORE, *DURING], ids=lambda each: each.__name__)

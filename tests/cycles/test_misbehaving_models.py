@@ -36,7 +36,7 @@ async def jumping(ready_sqlite_url: str) -> AsyncIterator[World]:
 
 async def kitchen(world: World, **options: Any) -> tuple[Entity, Space]:
     noor = await world.person("Noor")
-    ada = await world.denizen.create_agent("Ada", model="openai-chat:local-model", **options)
+    ada = await world.denizen.agents.create("Ada", model="openai-chat:local-model", **options)
     return noor, await world.space("Kitchen", noor, ada)
 
 
@@ -57,7 +57,7 @@ async def test_a_stream_that_broke_off_is_asked_again_and_both_attempts_are_paid
     server.turns = [{**SENDS, "ends": False}, SENDS, ENDS]
     await world.say(noor, "Tea?", space)
     await world.run()
-    assert await world.denizen.transcript(space) == ["Noor: Tea?", "Ada: Tea is ready."]
+    assert await world.denizen.spaces.transcript(space) == ["Noor: Tea?", "Ada: Tea is ready."]
     assert len(server.received) == 3
     (broken, read, written), *whole = await world.denizen.db.read(_used)
     assert (broken, whole) == ("broken off", [(None, 20, 7), (None, 20, 7)])
@@ -71,7 +71,7 @@ async def test_an_answer_that_was_cut_off_is_told_so_and_written_again(jumping: 
     server.turns = [{"text": "Well, tea is a plant that", "tool": None, "finish": "length"}, SENDS, ENDS]
     await world.say(noor, "Tea?", space)
     await world.run()
-    assert await world.denizen.transcript(space) == ["Noor: Tea?", "Ada: Tea is ready."]
+    assert await world.denizen.spaces.transcript(space) == ["Noor: Tea?", "Ada: Tea is ready."]
     assert "reached its limit of 8,192 tokens" in last_message(server, 1)
 
 
@@ -82,7 +82,7 @@ async def test_a_call_that_was_cut_off_is_told_so(jumping: World, server: Loopba
     server.turns = [half, SENDS, ENDS]
     await world.say(noor, "Tea?", space)
     await world.run()
-    assert await world.denizen.transcript(space) == ["Noor: Tea?", "Ada: Tea is ready."]
+    assert await world.denizen.spaces.transcript(space) == ["Noor: Tea?", "Ada: Tea is ready."]
     assert "reached its limit of tokens in the middle of this call" in last_message(server, 1)
 
 
@@ -101,7 +101,7 @@ async def test_a_refusal_of_a_filter_is_told_to_the_person(jumping: World, serve
     server.text, server.tool, server.finish = "Well,", None, "content_filter"
     await world.say(noor, "Tea?", space)
     await world.run()
-    [status] = await world.denizen.statuses(space)
+    [status] = await world.denizen.spaces.statuses(space)
     assert "refused" in status.text
 
 
@@ -118,7 +118,7 @@ async def test_a_server_that_loads_its_model_is_asked_until_it_has(jumping: Worl
     server.turns = [{}] * 11 + [SENDS, ENDS]
     await world.say(noor, "Tea?", space)
     await world.run()
-    assert await world.denizen.transcript(space) == ["Noor: Tea?", "Ada: Tea is ready."]
+    assert await world.denizen.spaces.transcript(space) == ["Noor: Tea?", "Ada: Tea is ready."]
 
 
 def small(context_tokens: int, body_of_error: Callable[[int], dict[str, Any]]) -> Callable[..., Failure | None]:
@@ -167,7 +167,7 @@ async def test_a_server_of_4096_tokens_answers_every_turn(
     for number in range(20):
         await world.say(noor, f"Question {number}: {'what about the tea ' * 8}?", space)
         await world.run()
-    said = await world.denizen.transcript(space)
+    said = await world.denizen.spaces.transcript(space)
     assert sum(line == "Ada: Tea is ready." for line in said) == 20
     refused = [each for each in server.received if judge(each.body) is not None]
     assert len(refused) <= 6, "what was learned is remembered"

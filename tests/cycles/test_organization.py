@@ -15,18 +15,18 @@ from tests.world import World
 
 
 async def test_settings_are_kept_beside_the_budget(world: World) -> None:
-    home = await world.denizen.create_organization("Home")
+    home = await world.denizen.organizations.create("Home")
     db = world.denizen.db
     assert await db.read(organization.settings_of, home.id) == OrganizationSettings()
 
-    await world.denizen.set_budget(home, dollars_per_day=5)
+    await world.denizen.budgets.set(home, dollars_per_day=5)
     changed = await db.write(organization.change_settings, home.id, {"spaces_by": "admin"})
     budget = BudgetSettings(dollars_per_day=Decimal(5))
     assert changed == OrganizationSettings(budget=budget, spaces_by="admin")
-    assert await world.denizen.budget(home) == budget
+    assert await world.denizen.budgets.get(home) == budget
 
     await db.write(organization.change_settings, home.id, {"budget": {"tokens": 1_000}})
-    assert await world.denizen.budget(home) == BudgetSettings(tokens=1_000)
+    assert await world.denizen.budgets.get(home) == BudgetSettings(tokens=1_000)
     assert (await db.read(organization.settings_of, home.id)).spaces_by == "admin"
 
     assert await db.write(organization.change_settings, home.id, {"budget": None}) == OrganizationSettings(
@@ -48,7 +48,7 @@ async def test_settings_are_kept_beside_the_budget(world: World) -> None:
 async def test_what_is_no_setting_is_refused_and_changes_nothing(
     small_world: World, changes: dict[str, object], why: str
 ) -> None:
-    home = await small_world.denizen.create_organization("Home")
+    home = await small_world.denizen.organizations.create("Home")
     with pytest.raises(InvalidInput, match=why):
         await small_world.denizen.db.write(organization.change_settings, home.id, changes)
     assert await small_world.denizen.db.read(organization.settings_of, home.id) == OrganizationSettings()

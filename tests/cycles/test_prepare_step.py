@@ -96,7 +96,7 @@ async def test_the_function_sets_tools_choice_settings_and_context_for_one_step(
         told = "[THIS STEP] You may call only: read_messages, skip. Call one now.\n\nIt is Noor's birthday."
         assert [as_text(request[-1]) == told for request in model.requests] == [True, False, False]
         assert not any("birthday." in each for each in await world.history(ada))
-        kept = await world.denizen.replay(ada, 1)
+        kept = await world.denizen.minds.replay(ada, 1)
         assert as_text(kept[0].messages[-1]) == told
         assert kept[0].settings["temperature"] == 0.5
 
@@ -109,7 +109,7 @@ async def test_the_function_chooses_the_model_of_a_step():
         world.denizen.models.register("big", forever(lambda *_: reply("Big answer."), name="big"))
         ada, hall, _ = await asked(world, call("read_messages"), "Answered.", step_models=["big"])
         assert (await world.transcript(hall))[1:] == ["Ada: Big answer."]
-        log = await world.denizen.log(ada)
+        log = await world.denizen.minds.log(ada)
         models = [json.loads(entry.request)["model"] for entry in log if entry.request]
         assert models == ["python:ada", "big", "python:ada"]
 
@@ -188,7 +188,7 @@ async def test_a_function_that_fails_is_told_to_whoever_waits_and_nothing_is_los
         assert [kind for kind, _ in await world.ledger(ada)] == ["failure"]
         assert told in str((await world.ledger(ada))[0][1])
         world.denizen._steps["prepare"] = lambda _: None  # pyright: ignore[reportPrivateUsage]
-        await world.denizen.try_again(ada)
+        await world.denizen.agents.try_again(ada)
         await world.run()
         assert await world.transcript(hall) == ["Noor: Hello?", "Ada: Here."]
 
@@ -197,7 +197,7 @@ async def test_a_function_that_this_runtime_does_not_have_is_named(small_world: 
     message = r"prepares its steps with a function that this runtime does not have: prepare\. .*steps=\{\.\.\.\}"
     with pytest.raises(InvalidInput, match=message):
         await asked(small_world, reply("Here."))
-    (found,) = await small_world.denizen.check_agents()
+    (found,) = await small_world.denizen.agents.check()
     assert found.unable is not None
     assert "a function that this runtime does not have: prepare" in found.unable.text
 

@@ -88,7 +88,7 @@ async def test_an_owner_who_changes_the_profile_begins_a_new_era(world: World):
     hall = await world.space("Hall", noor, ada)
     await world.say(noor, "one", hall)
     await world.run()
-    await world.denizen.edit_agent(ada, profile="small")
+    await world.denizen.agents.edit(ada, profile="small")
     await world.say(noor, "two", hall)
     await world.run()
     assert [info.tools == SMALL for info in world.model(ada).infos] == [False, False, True]

@@ -32,14 +32,14 @@ async def house_of_two(world: World, **options: Any):
     """An agent that thinks with `small`, in a hall with a person; `big` is there too."""
     world.denizen.models.register("small", thinker("small"))
     world.denizen.models.register("big", thinker("big"))
-    ada = await world.denizen.create_agent("Ada", model="small", **options)
+    ada = await world.denizen.agents.create("Ada", model="small", **options)
     noor = await world.person("Noor")
     return ada, noor, await world.space("Hall", noor, ada)
 
 
 async def asked_models(world: World, agent: Any) -> list[str]:
     """The model of each response, as its request is kept."""
-    log = await world.denizen.log(agent)
+    log = await world.denizen.minds.log(agent)
     return [json.loads(entry.request)["model"] for entry in log if entry.request]
 
 
@@ -51,7 +51,10 @@ async def test_the_first_rule_that_applies_chooses_else_the_agents_own_model(wor
         await world.run()
     assert await world.transcript(hall) == ["Noor: An easy one", "Ada: small.", "Noor: A hard one", "Ada: big."]
     assert await asked_models(world, ada) == ["small", "small", "big", "big"]
-    assert [(each.model, each.calls) for each in await world.denizen.spending(ada)] == [("big", 2), ("small", 2)]
+    assert [(each.model, each.calls) for each in await world.denizen.budgets.spending(ada)] == [
+        ("big", 2),
+        ("small", 2),
+    ]
 
 
 async def test_a_cycle_keeps_its_model_whatever_a_function_says_later():
@@ -130,7 +133,7 @@ async def test_each_model_is_charged_at_its_own_price(ready_sqlite_url: str):
         ada, noor, hall = await house_of_two(world, cycle={"routing": DEAR})
         await world.say(noor, "A hard one", hall)
         await world.run()
-        (used,) = await world.denizen.spending(ada)
+        (used,) = await world.denizen.budgets.spending(ada)
         assert (used.model, used.cost_micros) == ("big", used.output_tokens * 1_000_000)
 
 
@@ -148,7 +151,7 @@ async def test_what_a_route_needs_is_missed_at_once(small_world: World):
     await small_world.say(noor, "Hello", hall)
     with pytest.raises(InvalidInput, match=r"nobody.*Runtime\(routes"):
         await small_world.run()
-    await small_world.denizen.edit_agent(ada, cycle={"routing": [{"model": "gone", "when": {"words": ["never"]}}]})
+    await small_world.denizen.agents.edit(ada, cycle={"routing": [{"model": "gone", "when": {"words": ["never"]}}]})
     with pytest.raises(ModelUnknown, match="gone"):
         await small_world.run()
 
@@ -157,7 +160,7 @@ async def test_a_request_fits_whichever_model_it_goes_to(small_world: World):
     """The window is that of the smallest."""
     ada, _, _ = await house_of_two(small_world, cycle={"routing": DEAR})
     small_world.denizen.models.register("big", thinker("big", context_tokens=20_000))
-    _, budget = await small_world.denizen._equipment().equip(ada)
+    _, budget = await small_world.denizen.equipment().equip(ada)
     assert budget.request + budget.output <= 20_000
 
 
@@ -172,4 +175,4 @@ async def test_a_request_fits_whichever_model_it_goes_to(small_world: World):
 )
 async def test_a_route_that_leads_nowhere_is_refused(small_world: World, cycle: dict[str, object], why: str):
     with pytest.raises(InvalidInput, match=why):
-        await small_world.denizen.create_agent("Ada", cycle=cycle)
+        await small_world.denizen.agents.create("Ada", cycle=cycle)

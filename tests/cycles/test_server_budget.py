@@ -54,8 +54,8 @@ async def spend(world: World, agent: Agent, tokens: int = 0, micros: int = 0) ->
 
 async def asked(world: World, agent: Agent, text: str = "Hello") -> list[str]:
     """What the agent says to this, and what the space shows then."""
-    noor = await world.denizen.create_person(f"Noor {new_id()[-6:]}")
-    home = await world.denizen.create_space("Home", [noor, agent])
+    noor = await world.denizen.people.create(f"Noor {new_id()[-6:]}")
+    home = await world.denizen.spaces.create("Home", [noor, agent])
     await world.say(noor, text, home)
     await world.run()
     shown = await world.denizen.db.read(statuses.of_space, home.id)
@@ -77,11 +77,11 @@ async def test_past_the_token_limit_the_space_shows_so_and_the_agent_goes_on_the
 async def test_it_counts_all_organizations_together(ready_url: str) -> None:
     async with limited(ready_url, tokens_per_day=200_000) as world:
         bo = await world.agent("Bo")
-        other = await world.denizen.create_organization("Other")
+        other = await world.denizen.organizations.create("Other")
         ada = await world.agent("Ada", model=from_a_provider(), organization=other)
         await spend(world, bo, tokens=199_000)
-        noor = await world.denizen.create_person("Noor", organization=other)
-        home = await world.denizen.create_space("Home", [noor, ada], organization=other)
+        noor = await world.denizen.people.create("Noor", organization=other)
+        home = await world.denizen.spaces.create("Home", [noor, ada], organization=other)
         await world.say(noor, "Hello", home)
         await world.run()
         assert await world.transcript(home) == ["Noor: Hello"]
@@ -204,15 +204,15 @@ async def test_calls_of_panels_and_of_triage_are_under_it(ready_url: str) -> Non
         world.denizen.models.register("m", model)
         ada = await world.agent("Ada", model=from_a_provider(), cycle={"triage": {"model": "m"}})
         noor = await world.person("Noor")
-        panel = await world.denizen.create_panel("Board", [noor], advisors=["Seth"], model="m")
+        panel = await world.denizen.panels.create("Board", [noor], advisors=["Seth"], model="m")
         await spend(world, ada, tokens=199_999)
-        turn = await world.denizen.ask_panel(panel, noor, "Hello?")
+        turn = await world.denizen.panels.ask(panel, noor, "Hello?")
         home = await world.space("Home", noor, ada, await world.agent("Bo"))
         await world.say(noor, "Hello all", home)
         await world.run()
-        assert [each.error_code for each in (await world.denizen.round(turn)).replies] == ["budget_spent"]
+        assert [each.error_code for each in (await world.denizen.rounds.get(turn)).replies] == ["budget_spent"]
         with pytest.raises(BudgetSpent):
-            await world.denizen.suggest_advisors(panel, "Tea")
+            await world.denizen.advisors.suggest(panel, "Tea")
         assert model.requests == []
 
 
@@ -229,12 +229,12 @@ async def test_a_file_with_a_budget_in_dollars_without_a_price_is_refused(ready_
     async with limited(ready_sqlite_url, PRICED) as world:
         world.denizen.models.register("python:bo", from_a_provider())
         with pytest.raises(PriceUnknown, match="The agent @bo: The price of the model 'python:bo' is unknown"):
-            await world.denizen.apply(read([Source("bo.yaml", BO)]), dry_run=dry_run)
+            await world.denizen.agents.apply(read([Source("bo.yaml", BO)]), dry_run=dry_run)
         with pytest.raises(NotFound):
-            await world.denizen.find("bo")
-        await world.denizen.apply(read([Source("bo.yaml", BO.replace("dollars_per_day: 5", "tokens: 5"))]))
+            await world.denizen.people.find("bo")
+        await world.denizen.agents.apply(read([Source("bo.yaml", BO.replace("dollars_per_day: 5", "tokens: 5"))]))
         with pytest.raises(PriceUnknown, match="@bo"):
-            await world.denizen.apply(read([Source("bo.yaml", BO)]))
+            await world.denizen.agents.apply(read([Source("bo.yaml", BO)]))
 
 
 async def test_a_price_that_became_unknown_does_not_hinder_a_file_that_leaves_the_budget_as_it_is(
@@ -242,9 +242,9 @@ async def test_a_price_that_became_unknown_does_not_hinder_a_file_that_leaves_th
 ) -> None:
     async with limited(ready_sqlite_url, PRICED) as world:
         world.denizen.models.register("python:bo", scripted())
-        await world.denizen.apply(read([Source("bo.yaml", BO)]))
+        await world.denizen.agents.apply(read([Source("bo.yaml", BO)]))
         world.denizen.models.register("python:bo", from_a_provider())
-        changes = await world.denizen.apply(read([Source("bo.yaml", f"{BO}instructions: Be brief.")]))
+        changes = await world.denizen.agents.apply(read([Source("bo.yaml", f"{BO}instructions: Be brief.")]))
         assert [each.action for each in changes] == ["changed"]
 
 
@@ -254,11 +254,11 @@ async def test_an_imported_agent_with_a_budget_in_dollars_without_a_price_is_tak
     """A file of another house cannot be changed. It is parked when it is to think, and says why."""
     async with limited(ready_sqlite_url, PRICED) as world:
         ada = await world.agent("Ada", model=from_a_provider(), budget={"dollars_per_day": Decimal(5)})
-        file = await written(world.denizen.export_agent(ada), tmp_path / "ada.jsonl")
-        assert (await world.denizen.import_file(file, handle="eve")).unpriced == ()
+        file = await written(world.denizen.agents.export(ada), tmp_path / "ada.jsonl")
+        assert (await world.denizen.organizations.import_file(file, handle="eve")).unpriced == ()
     async with limited(with_tables(tmp_path / "other.db")) as other:
         other.denizen.models.register("python:ada", from_a_provider())
-        made = await other.denizen.import_file(file)
+        made = await other.denizen.organizations.import_file(file)
         assert (made.handle, made.unpriced) == ("ada", ("python:ada",))
 
 
@@ -268,13 +268,13 @@ async def test_a_budget_in_dollars_without_a_price_is_refused_when_it_is_set(rea
     async with limited(ready_sqlite_url, PRICED, tokens_per_day=10_000_000) as world:
         unpriced = from_a_provider()
         with pytest.raises(PriceUnknown, match="The price of the model 'python:bo' is unknown"):
-            await world.denizen.create_agent("Bo", model=unpriced, budget=dollars)
+            await world.denizen.agents.create("Bo", model=unpriced, budget=dollars)
         bo = await world.agent("Bo", model=unpriced)
         with pytest.raises(PriceUnknown, match="Set a budget in tokens"):
-            await world.denizen.edit_agent(bo, budget=dollars)
+            await world.denizen.agents.edit(bo, budget=dollars)
         with pytest.raises(PriceUnknown):
-            await world.denizen.set_budget(dollars_per_day=5)
-        assert await world.denizen.budget() is None
-        await world.denizen.edit_agent(bo, budget={"tokens_per_day": 1000})
+            await world.denizen.budgets.set(dollars_per_day=5)
+        assert await world.denizen.budgets.get() is None
+        await world.denizen.agents.edit(bo, budget={"tokens_per_day": 1000})
         ada = await world.agent("Ada", model=from_a_provider(), budget=dollars)
         assert ada.definition.budget is not None

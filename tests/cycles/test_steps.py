@@ -87,7 +87,7 @@ async def test_an_agent_that_was_taken_out_of_a_space_is_in_no_space_when_it_rea
     noor = await world.person("Noor")
     hall = await world.space("Hall", noor, ada)
     await world.say(noor, "Hello?", hall)
-    await world.denizen.leave(hall, ada)
+    await world.denizen.spaces.leave(hall, ada)
     await world.run()
     (told,) = await results(world, ada)
     assert "You are not a member of any space" in told
@@ -100,7 +100,7 @@ async def test_an_agent_taken_out_of_one_of_its_spaces_is_told_to_enter_another(
     hall = await world.space("Hall", noor, ada)
     await world.space("Attic", noor, ada)
     await world.say(noor, "Hello?", hall)
-    await world.denizen.leave(hall, ada)
+    await world.denizen.spaces.leave(hall, ada)
     await world.run()
     (told,) = await results(world, ada)
     assert "you are no longer a member of the space that the events come from. Name one of your spaces" in told
@@ -474,7 +474,7 @@ async def test_what_is_logged_in_a_cycle_carries_its_id(small_world: World):
 
     ada = await small_world.agent("Ada", call("look"), "Looked.", call("look"), "Looked.", tools=[look])
     for _ in range(2):
-        await small_world.denizen.trigger(ada, "bell")
+        await small_world.denizen.agents.trigger(ada, "bell")
         await small_world.run()
     assert bound == [{"agent": ada.id, "cycle": each.id} for each in await small_world.cycles(ada)]
     assert "cycle" not in structlog.contextvars.get_contextvars()

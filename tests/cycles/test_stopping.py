@@ -46,11 +46,11 @@ async def test_a_cycle_may_add_only_so_many_tokens(world: World):
     ada, hall = await restless_in_a_hall(world, cycle={"token_budget": 500, "max_steps": 1000})
     (_, outcome, reason, _) = (await world.endings(ada))[0]
     assert (outcome, reason) == ("acted", "token_budget")
-    spent = [entry.tokens for entry in await world.denizen.log(ada)]
+    spent = [entry.tokens for entry in await world.denizen.minds.log(ada)]
     assert sum(spent[:-2]) < 500 <= sum(spent)
 
     steps = (await world.cycles(ada))[0].steps
-    await world.say(await world.denizen.find("noor"), "Count", hall)
+    await world.say(await world.denizen.people.find("noor"), "Count", hall)
     await world.run()
     assert abs((await world.cycles(ada))[1].steps - steps) <= 1
 
@@ -176,7 +176,7 @@ async def test_in_company_nobody_waits_for_an_agent_that_was_not_mentioned(world
 async def test_in_company_whoever_mentions_the_agent_waits(world: World):
     ada, hall = await silent(world, "Four.", reply("4"), "Answered.", text="@ada 2+2?", others=1)
     assert await world.transcript(hall) == ["Noor: @ada 2+2?", "Ada: 4"]
-    assert any("[REMINDER]" in as_text(entry.message) for entry in await world.denizen.log(ada))
+    assert any("[REMINDER]" in as_text(entry.message) for entry in await world.denizen.minds.log(ada))
 
 
 async def test_nobody_waits_for_an_answer_to_an_agent_or_a_service(world: World):
@@ -185,7 +185,7 @@ async def test_nobody_waits_for_an_answer_to_an_agent_or_a_service(world: World)
     hall = await world.space("Hall", bee, ada)
     await world.say(bee, "@ada hello", hall)
     await world.run()
-    await world.denizen.trigger(ada, "alarm", text="beep")
+    await world.denizen.agents.trigger(ada, "alarm", text="beep")
     await world.run()
     assert len(world.model(ada).requests) == 2
 
@@ -204,7 +204,7 @@ async def test_a_cycle_may_take_only_so_long_by_the_clock_on_the_wall(world: Wor
         return "waited"
 
     ada = await world.agent("Ada", model=forever(lambda *_: call("wait")), tools=[wait], cycle={"max_seconds": 100})
-    await world.denizen.trigger(ada, "alarm", text="Wait")  # nobody waits for an answer: there is no last step
+    await world.denizen.agents.trigger(ada, "alarm", text="Wait")  # nobody waits for an answer: there is no last step
     await world.run()
     assert [(each.stop_reason, each.steps) for each in await world.cycles(ada)] == [("max_seconds", 3)]
 

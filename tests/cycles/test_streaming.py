@@ -61,7 +61,7 @@ async def test_a_message_streams_under_the_id_that_it_will_have(world: World, ch
 
     assert types(frames) == ["stream.started", "stream.delta", "message.created"]
     started, *deltas, created = frames
-    (_, message) = await world.denizen.messages(hall)
+    (_, message) = await world.denizen.spaces.messages(hall)
     assert started == {
         "type": "stream.started",
         "id": message.id,
@@ -87,7 +87,7 @@ async def test_two_messages_of_one_response_are_two_streams(world: World):
         "message.created",
     ]
     ids = [frame["id"] for frame in frames if frame["type"] == "stream.started"]
-    assert [message.id for message in await world.denizen.messages(hall)][1:] == ids
+    assert [message.id for message in await world.denizen.spaces.messages(hall)][1:] == ids
     assert [text_of(frames, id) for id in ids] == ["One.", "Two."]
 
 

@@ -99,7 +99,7 @@ async def test_a_small_model_sees_who_the_agent_is_and_the_new_events_and_skips(
     assert sieve.infos[0].tools == ("decide",)
 
     assert await world.ledger(ada) == [("skip", "triage: they talk about lunch")]
-    assert [(each.model, each.calls) for each in await world.denizen.spending(ada)] == [("sieve", 1)]
+    assert [(each.model, each.calls) for each in await world.denizen.budgets.spending(ada)] == [("sieve", 1)]
     await no_trace(world, ada)
 
 
@@ -245,7 +245,7 @@ async def test_a_cycle_that_was_cut_off_is_resumed_whatever_triage_would_say(wor
     ada, noor, hall = await three_in_a_hall(world, reply("First."), RuntimeError("cut off"))
     await world.say(noor, "A question", hall)
     await world.run()
-    await world.denizen.edit_agent(ada, cycle={"triage": {"skip_when": {}}})
+    await world.denizen.agents.edit(ada, cycle={"triage": {"skip_when": {}}})
     await world.restart(ada=scripted("Done."))
     await world.say(noor, "Hi", hall)
     await world.run_after(5)
@@ -274,7 +274,7 @@ async def test_what_does_not_wake_waits_for_the_next_thought(world: World):
     """A notice is not skipped along with small talk: it was not shown."""
     ada, noor, hall = await three_in_a_hall(world, reply("Yes?"), "Done.", cycle={"triage": SMALL_TALK})
     loud = await world.agent("Loud")
-    await world.denizen.join(hall, loud)
+    await world.denizen.spaces.join(hall, loud)
     from denizen.spaces import posting
 
     await world.denizen.db.write(posting.post, hall.id, loud.id, posting.draft("Nobody heard this"), hop=7)
@@ -301,7 +301,7 @@ async def test_an_owners_function_may_decide(ready_sqlite_url: str):
             await world.say(noor, text, hall)
             await world.run()
         assert (await world.ledger(ada))[0] == ("skip", "triage: heard it before")
-        await world.denizen.edit_agent(ada, cycle={"triage": {"by": "fails"}})
+        await world.denizen.agents.edit(ada, cycle={"triage": {"by": "fails"}})
         await world.say(noor, "lunch?", hall)
         await world.run()
         assert await world.transcript(hall) == [
@@ -319,7 +319,7 @@ async def test_an_owner_who_ends_triage_is_heard_by_a_warm_agent(small_world: Wo
     async with world.denizen.living() as residents:
         await world.say(noor, "@ada, hello", hall)
         await residents.run_until_idle()
-        await world.denizen.edit_agent(ada, cycle={})
+        await world.denizen.agents.edit(ada, cycle={})
         world.model(ada)._decide = scripted(reply("Here."), "Done.")._decide  # pyright: ignore[reportPrivateUsage]
         await world.say(noor, "Hi", hall)
         await residents.run_until_idle()
@@ -336,7 +336,7 @@ async def test_what_triage_needs_is_missed_at_once(small_world: World):
 @pytest.mark.parametrize("wrong", [{}, {"instructions": "x", "skip_when": {}}, {"model": ""}])
 async def test_triage_that_decides_nothing_is_refused(small_world: World, wrong: dict[str, Any]):
     with pytest.raises(InvalidInput, match="triage"):
-        await small_world.denizen.create_agent("Ada", cycle={"triage": wrong})
+        await small_world.denizen.agents.create("Ada", cycle={"triage": wrong})
 
 
 # Without being set up
@@ -347,7 +347,7 @@ async def shared_hall(world: World, *judgements: Any, model: str = "anthropic:la
     large, small = scripted(reply("Yes?"), "Done."), scripted(*judgements)
     world.denizen.models.register(model, large)
     world.denizen.models.register(utility_model_for(model), small)
-    ada = await world.denizen.create_agent("Ada", model=model, **options)
+    ada = await world.denizen.agents.create("Ada", model=model, **options)
     noor, bert = await world.person("Noor"), await world.person("Bert")
     bees = [await world.agent(f"Bee {number}", skip("not mine")) for number in range(others)]
     hall = await world.space("Hall", noor, bert, ada, *bees)
@@ -382,7 +382,7 @@ async def test_elsewhere_the_agent_thinks_at_once(small_world: World, text: str,
 
 async def test_what_comes_from_no_space_is_thought_about_at_once(small_world: World):
     ada, _, _, large, small = await shared_hall(small_world)
-    await small_world.denizen.trigger(ada, "alarm", text="Smoke")
+    await small_world.denizen.agents.trigger(ada, "alarm", text="Smoke")
     await small_world.run()
     assert (len(small.requests), len(large.requests)) == (0, 2)
 

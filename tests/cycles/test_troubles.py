@@ -152,7 +152,7 @@ async def test_a_warm_agent_that_is_parked_leaves_its_inbox_alone(unhurried_worl
         await world.run()
         assert len(world.model(bo).requests) == 1
         assert await causes(world, two) == ["key"]
-        await world.denizen.try_again(bo)
+        await world.denizen.agents.try_again(bo)
         await world.run()
         assert (await world.transcript(two))[-1] == "Bo: Hello."
 
@@ -179,7 +179,7 @@ async def test_a_parked_cycle_with_effects_goes_on_at_its_step(world: World):
     await world.run()
     assert await causes(world, two) == ["key"]
     assert [(each.text, each.state) for each in await world.waiting(bo)] == [("Hungry", "taken")]
-    await world.denizen.try_again(bo)
+    await world.denizen.agents.try_again(bo)
     await world.run()
     assert await causes(world, two) == ["key"]
     await world.run_after(1200)
@@ -190,13 +190,13 @@ async def test_a_parked_cycle_with_effects_goes_on_at_its_step(world: World):
 
 
 CHANGES: dict[str, Callable[[World, Agent, Space], Awaitable[object]]] = {
-    "edit": lambda world, bo, _: world.denizen.edit_agent(bo, instructions="Be brief."),
-    "secret": lambda world, *_: world.denizen.set_secret("OPENAI_API_KEY", "0123456789"),
-    "secret removed": lambda world, *_: world.denizen.delete_secret("OTHER_KEY"),
+    "edit": lambda world, bo, _: world.denizen.agents.edit(bo, instructions="Be brief."),
+    "secret": lambda world, *_: world.denizen.secrets.set("OPENAI_API_KEY", "0123456789"),
+    "secret removed": lambda world, *_: world.denizen.secrets.delete("OTHER_KEY"),
     "start": lambda world, *_: world.restart(),
-    "try again": lambda world, bo, two: world.denizen.try_again(bo, two),
-    "try again everywhere": lambda world, bo, _: world.denizen.try_again(bo),
-    "budget": lambda world, *_: world.denizen.set_budget(tokens_per_day=1_000_000),
+    "try again": lambda world, bo, two: world.denizen.agents.try_again(bo, two),
+    "try again everywhere": lambda world, bo, _: world.denizen.agents.try_again(bo),
+    "budget": lambda world, *_: world.denizen.budgets.set(tokens_per_day=1_000_000),
 }
 
 
@@ -204,7 +204,7 @@ CHANGES: dict[str, Callable[[World, Agent, Space], Awaitable[object]]] = {
 async def test_parked_work_goes_on_when_the_cause_may_have_changed(ready_url: str, how: str):
     async with open_world(ready_url, secret_key=new_key()) as world:
         noor, bo, two = await noor_and_bo(world, ModelKeyRejected("401"), reply("Hello."), "Greeted Noor.")
-        await world.denizen.set_secret("OTHER_KEY", "0123456789")
+        await world.denizen.secrets.set("OTHER_KEY", "0123456789")
         await world.say(noor, "Hi", two)
         await world.run()
         await world.run()
@@ -280,7 +280,7 @@ async def test_a_message_that_cannot_be_read_is_set_aside_and_holds_nobody_up(
     assert await check_database(world.denizen.db) == []
 
     # What was set aside can be tried again, and is told of again.
-    await world.denizen.try_again(bo, two)
+    await world.denizen.agents.try_again(bo, two)
     assert await shown(world, two) == []
     await world.run()
     assert len(await shown(world, two)) == 1
@@ -305,7 +305,7 @@ async def test_a_refusal_after_effects_ends_the_cycle_and_is_told(world: World):
     assert [each[1] for each in await world.endings(bo)] == ["failed"]
     assert await check_database(world.denizen.db) == []
 
-    await world.denizen.try_again(bo, two)
+    await world.denizen.agents.try_again(bo, two)
     await world.run()
     assert await world.transcript(two) == ["Noor: Read it", "Bo: It cannot be read."]
     assert await shown(world, two) == []
@@ -400,7 +400,7 @@ async def test_a_message_that_was_given_up_is_told_of_and_can_be_tried_again(wor
         await world.run_after(seconds)
     assert await causes(world, two) == ["gave_up"]
     assert await check_database(world.denizen.db) == []
-    await world.denizen.try_again(bo, two)
+    await world.denizen.agents.try_again(bo, two)
     await world.run()
     assert await world.transcript(two) == ["Noor: Hi", "Bo: Here."]
     assert await shown(world, two) == []
@@ -410,7 +410,7 @@ async def test_trying_again_does_not_wait_for_the_back_off(world: World):
     noor, bo, two = await noor_and_bo(world, ModelRejected("no"), reply("Here."), "Answered.")
     await world.say(noor, "Hi", two)
     await world.run()
-    await world.denizen.try_again(bo, two)
+    await world.denizen.agents.try_again(bo, two)
     await world.run()
     assert await world.transcript(two) == ["Noor: Hi", "Bo: Here."]
 
@@ -435,7 +435,7 @@ async def test_an_agent_that_lacks_a_tool_here_says_so_where_somebody_waits(worl
     assert "order_pizza" in status.text
     # Not parked: another process may have it.
     assert await world.denizen.db.read(parking.get, bo.id) is None
-    await world.denizen.edit_agent(bo, tools=[])
+    await world.denizen.agents.edit(bo, tools=[])
     await world.run()
     assert await world.transcript(two) == ["Noor: Hi", "Bo: Here."]
     assert await shown(world, two) == []
@@ -443,7 +443,7 @@ async def test_an_agent_that_lacks_a_tool_here_says_so_where_somebody_waits(worl
 
 async def test_an_agent_without_a_model_or_a_price_here_says_so(world: World):
     noor, bo, two = await noor_and_bo(world)
-    await world.denizen.edit_agent(bo, model="nowhere:gpt")
+    await world.denizen.agents.edit(bo, model="nowhere:gpt")
     await world.say(noor, "Hi", two)
     with pytest.raises(ModelUnknown):
         await world.run()
@@ -457,7 +457,7 @@ async def test_an_agent_without_a_model_or_a_price_here_says_so(world: World):
             return "nowhere"
 
     world.denizen.models.register("python:other", scripted())
-    await world.denizen.edit_agent(bo, model="python:other", budget={"dollars_per_day": 1})
+    await world.denizen.agents.edit(bo, model="python:other", budget={"dollars_per_day": 1})
     world.denizen.models.register(
         "python:other", Foreign(scripted()._decide, name="x", chunk=None, pause=None, record=False)
     )
@@ -494,7 +494,7 @@ async def test_a_message_over_which_the_process_died_too_often_is_set_aside_and_
     [status] = await shown(world, two)
     assert status.text.startswith("The server stopped 50 times while Bo was reading this.")
     assert await check_database(world.denizen.db) == []
-    await world.denizen.try_again(bo, two)
+    await world.denizen.agents.try_again(bo, two)
     await world.run()
     assert await world.transcript(two) == ["Noor: Hi", "Bo: Here."]
 
@@ -529,10 +529,10 @@ def _died(tx: Tx, agent_id: str, times: int) -> None:
 async def test_suspending_an_agent_for_which_somebody_waits_is_told(world: World):
     noor, bo, two = await noor_and_bo(world, reply("Here."), "Answered.")
     await world.say(noor, "Hi", two)
-    await world.denizen.suspend_agent(bo)
+    await world.denizen.agents.suspend(bo)
     assert await causes(world, two) == ["suspended"]
     assert await check_database(world.denizen.db) == []
-    await world.denizen.resume_agent(bo)
+    await world.denizen.agents.resume(bo)
     assert await shown(world, two) == []
     await world.run()
     assert await world.transcript(two) == ["Noor: Hi", "Bo: Here."]
@@ -543,7 +543,7 @@ async def test_deleting_an_agent_for_which_somebody_waits_is_told(world: World):
     await world.say(noor, "Hi", two)
     await world.run()
     assert await causes(world, two) == ["key"]
-    await world.denizen.delete_agent(bo)
+    await world.denizen.agents.delete(bo)
     assert await causes(world, two) == ["deleted"]
     assert await check_database(world.denizen.db) == []
 
@@ -558,7 +558,7 @@ async def test_an_agent_whose_budget_is_used_up_shows_that_while_somebody_waits(
     assert await causes(world, two) == ["budget"]
     assert await check_database(world.denizen.db) == []
     await world.restart(bo=scripted(reply("Here."), "Answered."))
-    await world.denizen.edit_agent(bo, budget=None)
+    await world.denizen.agents.edit(bo, budget=None)
     assert await shown(world, two) == []
     await world.run()
     assert (await world.transcript(two))[-1] == "Bo: Here."

@@ -14,8 +14,8 @@ async def test_each_cycle_has_its_own_answers_whichever_are_asked_for(world: Wor
     noor = await world.person("Noor")
     hall = await world.space("Hall", noor, ada)
     for each in ("First", "Second", "Third"):
-        await world.denizen.trigger(bee, each)
-        await world.say(noor, each, hall) if each != "Third" else await world.denizen.trigger(ada, each)
+        await world.denizen.agents.trigger(bee, each)
+        await world.say(noor, each, hall) if each != "Third" else await world.denizen.agents.trigger(ada, each)
         await world.run()
     expected = {1: {"send_message": 1}, 2: {"read_messages": 1, "send_message": 1}, 3: {"read_entry": 2}}
     read = world.denizen.db.read

@@ -94,7 +94,7 @@ async def test_a_call_written_as_text_is_carried_out_and_marked_in_the_log(world
     """Before, the person read the JSON."""
     ada, transcript = await asked(world, f"<tool_call>\n{PLAIN}\n</tool_call>", "Greeted Noor.")
     assert transcript == ["Noor: Hello, Ada.", "Ada: Hello, Noor."]
-    [first, last] = [entry for entry in await world.denizen.log(ada) if entry.kind == "response"]
+    [first, last] = [entry for entry in await world.denizen.minds.log(ada) if entry.kind == "response"]
     stored = codec.load(codec.dump(first.message))
     assert stored.metadata == {MARK: True}
     assert last.message.metadata is None
@@ -146,7 +146,7 @@ async def test_a_model_that_cannot_use_tools_is_asked_without_them_and_its_text_
     ada, transcript = await asked(world, refused, "I am well, thank you.")
     assert transcript == ["Noor: Hello, Ada.", "Ada: I am well, thank you."]
     assert [len(info.tools) for info in world.model(ada).infos] == [9, 0]
-    [response] = [entry for entry in await world.denizen.log(ada) if entry.kind == "response"]
+    [response] = [entry for entry in await world.denizen.minds.log(ada) if entry.kind == "response"]
     assert json.loads(response.request or "{}")["only"] == []
 
 

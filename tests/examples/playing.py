@@ -36,15 +36,15 @@ class House:
         return next(each for each in spaces if each.name == name)
 
     async def agent(self, handle: str) -> Agent:
-        return await self.denizen.get_agent((await self.denizen.find(handle)).id)
+        return await self.denizen.agents.get((await self.denizen.people.find(handle)).id)
 
     async def say(self, where: str, text: str) -> None:
         """Noor says something, and everyone does what there is to do."""
-        await self.denizen.post(await self.space(where), self.noor, text)
+        await self.denizen.spaces.post(await self.space(where), self.noor, text)
         await self.denizen.run_until_idle()
 
     async def transcript(self, where: str) -> list[str]:
-        return await self.denizen.transcript(await self.space(where))
+        return await self.denizen.spaces.transcript(await self.space(where))
 
 
 @asynccontextmanager
@@ -54,8 +54,8 @@ async def playing(example: str, url: str, model: ScriptedModel | None = None, **
     models = {"demo": demo(pace=0)} if model is None else {"played": model}
     name = "demo" if model is None else "played"
     async with Runtime(url, clock=clock, models=models, default_model=name, **options) as denizen:
-        noor = await denizen.create_person("Noor")
-        await denizen.apply(read_paths([str(EXAMPLES / example / "agents.yaml")]), creator=noor)
+        noor = await denizen.people.create("Noor")
+        await denizen.agents.apply(read_paths([str(EXAMPLES / example / "agents.yaml")]), creator=noor)
         yield House(denizen, clock, noor)
 
 

@@ -31,17 +31,17 @@ async def test_max_asks_waits_and_does_what_was_agreed(ready_url: str, agreed: b
     async with playing("asks-first", ready_url, forever(ask_then_act)) as house:
         await house.say("Front office", "Tell everyone that we close at four today.")
         max_ = await house.agent("max")
-        assert await house.denizen.status(max_) == "paused"
+        assert await house.denizen.agents.status(max_) == "paused"
         assert await house.transcript("Announcements") == []
-        (asked,) = await house.denizen.waiting_calls(house.noor)
+        (asked,) = await house.denizen.calls.waiting(house.noor)
         assert (asked.tool, asked.arguments) == (
             "confirm_action",
             f'{{"action":"Post in Announcements: {SENTENCE}"}}',
         )
-        await house.denizen.answer(asked, {"confirmed": agreed}, by=house.noor)
+        await house.denizen.calls.answer(asked, {"confirmed": agreed}, by=house.noor)
         await house.denizen.run_until_idle()
 
-        assert await house.denizen.status(max_) == "sleeping"
+        assert await house.denizen.agents.status(max_) == "sleeping"
         assert await house.transcript("Announcements") == ([f"Max: {SENTENCE}"] if agreed else [])
         # Whoever has agreed waits for what comes of it: what the model writes as its last words is sent to them.
         said = "Done with the announcement." if agreed else "I have not posted it. What shall I change?"

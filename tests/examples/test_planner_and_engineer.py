@@ -29,7 +29,7 @@ async def test_pat_asks_eli_and_sends_the_spec(ready_url: str) -> None:
             "Pat: Here's the spec: toggle (2 days, Eli confirmed), persistence (0.5), sync (1). Total: 3.5 days.",
         ]
         pat, eli = await house.agent("pat"), await house.agent("eli")
-        assert [len(await house.denizen.cycles(each)) for each in (pat, eli)] == [2, 1]
+        assert [len(await house.denizen.minds.cycles(each)) for each in (pat, eli)] == [2, 1]
         told = str(model.requests[0][0])
         assert "You are a product manager." in told
         assert "Every feature has a spec before anyone builds it (goal 1, active)" in told

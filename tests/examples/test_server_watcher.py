@@ -50,7 +50,7 @@ async def test_it_looks_every_ten_minutes_and_warns_when_it_must(
         await house.denizen.run_until_idle()
         assert await house.transcript("Ops") == []
         watcher = await house.agent("watcher")
-        assert [entry.kind for entry in await house.denizen.log(watcher)][:3] == ["inbox", "response", "results"]
+        assert [entry.kind for entry in await house.denizen.minds.log(watcher)][:3] == ["inbox", "response", "results"]
         house.clock.advance(600)
         await house.denizen.run_until_idle()
         await runner.cleanup()

@@ -24,7 +24,7 @@ async def test_sana_answers_remembers_and_asks_theo(ready_url: str) -> None:
             "Theo: 12 × 30 = 360",
         ]
         theo = await house.agent("theo")
-        heard = [entry for entry in await house.denizen.log(theo) if entry.kind == "inbox"]
+        heard = [entry for entry in await house.denizen.minds.log(theo) if entry.kind == "inbox"]
         assert "Hello!" not in str(heard)
         sana = await house.agent("sana")
-        assert [plan.name for plan in await house.denizen.plans(sana)] == ["What is left"]
+        assert [plan.name for plan in await house.denizen.plans.list(sana)] == ["What is left"]

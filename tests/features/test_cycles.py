@@ -101,7 +101,7 @@ async def test_a_function_that_fails_leaves_nobody_in_silence() -> None:
 
     async with open_world("sqlite://", steps={"fail": fail}) as world:
         ada, hall = await a_question(world, prepare_step="fail")
-        (status,) = await world.denizen.statuses(hall)
+        (status,) = await world.denizen.spaces.statuses(hall)
         assert "its function 'fail' failed: RuntimeError: no idea. " in status.text
         assert await world.inbox(ada) == ["A hotel in Rome, please"]
 
@@ -291,12 +291,12 @@ async def test_a_skip_is_cheap(world: World) -> None:
     small = forever(lambda *_: skip("for Bo"))
     world.denizen.models.register("anthropic:large", forever(lambda *_: "Never asked."))
     world.denizen.models.register(utility_model_for("anthropic:large"), small)
-    ada = await world.denizen.create_agent("Ada", model="anthropic:large")
+    ada = await world.denizen.agents.create("Ada", model="anthropic:large")
     bo, noor = await world.agent("Bo", reply("Yes."), "Answered."), await world.person("Noor")
     hall = await world.space("Hall", noor, bo, ada)
     await world.say(noor, "@bo, is the login page all right?", hall)
     await world.run()
     # What Noor said, and what Bo answered.
     assert await world.ledger(ada) == [("skip", "triage: for Bo")] * 2
-    (used,) = await world.denizen.spending(ada)
+    (used,) = await world.denizen.budgets.spending(ada)
     assert used.input_tokens + used.output_tokens < 2 * 1_000

@@ -14,5 +14,5 @@ async def test_a_stop_command_is_urgent_and_a_bus_stop_is_not(world: World) -> N
     hall = await world.space("Hall", noor, ada)
     for text in ("Where's the bus stop?", "Please stop that"):
         await world.say(noor, text, hall)
-    lanes = [(event.lane, event.text) for event in await world.denizen.inbox(ada)]
+    lanes = [(event.lane, event.text) for event in await world.denizen.minds.inbox(ada)]
     assert lanes == [("urgent", "Please stop that"), ("normal", "Where's the bus stop?")]

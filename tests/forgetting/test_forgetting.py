@@ -75,10 +75,10 @@ async def test_a_message_is_gone_everywhere(world: World):
     await world.run()
     await world.say(bert, f'"{SECRET.upper()}" is what she said.', kitchen)
     await world.run()
-    await world.denizen.trigger(ada, "mail", {"body": SECRET}, text="Mail")
+    await world.denizen.agents.trigger(ada, "mail", {"body": SECRET}, text="Mail")
     before = await world.denizen.db.read(everything)
 
-    receipt = await world.denizen.forget_message(posted.id, by=noor)
+    receipt = await world.denizen.spaces.forget_message(posted.id, by=noor)
 
     await assert_gone(world, *WORDS)
     assert (receipt.kind, receipt.subject_id, receipt.by_id) == ("message", posted.id, noor.id)
@@ -86,7 +86,7 @@ async def test_a_message_is_gone_everywhere(world: World):
         *receipt.removed
     } - {"minds", "effects", "overflow"}
     assert receipt.removed["messages"] == 3
-    assert await world.denizen.receipts() == [receipt]
+    assert await world.denizen.organizations.receipts() == [receipt]
     assert await world.transcript(kitchen) == [
         "Noor: [forgotten]",
         "Ada: So: [forgotten].",
@@ -106,7 +106,7 @@ async def test_a_message_is_gone_in_every_disguise(small_world: World):
     await world.run()
     assert len(await world.transcript(kitchen)) == len(disguises) + 1
 
-    await world.denizen.forget_message(posted.id, by=noor)
+    await world.denizen.spaces.forget_message(posted.id, by=noor)
 
     left = await world.transcript(kitchen)
     quotes = Quotes()
@@ -131,7 +131,7 @@ async def test_a_short_message_is_gone_where_it_was_heard_and_nowhere_else(world
     await world.run()
     await world.say(bert, f"{text}", kitchen)
 
-    await world.denizen.forget_message(posted.id)
+    await world.denizen.spaces.forget_message(posted.id)
 
     told = await world.history(ada)
     assert 'Noor (human): "[forgotten]"' in told[0]
@@ -150,7 +150,7 @@ async def test_texts_that_were_cut_leave_no_half_of_a_word(world: World):
     await world.restart(ada=scripted(pages, f"It begins: {text[:333]}"))
     await world.run()
     assert "pelican" in await dump(world)
-    await world.denizen.forget_message(posted.id)
+    await world.denizen.spaces.forget_message(posted.id)
     await assert_gone(world, "pelican", "elican0", "pelic ")
 
 
@@ -159,13 +159,13 @@ async def test_what_a_message_said_before_it_was_edited_or_deleted_is_gone_too(w
     posted = await world.say(noor, SECRET, kitchen)
     await world.run()
     other = "Actually Oswald buried nineteen copper trumpets somewhere along the northern riverbank."
-    await world.denizen.edit_message(posted.id, other, by=noor)
-    await world.denizen.delete_message(posted.id, by=noor)
+    await world.denizen.spaces.edit_message(posted.id, other, by=noor)
+    await world.denizen.spaces.delete_message(posted.id, by=noor)
     await world.say(noor, "Forget that.", kitchen)
     await world.run()
     assert "xylophone" in await dump(world)
 
-    await world.denizen.forget_message(posted.id)
+    await world.denizen.spaces.forget_message(posted.id)
 
     await assert_gone(world, *WORDS, "oswald", "trumpet", "riverbank")
     assert len(await world.history(ada)) == 4
@@ -180,11 +180,11 @@ async def test_replies_are_forgotten_on_request(world: World):
     )
     posted = await world.say(noor, SECRET, kitchen)
     await world.run()
-    await world.denizen.forget_message(posted.id)
+    await world.denizen.spaces.forget_message(posted.id)
     await assert_gone(world, *WORDS)
     assert "rain gear" in await dump(world)
 
-    receipt = await world.denizen.forget_message(posted.id, also_replies=True)
+    receipt = await world.denizen.spaces.forget_message(posted.id, also_replies=True)
 
     await assert_gone(world, "instrument", "rain gear", "oddities")
     assert receipt.removed["messages"] == 1
@@ -202,22 +202,22 @@ async def test_a_person_is_gone_everywhere(world: World):
         "Greeted noor.",
         "Nothing.",
     )
-    await world.denizen.edit_agent(ada, instructions="Help Noor first.", urgent={"people": ["noor"]}, zone="UTC")
+    await world.denizen.agents.edit(ada, instructions="Help Noor first.", urgent={"people": ["noor"]}, zone="UTC")
     await world.say(noor, SECRET, kitchen)
     await world.run()
     await world.say(bert, "Where is @noor? I miss NOOR.", kitchen)
     await world.space("Noor and friends", bert, ada)
     await world.run()
 
-    receipt = await world.denizen.forget_person(noor, by=bert)
+    receipt = await world.denizen.people.forget(noor, by=bert)
 
     await assert_gone(world, *WORDS, "noor")
     assert receipt.removed["memberships"] == 1
-    assert [member.entity.name for member in await world.denizen.members(kitchen)] == ["Ada", "Bert"]
-    assert (await world.denizen.messages(kitchen))[0].author_name == "(forgotten)"
-    again = await world.denizen.create_person("Noor", handle="noor")
+    assert [member.entity.name for member in await world.denizen.spaces.members(kitchen)] == ["Ada", "Bert"]
+    assert (await world.denizen.spaces.messages(kitchen))[0].author_name == "(forgotten)"
+    again = await world.denizen.people.create("Noor", handle="noor")
     assert again.id != noor.id, "the handle is free"
-    assert await world.denizen.forget_person(noor) == receipt
+    assert await world.denizen.people.forget(noor) == receipt
 
 
 async def test_a_space_is_gone_everywhere(world: World):
@@ -225,11 +225,11 @@ async def test_a_space_is_gone_everywhere(world: World):
     dome = await world.space("Observatory", noor, ada)
     await world.say(noor, SECRET, dome)
     await world.run()
-    await world.denizen.forget_space(dome)
+    await world.denizen.spaces.forget(dome)
 
     await assert_gone(world, *WORDS, "observatory", "brass bells")
-    assert await world.denizen.members(dome) == []
-    assert [message.text for message in await world.denizen.messages(dome)] == ["[forgotten]"] * 2
+    assert await world.denizen.spaces.members(dome) == []
+    assert [message.text for message in await world.denizen.spaces.messages(dome)] == ["[forgotten]"] * 2
 
 
 async def test_an_agent_goes_on_with_a_mind_that_has_forgotten(world: World):
@@ -238,7 +238,7 @@ async def test_an_agent_goes_on_with_a_mind_that_has_forgotten(world: World):
     async with world.denizen.living() as residents:
         posted = await world.say(noor, SECRET, kitchen)
         await residents.run_until_idle()
-        await world.denizen.forget_message(posted.id)
+        await world.denizen.spaces.forget_message(posted.id)
         await world.say(noor, "Hello?", kitchen)
         await residents.run_until_idle()
     last = (await world.prompts(ada))[-1]
@@ -266,7 +266,7 @@ async def test_a_cycle_under_way_does_not_bring_it_back(world: World):
     async with world.denizen.living() as residents:
         posted = await world.say(noor, SECRET, kitchen)
         await called.wait()
-        await world.denizen.forget_message(posted.id)
+        await world.denizen.spaces.forget_message(posted.id)
         release.set()
         await residents.run_until_idle()
     await assert_gone(world, *WORDS)
@@ -291,7 +291,7 @@ async def test_a_thought_that_forgetting_interrupts_has_not_failed(small_world: 
     posted = await world.say(noor, SECRET, kitchen)
     async with world.denizen.living() as residents:
         await begun.wait()
-        await world.denizen.forget_message(posted.id)
+        await world.denizen.spaces.forget_message(posted.id)
         seen.clear()
         release.set()
         await residents.run_until_idle()
@@ -314,7 +314,7 @@ async def test_whoever_is_writing_it_down_is_waited_for(ready_postgres_url: str)
         async with asyncio.TaskGroup() as tasks, asyncio.timeout(60):
             tasks.create_task(world.denizen.db.write(quote))
             await writing.wait()
-            forgetting = tasks.create_task(world.denizen.forget_message(posted.id))
+            forgetting = tasks.create_task(world.denizen.spaces.forget_message(posted.id))
             while not (forgetting.done() or await world.denizen.db.read(someone_waits)):
                 pass
             may_end.set()
@@ -324,7 +324,7 @@ async def test_whoever_is_writing_it_down_is_waited_for(ready_postgres_url: str)
 async def test_what_waits_in_an_inbox_is_taken_out(world: World):
     ada, noor, _, kitchen = await a_life(world)
     posted = await world.say(noor, SECRET, kitchen)
-    await world.denizen.forget_message(posted.id)
+    await world.denizen.spaces.forget_message(posted.id)
     assert await world.inbox(ada) == []
     await world.run()
     assert await world.history(ada) == []
@@ -338,7 +338,7 @@ async def test_nothing_of_it_is_left_in_the_files_either(small_world: World):
     posted = await world.say(noor, SECRET, kitchen)
     await world.run()
     path = Path(world.url.removeprefix("sqlite:///"))
-    await world.denizen.forget_message(posted.id)
+    await world.denizen.spaces.forget_message(posted.id)
     for file in path.parent.glob(f"{path.name}*"):
         assert b"xylophone" not in file.read_bytes(), file.name
 
@@ -346,10 +346,10 @@ async def test_nothing_of_it_is_left_in_the_files_either(small_world: World):
 async def test_what_cannot_be_forgotten_is_refused(world: World):
     ada, _, _, _ = await a_life(world)
     with pytest.raises(InvalidInput, match="Delete the agent"):
-        await world.denizen.forget_person(ada.entity)
+        await world.denizen.people.forget(ada.entity)
     with pytest.raises(NotFound):
-        await world.denizen.forget_message(MessageId("nothing"))
-    assert await world.denizen.receipts() == []
+        await world.denizen.spaces.forget_message(MessageId("nothing"))
+    assert await world.denizen.organizations.receipts() == []
 
 
 ELSEWHERE = {
@@ -414,7 +414,7 @@ async def test_a_status_goes_with_the_message_that_it_was_shown_for(world: World
     ada = await world.agent("Ada")
     noor = await world.person("Noor")
     two = await world.space("Two", noor, ada)
-    await world.denizen.suspend_agent(ada)
+    await world.denizen.agents.suspend(ada)
     posted = [await world.say(noor, text, two) for text in ("One", SECRET, "Three")]
 
     async def shown() -> list[tuple[str, str | None]]:
@@ -422,12 +422,12 @@ async def test_a_status_goes_with_the_message_that_it_was_shown_for(world: World
         return [(each.cause, each.message_id) for each in found]
 
     assert await shown() == [("suspended", posted[2].id)]
-    await world.denizen.delete_message(posted[2].id, by=noor)
+    await world.denizen.spaces.delete_message(posted[2].id, by=noor)
     assert await shown() == [("suspended", posted[1].id)]
-    await world.denizen.forget_message(posted[1].id, by=noor)
+    await world.denizen.spaces.forget_message(posted[1].id, by=noor)
     assert await shown() == [("suspended", posted[0].id)]
     await assert_gone(world, *WORDS)
-    await world.denizen.delete_message(posted[0].id, by=noor)
+    await world.denizen.spaces.delete_message(posted[0].id, by=noor)
     assert await shown() == []
 
 
@@ -441,9 +441,9 @@ async def test_no_status_is_left_of_a_person_or_a_space(world: World, what: str)
     await world.run()
     assert len(await world.denizen.db.read(statuses.of_space, two.id)) == 1
     if what == "person":
-        await world.denizen.forget_person(noor.id, by=bert)
+        await world.denizen.people.forget(noor.id, by=bert)
     else:
-        await world.denizen.forget_space(two.id, by=noor)
+        await world.denizen.spaces.forget(two.id, by=noor)
     assert await world.denizen.db.read(statuses.of_space, two.id) == []
     await assert_gone(world, *WORDS)
 
@@ -453,18 +453,18 @@ async def test_a_dry_run_removes_nothing_and_says_what_would_be(world: World):
     posted = await world.say(noor, SECRET, kitchen)
     await world.run()
     for forget, subject in (
-        (world.denizen.forget_message, posted.id),
-        (world.denizen.forget_person, noor.id),
-        (world.denizen.forget_space, kitchen.id),
+        (world.denizen.spaces.forget_message, posted.id),
+        (world.denizen.people.forget, noor.id),
+        (world.denizen.spaces.forget, kitchen.id),
     ):
         before = await world.denizen.db.read(everything)
         expected = await forget(subject, by=noor, dry_run=True)  # pyright: ignore[reportArgumentType]
         assert await world.denizen.db.read(everything) == before
-        assert await world.denizen.receipts() == []
+        assert await world.denizen.organizations.receipts() == []
         assert (expected.subject_id, expected.by_id) == (subject, noor.id)
         assert expected.removed["messages"] == 2
-    receipt = await world.denizen.forget_message(posted.id, by=noor)
-    assert receipt.removed == (await world.denizen.receipts())[0].removed
+    receipt = await world.denizen.spaces.forget_message(posted.id, by=noor)
+    assert receipt.removed == (await world.denizen.organizations.receipts())[0].removed
     assert len(await world.cycles(ada)) == 1
 
 
@@ -484,9 +484,9 @@ async def test_what_came_to_mind_by_itself_is_gone_too(world: World):
         await world.say(noor, text, kitchen)
     await world.run()
     assert any(
-        each.kind == "recalled" and "umbrellas" in as_text(each.message) for each in await world.denizen.log(ada)
+        each.kind == "recalled" and "umbrellas" in as_text(each.message) for each in await world.denizen.minds.log(ada)
     )
 
-    await world.denizen.forget_message(posted.id)
+    await world.denizen.spaces.forget_message(posted.id)
 
     await assert_gone(world, "quentin", "violet", "umbrella", "crooked")

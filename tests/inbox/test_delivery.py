@@ -55,10 +55,10 @@ async def test_two_agents_that_answer_everything_stop_by_themselves(world: World
     bee = await world.agent("Bee", model=chatty("Quite."))
     noor = await world.person("Noor")
     hall = await world.space("Hall", noor, ada, bee)
-    await world.denizen.attend(hall, bee, "mentions")
+    await world.denizen.spaces.set_attention(hall, bee, "mentions")
 
     await world.say(noor, "Discuss.", hall)
-    await world.denizen.attend(hall, bee, "all")
+    await world.denizen.spaces.set_attention(hall, bee, "all")
     await world.run()
 
     assert await world.transcript(hall) == [
@@ -71,7 +71,7 @@ async def test_two_agents_that_answer_everything_stop_by_themselves(world: World
         "Bee: Quite.",
         "Ada: Indeed.",
     ]
-    assert [message.hop for message in await world.denizen.messages(hall)] == [0, 1, 2, 3, 4, 5, 6, 7]
+    assert [message.hop for message in await world.denizen.spaces.messages(hall)] == [0, 1, 2, 3, 4, 5, 6, 7]
     assert await world.inbox(bee) == ["Indeed."]
 
 
@@ -80,14 +80,14 @@ async def test_what_is_past_the_budget_is_stored_and_read_at_the_next_waking(wor
     bee = await world.agent("Bee", model=chatty("Quite."))
     noor = await world.person("Noor")
     hall = await world.space("Hall", noor, ada, bee)
-    await world.denizen.attend(hall, bee, "mentions")
+    await world.denizen.spaces.set_attention(hall, bee, "mentions")
     await world.say(noor, "Discuss.", hall)
-    await world.denizen.attend(hall, bee, "all")
+    await world.denizen.spaces.set_attention(hall, bee, "all")
     await world.run()
-    (unheard,) = await world.denizen.inbox(bee)
+    (unheard,) = await world.denizen.minds.inbox(bee)
     assert (unheard.wakes, unheard.hop) == (False, HOP_BUDGET + 1)
 
-    await world.denizen.attend(hall, ada, "none")
+    await world.denizen.spaces.set_attention(hall, ada, "none")
     await world.say(noor, "Thank you both.", hall)
     world.clock.advance(1)
     asked = len(world.model(bee).requests)
@@ -118,10 +118,10 @@ async def test_five_agents_that_answer_everything_stop_too(world: World):
     await world.say(noor, "Who is hungry?", hall)
     await world.run()
 
-    hops = [message.hop for message in await world.denizen.messages(hall)]
+    hops = [message.hop for message in await world.denizen.spaces.messages(hall)]
     assert max(hops) > HOP_BUDGET
     for agent in agents:
-        assert all(event.hop > HOP_BUDGET for event in await world.denizen.inbox(agent))
+        assert all(event.hop > HOP_BUDGET for event in await world.denizen.minds.inbox(agent))
 
 
 async def test_a_chain_that_wanders_between_two_spaces_ends_too(world: World):
@@ -143,14 +143,14 @@ async def test_a_chain_that_wanders_between_two_spaces_ends_too(world: World):
     hall, attic = await world.space("Hall", noor, ada, bee), await world.space("Attic", ada, bee)
     to_attic.append(attic)
     to_hall.append(hall)
-    await world.denizen.attend(hall, bee, "none")
+    await world.denizen.spaces.set_attention(hall, bee, "none")
 
     await world.say(noor, "A rumour", hall)
     await world.run()
 
     assert await world.transcript(hall) == ["Noor: A rumour", *["Bee: Pass it on."] * 3]
     assert await world.transcript(attic) == ["Ada: Pass it on."] * 4
-    assert [message.hop for message in await world.denizen.messages(attic)] == [1, 3, 5, 7]
+    assert [message.hop for message in await world.denizen.spaces.messages(attic)] == [1, 3, 5, 7]
 
 
 async def test_a_person_always_wakes_however_fast_and_often_they_write(world: World):
@@ -176,12 +176,12 @@ async def test_a_person_wakes_an_agent_whose_inbox_is_full_of_what_does_not_wake
     await world.run()
     assert len(await world.transcript(hall)) == 250
 
-    await world.denizen.attend(hall, bee, "none")
+    await world.denizen.spaces.set_attention(hall, bee, "none")
     await world.say(noor, "Ada?", hall)
     await world.run()
 
     assert (await world.transcript(hall))[250:] == ["Noor: Ada?", "Ada: I was away."]
-    assert all(not event.wakes for event in await world.denizen.inbox(ada))
+    assert all(not event.wakes for event in await world.denizen.minds.inbox(ada))
 
 
 def _chatter(tx: Tx, space: Space, author: Agent, times: int) -> None:
@@ -195,11 +195,11 @@ def _chatter(tx: Tx, space: Space, author: Agent, times: int) -> None:
 async def test_an_event_with_the_same_id_is_delivered_once(world: World):
     """Of a popped first event the id was not remembered elsewhere: it came twice."""
     ada = await world.agent("Ada", skip(), skip())
-    await world.denizen.trigger(ada, "github", {"pr": 7}, id="delivery-1")
-    await world.denizen.trigger(ada, "github", {"pr": 7}, id="delivery-1")
+    await world.denizen.agents.trigger(ada, "github", {"pr": 7}, id="delivery-1")
+    await world.denizen.agents.trigger(ada, "github", {"pr": 7}, id="delivery-1")
     await world.run()
-    await world.denizen.trigger(ada, "github", {"pr": 7}, id="delivery-1")
-    await world.denizen.trigger(ada, "github", {"pr": 8}, id="delivery-2")
+    await world.denizen.agents.trigger(ada, "github", {"pr": 7}, id="delivery-1")
+    await world.denizen.agents.trigger(ada, "github", {"pr": 8}, id="delivery-2")
     await world.run()
 
     assert [as_text(asked[-1]) for asked in world.model(ada).requests] == [
@@ -226,7 +226,7 @@ async def test_looking_into_an_inbox_takes_nothing_from_it(world: World):
 
 async def test_what_services_send_may_hold_what_no_database_can(world: World):
     ada = await world.agent("Ada", skip())
-    await world.denizen.trigger(ada, "odd", {"half": "\ud83d", "nul": "\0"}, text="a\0b \udc00")
+    await world.denizen.agents.trigger(ada, "odd", {"half": "\ud83d", "nul": "\0"}, text="a\0b \udc00")
     await world.run()
     assert await world.newest_inbox(ada) == (
         "[INBOX - 1 new event]\n"
@@ -342,7 +342,7 @@ async def test_one_bad_event_does_not_hold_the_other_spaces(world: World):
     assert await after(60) == [Waiting("poison", "dead", 5, 60)]
     assert await after(3600) == [Waiting("poison", "dead", 5)]
     assert await world.inbox(ada) == []
-    assert [event.text for event in await world.denizen.dead_events(ada)] == ["poison"]
+    assert [event.text for event in await world.denizen.minds.dead_events(ada)] == ["poison"]
     assert [kind for kind, _ in await world.ledger(ada)] == [
         "failure", "failure", "usage", "failure", "usage", "failure", "failure", "usage"
     ]  # fmt: skip
@@ -466,13 +466,13 @@ async def test_a_dead_event_can_be_requeued(world: World):
         await world.run_after(seconds)
     assert await world.waiting(ada) == [Waiting("Hm?", "dead", 5, 60)]
 
-    await world.denizen.requeue(ada, posted.id)
+    await world.denizen.minds.requeue(ada, posted.id)
     assert await world.waiting(ada) == [Waiting("Hm?", "pending", 0)]
     await world.run()
 
     assert await world.transcript(hall) == ["Noor: Hm?", "Ada: Now I understand."]
     with pytest.raises(NotFound):
-        await world.denizen.requeue(ada, posted.id)
+        await world.denizen.minds.requeue(ada, posted.id)
 
 
 async def test_recovery_does_not_send_again_what_was_sent(world: World):
@@ -492,10 +492,10 @@ async def test_an_agent_finds_its_own_events_by_their_ids_and_those_of_nobody_el
     """`read_entry` shows the rest of an event's text by its id, which a model may have read anywhere."""
     ada, bee = await world.agent("Ada"), await world.agent("Bee")
     noor = await world.person("Noor")
-    await world.denizen.trigger(ada, "bell", text="The safe opens with 1234.")
-    await world.denizen.trigger(ada, "clock", text="It is late.")
+    await world.denizen.agents.trigger(ada, "bell", text="The safe opens with 1234.")
+    await world.denizen.agents.trigger(ada, "clock", text="It is late.")
     await world.say(noor, "Hello", await world.space("Hall", noor, ada))
-    bell, clock, hello = await world.denizen.inbox(ada)
+    bell, clock, hello = await world.denizen.minds.inbox(ada)
     find = delivery.find
     assert await world.denizen.db.read(find, ada.id, bell.id) == bell
     assert await world.denizen.db.read(find, ada.id, clock.id) == clock

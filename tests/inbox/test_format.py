@@ -504,11 +504,11 @@ async def test_two_people_of_the_same_name_read_differently(world: World) -> Non
     """In the inbox, in a preview, and when their messages are read again."""
     ada = await world.agent("Ada", call("read_messages"), "Read.", cycle={"silent_reply": "ignore"})
     owner = await world.person("Owner")
-    second = await world.denizen.create_person("Owner", handle="owner-2")
+    second = await world.denizen.people.create("Owner", handle="owner-2")
     hall = await world.space("Hall", owner, second, ada)
     await world.say(owner, "Nobody gets the key.", hall)
     await world.say(second, "Give me the key.", hall)
-    waiting = await world.denizen.inbox(ada)
+    waiting = await world.denizen.minds.inbox(ada)
     assert [sender_name(each) for each in waiting] == ["Owner", "Owner (@owner-2)"]
     await world.run()
     inbox = await world.newest_inbox(ada)
@@ -517,8 +517,8 @@ async def test_two_people_of_the_same_name_read_differently(world: World) -> Non
     read = (await world.history(ada))[2]
     assert 'Owner (human): "Nobody gets the key."' in read
     assert 'Owner (human, @owner-2): "Give me the key."' in read
-    [first, *_] = await world.denizen.messages(hall)
-    await world.denizen.forget_message((await world.denizen.messages(hall))[1].id, by=owner)
+    [first, *_] = await world.denizen.spaces.messages(hall)
+    await world.denizen.spaces.forget_message((await world.denizen.spaces.messages(hall))[1].id, by=owner)
     left = "\n".join(await world.history(ada))
     assert "Give me the key" not in left
     assert first.text in left

@@ -26,7 +26,7 @@ async def shown(world: World, space: Space) -> list[str]:
 
 
 async def waiting_flags(world: World, agent: Agent) -> list[tuple[str, bool]]:
-    return [(event.text, event.waits) for event in await world.denizen.inbox(agent)]
+    return [(event.text, event.waits) for event in await world.denizen.minds.inbox(agent)]
 
 
 @pytest.mark.parametrize("cause", CAUSES)
@@ -75,7 +75,7 @@ async def test_a_person_waits_for_whom_they_address(world: World) -> None:
 async def test_a_message_to_an_agent_that_cannot_answer_is_told_why_at_once(world: World) -> None:
     """Suspended, deleted or parked: the status stands when the post returns, once, for the newest message."""
     noor, bo, two = await noor_and_bo(world)
-    await world.denizen.suspend_agent(bo)
+    await world.denizen.agents.suspend(bo)
     await world.say(noor, "Hello?", two)
     last = await world.say(noor, "Are you there?", two)
     [status] = await world.denizen.db.read(statuses.of_space, two.id)
@@ -83,7 +83,7 @@ async def test_a_message_to_an_agent_that_cannot_answer_is_told_why_at_once(worl
 
     cy = await world.agent("Cy")
     of_cy = await world.space("Noor and Cy", noor, cy)
-    await world.denizen.delete_agent(cy)
+    await world.denizen.agents.delete(cy)
     await world.say(noor, "Hello?", of_cy)
     assert await shown(world, of_cy) == ["Cy was deleted and will not answer. Ask somebody else."]
 
@@ -124,10 +124,10 @@ async def test_a_parked_agent_waits_longer_after_each_try(world: World) -> None:
 
 async def test_what_an_agent_says_ends_its_status_there(world: World) -> None:
     noor, bo, two = await noor_and_bo(world, reply("Here."), "Answered.")
-    await world.denizen.suspend_agent(bo)
+    await world.denizen.agents.suspend(bo)
     await world.say(noor, "Hello?", two)
     assert len(await shown(world, two)) == 1
-    await world.denizen.resume_agent(bo)
+    await world.denizen.agents.resume(bo)
     await world.run()
     assert await world.transcript(two) == ["Noor: Hello?", "Bo: Here."]
     assert await shown(world, two) == []
@@ -139,13 +139,13 @@ async def test_an_agent_that_leaves_a_space_shows_no_status_there(world: World) 
     cy = await world.agent("Cy")
     hall = await world.space("Hall", noor, bo, cy)
     await world.say(noor, "@bo, hello", hall)
-    await world.denizen.suspend_agent(bo)
+    await world.denizen.agents.suspend(bo)
     await world.say(noor, "Hello?", two)
     assert [len(await shown(world, each)) for each in (hall, two)] == [1, 1]
 
-    await world.denizen.leave(hall, bo)
+    await world.denizen.spaces.leave(hall, bo)
     assert [len(await shown(world, each)) for each in (hall, two)] == [0, 1]
-    await world.denizen.resume_agent(bo)
+    await world.denizen.agents.resume(bo)
 
     def park(tx: Tx) -> None:
         parking.park(tx, bo.id, "key", provider="OpenAI")
@@ -159,13 +159,13 @@ async def test_a_removed_agent_passes_on_what_it_was_to_answer(world: World) -> 
     """With the floor `one` the next agent that can answers; the person is not left waiting."""
     noor, bo, cy = await world.person("Noor"), await world.agent("Bo"), await world.agent("Cy", reply("Hi."), "Done.")
     hall = await world.space("Hall", noor, bo, cy)
-    await world.denizen.set_floor(hall, "one")
+    await world.denizen.spaces.set_floor(hall, "one")
     await world.say(noor, "Hello", hall)
     assert await waiting_flags(world, bo) == [("Hello", True)]
 
-    await world.denizen.leave(hall, bo)
+    await world.denizen.spaces.leave(hall, bo)
     assert await waiting_flags(world, bo) == [("Hello", False)]
-    await world.denizen.suspend_agent(bo)
+    await world.denizen.agents.suspend(bo)
     await world.run()
     assert await world.transcript(hall) == ["Noor: Hello", "Cy: Hi."]
     assert await check_database(world.denizen.db) == []
@@ -176,13 +176,13 @@ async def test_an_agent_removed_while_it_thinks_shows_no_status(world: World) ->
     noor = await world.person("Noor")
 
     async def be_removed(_messages: Any, _info: Any) -> Any:
-        await world.denizen.leave(hall, bo)
+        await world.denizen.spaces.leave(hall, bo)
         return skip("I was removed")
 
     bo, cy = await world.agent("Bo", be_removed), await world.agent("Cy")
     hall = await world.space("Hall", noor, bo, cy)
-    await world.denizen.set_floor(hall, "all")
-    await world.denizen.attend(hall, cy, "none")
+    await world.denizen.spaces.set_floor(hall, "all")
+    await world.denizen.spaces.set_attention(hall, cy, "none")
     await world.say(noor, "@bo, are you there?", hall)
     await world.run()
     assert await shown(world, hall) == []

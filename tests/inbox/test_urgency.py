@@ -11,7 +11,7 @@ from tests.world import World
 
 
 async def lanes(world: World, agent) -> list[tuple[str, str]]:
-    return [(event.lane, event.text) for event in await world.denizen.inbox(agent)]
+    return [(event.lane, event.text) for event in await world.denizen.minds.inbox(agent)]
 
 
 async def test_a_sender_may_say_that_it_is_urgent(world: World):
@@ -20,8 +20,8 @@ async def test_a_sender_may_say_that_it_is_urgent(world: World):
     hall = await world.space("Hall", noor, ada)
     await world.say(noor, "Later", hall)
     await world.say(noor, "Fire!", hall, urgent=True)
-    await world.denizen.trigger(ada, "alarm", text="Smoke", urgent=True)
-    await world.denizen.trigger(ada, "calendar", text="Lunch")
+    await world.denizen.agents.trigger(ada, "alarm", text="Smoke", urgent=True)
+    await world.denizen.agents.trigger(ada, "calendar", text="Lunch")
 
     assert await lanes(world, ada) == [
         ("urgent", "Fire!"),
@@ -175,7 +175,7 @@ async def test_a_waiting_event_may_be_made_urgent_and_is_then_told_first(world: 
     await world.say(noor, "First", hall)
     second = await world.say(noor, "Second", hall)
 
-    await world.denizen.mark_urgent(ada, second.id)
+    await world.denizen.minds.mark_urgent(ada, second.id)
     assert await lanes(world, ada) == [("urgent", "Second"), ("normal", "First")]
     await world.run()
 
@@ -192,4 +192,4 @@ async def test_a_waiting_event_may_be_made_urgent_and_is_then_told_first(world: 
         "Handle these in any order. First see which are urgent and which belong together."
     )
     with pytest.raises(NotFound):
-        await world.denizen.mark_urgent(ada, second.id)
+        await world.denizen.minds.mark_urgent(ada, second.id)

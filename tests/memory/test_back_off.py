@@ -28,14 +28,14 @@ async def test_junk_is_repaired_once_and_then_waits(ready_sqlite_url: str) -> No
         world.denizen.models.register("utility", forever(junk))
         noor = await world.person("Noor")
         kitchen = await world.space("Kitchen", noor)
-        await world.denizen.join(kitchen, await world.agent("Ada"), attention="none")
+        await world.denizen.spaces.join(kitchen, await world.agent("Ada"), attention="none")
         for _ in range(4):
             await world.say(noor, "Hm.", kitchen)
-        assert await world.denizen.roll(kitchen) == "failed"
+        assert await world.denizen.memory.summarize(kitchen) == "failed"
         assert len(calls) == 2, "asked once, and repaired once"
-        assert await world.denizen.roll(kitchen) == "cooling down"
+        assert await world.denizen.memory.summarize(kitchen) == "cooling down"
         world.clock.advance(LEAST_BACK_OFF_MS / 1_000)
-        assert await world.denizen.roll(kitchen) == "done"
+        assert await world.denizen.memory.summarize(kitchen) == "done"
 
 
 @pytest.mark.parametrize(

@@ -73,15 +73,15 @@ async def test_what_was_learned_is_gone_with_a_message(world: World):
 async def forget_and_look(world: World, what: str) -> None:
     ada, noor, kitchen = await a_life(world)
     if what == "message":
-        first = (await world.denizen.messages(kitchen))[0]
-        receipt = await world.denizen.forget_message(first.id)
+        first = (await world.denizen.spaces.messages(kitchen))[0]
+        receipt = await world.denizen.spaces.forget_message(first.id)
     elif what == "person":
-        receipt = await world.denizen.forget_person(noor)
+        receipt = await world.denizen.people.forget(noor)
     elif what == "space":
-        receipt = await world.denizen.forget_space(kitchen)
+        receipt = await world.denizen.spaces.forget(kitchen)
     else:
-        memory = next(each for each in await world.denizen.memories() if each.text == PARAPHRASE)
-        receipt = await world.denizen.forget_memory(memory)
+        memory = next(each for each in await world.denizen.memory.list() if each.text == PARAPHRASE)
+        receipt = await world.denizen.memory.forget(memory)
     assert receipt.removed["memories"] >= 3
     left = await stored(world)
     assert PARAPHRASE not in left
@@ -104,30 +104,30 @@ async def test_a_memory_that_was_forgotten_is_kept_out_of_the_next_summary(small
     )
     ada, noor = await small_world.agent("Ada"), await small_world.person("Noor")
     kitchen = await small_world.space("Kitchen", noor)
-    await small_world.denizen.join(kitchen, ada, attention="none")
+    await small_world.denizen.spaces.join(kitchen, ada, attention="none")
     for n in range(4):
         await small_world.say(noor, f"Remark {n}.", kitchen)
-    await small_world.denizen.roll(kitchen)
-    memory = next(each for each in await small_world.denizen.memories() if each.text == PARAPHRASE)
-    await small_world.denizen.forget_memory(memory)
+    await small_world.denizen.memory.summarize(kitchen)
+    memory = next(each for each in await small_world.denizen.memory.list() if each.text == PARAPHRASE)
+    await small_world.denizen.memory.forget(memory)
     for n in range(2):
         await small_world.say(noor, f"More {n}.", kitchen)
-    assert await small_world.denizen.roll(kitchen) == "done"
-    state = await small_world.denizen.conversation_memory(kitchen)
+    assert await small_world.denizen.memory.summarize(kitchen) == "done"
+    state = await small_world.denizen.memory.summary(kitchen)
     assert [each.text for each in state.memory.facts] == ["Tea is at four."]
-    assert {each.text for each in await small_world.denizen.memories()} == {"Tea is at four.", "Two."}
-    assert (await small_world.denizen.messages(kitchen))[0].text == "Remark 0."
+    assert {each.text for each in await small_world.denizen.memory.list()} == {"Tea is at four.", "Two."}
+    assert (await small_world.denizen.spaces.messages(kitchen))[0].text == "Remark 0."
 
 
 async def test_a_deleted_message_is_unlearned_and_its_conversation_summed_up_anew(small_world: World):
     utility(small_world, written("One.", facts=[known(PARAPHRASE, 1)]), written("Two."))
     ada, noor = await small_world.agent("Ada"), await small_world.person("Noor")
     kitchen = await small_world.space("Kitchen", noor)
-    await small_world.denizen.join(kitchen, ada, attention="none")
+    await small_world.denizen.spaces.join(kitchen, ada, attention="none")
     for n in range(4):
         await small_world.say(noor, f"Remark {n}.", kitchen)
-    await small_world.denizen.roll(kitchen)
-    first = (await small_world.denizen.messages(kitchen))[0]
-    await small_world.denizen.delete_message(first, by=noor)
-    assert PARAPHRASE not in {each.text for each in await small_world.denizen.memories()}
-    assert (await small_world.denizen.conversation_memory(kitchen)).upto == 0
+    await small_world.denizen.memory.summarize(kitchen)
+    first = (await small_world.denizen.spaces.messages(kitchen))[0]
+    await small_world.denizen.spaces.delete_message(first, by=noor)
+    assert PARAPHRASE not in {each.text for each in await small_world.denizen.memory.list()}
+    assert (await small_world.denizen.memory.summary(kitchen)).upto == 0

@@ -35,15 +35,15 @@ async def test_every_row_of_the_table_holds_where_it_is_written_and_where_it_is_
         await small_world.denizen.db.write(roles.set_role, sam.id, role)  # pyright: ignore[reportArgumentType]
         room = await small_world.space("Room", sam, ada)
         policy = Policy(scopes=Scopes(**{scope: SAID[said]}), shareWithOrganization=share == "yes" or None)
-        await small_world.denizen.set_memory_policy(room, policy)
-        await small_world.denizen.change_organization_memory({scope: off == "no"})
+        await small_world.denizen.memory.set_policy(room, policy)
+        await small_world.denizen.memory.change_switches({scope: off == "no"})
         who = sam if speaks == "yes" else ada
         metadata = {"memory": {"organization": True}} if named == "yes" else None
         posted = await small_world.say(who, "Tea is at four.", room, metadata=metadata)
         owner = Owner(which, noor.organization_id, room.id, sam.id, ada.id)
         written, found = await small_world.denizen.db.read(_asked, room, owner, posted.id)
         assert (written, found) == (decision.write == "yes", decision.read == "yes"), row
-        await small_world.denizen.change_organization_memory({scope: None})
+        await small_world.denizen.memory.change_switches({scope: None})
 
 
 def _asked(tx: Tx, room: Space, owner: Owner, message_id: str) -> tuple[bool, bool]:
@@ -64,7 +64,7 @@ async def test_a_policy_that_cannot_be_read_opts_the_conversation_out(small_worl
 
     noor = await small_world.person("Noor")
     room = await small_world.space("Room", noor)
-    await small_world.denizen.set_memory_policy(room, Policy(enabled=True))
+    await small_world.denizen.memory.set_policy(room, Policy(enabled=True))
     broken = statement(text('UPDATE memory_policies SET policy = \'{"enabled": "perhaps"}\''))
     await small_world.denizen.db.write(lambda tx: tx.run(broken))
     assert (await small_world.denizen.db.read(policy_of, SpaceId(room.id))).enabled is False

@@ -24,7 +24,7 @@ _kept_out = statement(select(kept_out.c.owner))
 
 
 async def owner_in(world: World) -> tuple[Owner, SpaceId]:
-    home = await world.denizen.create_organization("Home")
+    home = await world.denizen.organizations.create("Home")
     noor = await world.person("Noor", organization=home)
     space = await world.space("Kitchen", noor, organization=home)
     return Owner("user", OrganizationId(home.id), user_id=EntityId(noor.id)), space.id
@@ -49,7 +49,7 @@ async def test_the_same_words_are_one_memory_with_all_its_sources(world: World):
     owner, space = await owner_in(world)
     assert await remember(world, owner, space, fact("Tea is at four.", "m1")) == {"new": 1}
     assert await remember(world, owner, space, fact("tea is, at FOUR", "m2", confidence=50)) == {"known": 1}
-    [memory] = await world.denizen.memories(owner=owner.key)
+    [memory] = await world.denizen.memory.list(owner=owner.key)
     assert (memory.text, memory.sources, memory.confidence) == ("Tea is at four.", ("m1", "m2"), 100)
     everyones = Owner("organization", owner.organization_id)
     assert await remember(world, everyones, space, fact("Tea is at four.")) == {"new": 1}
@@ -63,7 +63,7 @@ async def test_what_is_true_no_more_is_linked_and_not_found(world: World):
     later = fact("Tea is at five.", "m2", replaces=("Tea is at four.",))
     assert await remember(world, owner, space, later) == {"superseding": 1}
     assert await found(world, owner, "when is tea") == ["Tea is at five."]
-    new, old = await world.denizen.memories(owner=owner.key)
+    new, old = await world.denizen.memory.list(owner=owner.key)
     assert (old.superseded_by, new.superseded_by) == (new.id, None)
     # A pass carries over what it knew: that is no new reason.
     assert await remember(world, owner, space, fact("Tea is at four.")) == {"known": 1}
@@ -71,22 +71,22 @@ async def test_what_is_true_no_more_is_linked_and_not_found(world: World):
     again = fact("Tea is at four.", "m3", replaces=("Tea is at five.",))
     assert await remember(world, owner, space, again) == {"again": 1}
     assert await found(world, owner, "tea") == ["Tea is at four."]
-    new, old = await world.denizen.memories(owner=owner.key)
+    new, old = await world.denizen.memory.list(owner=owner.key)
     assert (old.superseded_by, new.superseded_by) == (None, old.id)
 
 
 async def test_what_is_forgotten_leaves_no_word_and_does_not_come_again(world: World):
     owner, space = await owner_in(world)
     await remember(world, owner, space, fact("The xylophone is violet."), fact("The umbrella is crooked."))
-    memory = next(each for each in await world.denizen.memories() if "xylophone" in each.text)
-    receipt = await world.denizen.forget_memory(memory)
+    memory = next(each for each in await world.denizen.memory.list() if "xylophone" in each.text)
+    receipt = await world.denizen.memory.forget(memory)
     assert receipt.removed == {"memories": 1}
     assert await found(world, owner, "xylophone violet") == []
     terms = {row[0] for row in await world.denizen.db.read(lambda tx: tx.all(_terms))}
     assert terms == {"umbrella", "crook"}
     assert await world.denizen.db.read(lambda tx: tx.all(_sizes)) == [(1, 2)]
     assert await remember(world, owner, space, fact("the xylophone is VIOLET!")) == {"kept out": 1}
-    assert await world.denizen.forget_memory(memory.id) == receipt
+    assert await world.denizen.memory.forget(memory.id) == receipt
 
 
 async def test_two_conversations_of_one_person_remember_the_same_thing_once(world: World):
@@ -97,7 +97,7 @@ async def test_two_conversations_of_one_person_remember_the_same_thing_once(worl
     await asyncio.gather(
         write(items.remember, owner, space, facts), write(items.remember, owner, space, list(reversed(facts)))
     )
-    assert sorted(each.text for each in await world.denizen.memories(owner=owner.key)) == [
+    assert sorted(each.text for each in await world.denizen.memory.list(owner=owner.key)) == [
         f"Thing {n} is so." for n in range(5)
     ]
 
@@ -106,9 +106,9 @@ async def test_forgetting_forgets_what_it_took_the_place_of(world: World):
     owner, space = await owner_in(world)
     await remember(world, owner, space, fact("Tea is at four."))
     await remember(world, owner, space, fact("Tea is at five.", replaces=("Tea is at four.",)))
-    [new, _] = await world.denizen.memories(owner=owner.key)
-    await world.denizen.forget_memory(new)
-    assert await world.denizen.memories(owner=owner.key) == []
+    [new, _] = await world.denizen.memory.list(owner=owner.key)
+    await world.denizen.memory.forget(new)
+    assert await world.denizen.memory.list(owner=owner.key) == []
     assert len(await world.denizen.db.read(_everything_kept_out)) == 2
 
 
@@ -149,25 +149,25 @@ async def test_the_best_is_found_first_and_the_work_is_bounded(small_world: Worl
 async def test_memories_are_listed_by_owner_space_agent_or_organization_in_pages(world: World):
     owner, kitchen = await owner_in(world)
     home = owner.organization_id
-    noor = await world.denizen.find("@noor", organization=home)
+    noor = await world.denizen.people.find("@noor", organization=home)
     hall = await world.space("Hall", noor, organization=home)
     ada = await world.agent("Ada", organization=home)
     persona = Owner("persona", home, user_id=owner.user_id, agent_id=ada.id)
-    other = await world.denizen.create_organization("Elsewhere")
+    other = await world.denizen.organizations.create("Elsewhere")
     await remember(world, owner, kitchen, fact("Tea is at four."))
     await remember(world, owner, hall.id, fact("The hall is cold."))
     await remember(world, persona, hall.id, fact("Noor likes riddles."))
     await remember(world, Owner("organization", OrganizationId(other.id)), hall.id, fact("It rains there."))
 
     async def listed(**which: Any) -> list[str]:
-        return [each.text.split()[0] for each in await world.denizen.memories(**which)]
+        return [each.text.split()[0] for each in await world.denizen.memory.list(**which)]
 
     assert await listed(owner=owner.key) == ["The", "Tea"]
     assert await listed(space=kitchen) == ["Tea"]
     assert await listed(space=hall) == ["It", "Noor", "The"]
     assert await listed(agent=ada) == ["Noor"]
     assert await listed(organization=home) == ["Noor", "The", "Tea"]
-    first, second = await world.denizen.memories(organization=home, limit=2)
+    first, second = await world.denizen.memory.list(organization=home, limit=2)
     assert [first.text, second.text] == ["Noor likes riddles.", "The hall is cold."]
     assert await listed(organization=home, before=second.number) == ["Tea"]
     assert await listed(space=hall, before=first.number, limit=1) == ["The"]
@@ -205,5 +205,5 @@ async def test_what_a_pass_leaves_is_remembered_with_what_it_means(small_world: 
     await small_world.denizen.db.write(keep_memories, batch, {tea.text: vector(100, 10, 0)}, "e")
     for each in (owner, conversation):
         assert await found(small_world, each, "beverage", vector=vector(100, 12, 1), embedder="e") == [tea.text]
-    wholes = [each for each in await small_world.denizen.memories(space=space) if each.kind != "item"]
+    wholes = [each for each in await small_world.denizen.memory.list(space=space) if each.kind != "item"]
     assert [(each.scope, each.text) for each in wholes] == [("conversation", "They drink tea.")]

@@ -52,7 +52,7 @@ async def test_notices_of_edits_name_handles(world: World, name: str) -> None:
     kitchen = await world.space("Kitchen", other, ada)
     posted = await world.say(other, "Tea at four.", kitchen)
     await world.run()
-    await world.denizen.edit_message(posted.id, "Tea at five.", by=other)
+    await world.denizen.spaces.edit_message(posted.id, "Tea at five.", by=other)
     await world.say(other, "See?", kitchen)
     await world.run()
     assert f'{name} (@noor-2) edited a message in "Kitchen"' in await world.newest_inbox(ada)

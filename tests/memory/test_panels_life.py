@@ -31,20 +31,20 @@ async def a_panel(world: World, *advisors: Any) -> tuple[Entity, Panel]:
     world.denizen.models.register("utility", forever(summing_up))
     world.denizen.models.register("m", forever(lambda _messages, info: f"Answer {info.number + 1}."))
     noor = await world.person("Noor")
-    return noor, await world.denizen.create_panel("Board", [noor], advisors=advisors, model="m", phases=[])
+    return noor, await world.denizen.panels.create("Board", [noor], advisors=advisors, model="m", phases=[])
 
 
 async def ask(world: World, panel: Panel, noor: Entity, *texts: str) -> Any:
     asked = None
     for text in texts:
-        asked = await world.denizen.ask_panel(panel, noor, text)
+        asked = await world.denizen.panels.ask(panel, noor, text)
         await world.run()
     return asked
 
 
 async def shown(world: World, asked: Any, voice: Any) -> tuple[str, list[str]]:
     """The system prompt of a reply, and the messages of people in its request; the debug view is exact."""
-    found = await world.denizen.reply_context(asked, voice)
+    found = await world.denizen.rounds.context(asked, voice)
     assert found.exact
     said = [line.text.partition("] ")[2] for line in found.lines if line.role == "user" and line.text[1:3] == "20"]
     return found.lines[0].text, said
@@ -55,14 +55,14 @@ async def test_an_advisor_has_a_summary_of_its_own_and_every_message_is_in_it_or
     noor, panel = await a_panel(world, "Seth", "Buber")
     await ask(world, panel, noor, "One", "Two", "Three", "Four")
     asked = await ask(world, panel, noor, "Five")
-    seth, buber = await world.denizen.advisors(panel)
+    seth, buber = await world.denizen.advisors.list(panel)
 
     system, said = await shown(world, asked, seth)
     assert "Messages 1 to 2, heard by Seth." in system
     assert "Buber" not in system
     assert said == ["Three", "Four", "Five"]
     assert "Messages 1 to 2, heard by Buber." in (await shown(world, asked, buber))[0]
-    spent = await world.denizen.spending()
+    spent = await world.denizen.budgets.spending()
     assert {each.model for each in spent} == {"m", "utility"}
 
 
@@ -71,16 +71,16 @@ async def test_advisors_are_told_what_everyone_there_may_know(world: World) -> N
     noor, panel = await a_panel(world, "Seth")
     await ask(world, panel, noor, "I sell bread", "Two", "Three", "Four")
     sam = await world.person("Sam")
-    alone = await world.denizen.create_panel("Alone", [noor], advisors=["Seth"], model="m")
-    both = await world.denizen.create_panel("Both", [noor, sam], advisors=["Seth"], model="m")
+    alone = await world.denizen.panels.create("Alone", [noor], advisors=["Seth"], model="m")
+    both = await world.denizen.panels.create("Both", [noor, sam], advisors=["Seth"], model="m")
 
     asked = await ask(world, alone, noor, "How do I sell more bread?")
-    reply = (await world.denizen.round(asked)).spoken[0]
+    reply = (await world.denizen.rounds.get(asked)).spoken[0]
     assert "| Noor sells bread. (facts)" in (await shown(world, asked, reply.voice))[0]
     assert reply.recipe is not None
     assert reply.recipe["background"]["memory"] == {"upto": 0, "memories": {"user": 1}}
     asked = await ask(world, both, noor, "How do I sell more bread?")
-    assert "Noor sells" not in (await shown(world, asked, (await world.denizen.round(asked)).spoken[0].voice))[0]
+    assert "Noor sells" not in (await shown(world, asked, (await world.denizen.rounds.get(asked)).spoken[0].voice))[0]
 
 
 async def test_what_is_forgotten_is_in_no_request_that_is_kept(small_world: World) -> None:
@@ -88,18 +88,18 @@ async def test_what_is_forgotten_is_in_no_request_that_is_kept(small_world: Worl
     noor, panel = await a_panel(world, "Seth")
     await ask(world, panel, noor, "I sell bread", "Two", "Three", "Four")
     asked = await ask(world, panel, noor, "Where can I sell bread?")
-    (seth,) = await world.denizen.advisors(panel)
+    (seth,) = await world.denizen.advisors.list(panel)
     assert "Noor sells bread." in (await shown(world, asked, seth))[0]
-    (memory,) = await world.denizen.memories(owner=f"user:{noor.id}")
-    await world.denizen.forget_memory(memory)
-    found = await world.denizen.reply_context(asked, seth)
+    (memory,) = await world.denizen.memory.list(owner=f"user:{noor.id}")
+    await world.denizen.memory.forget(memory)
+    found = await world.denizen.rounds.context(asked, seth)
     assert not found.exact
     assert "Noor sells bread." not in found.lines[0].text
     assert "heard by Seth" in found.lines[0].text
 
-    first, *_ = await world.denizen.messages(panel.id)
-    await world.denizen.forget_message(first)
-    assert "heard by Seth" not in (await world.denizen.reply_context(asked, seth)).lines[0].text
+    first, *_ = await world.denizen.spaces.messages(panel.id)
+    await world.denizen.spaces.forget_message(first)
+    assert "heard by Seth" not in (await world.denizen.rounds.context(asked, seth)).lines[0].text
 
 
 async def test_what_is_still_being_answered_is_not_summed_up_but_an_open_vote_holds_nothing_up(
@@ -108,7 +108,7 @@ async def test_what_is_still_being_answered_is_not_summed_up_but_an_open_vote_ho
     world = small_world
     noor, panel = await a_panel(world, "Seth", "Buber")
     asked = await ask(world, panel, noor, "One", "Two")
-    seth, _ = await world.denizen.advisors(panel)
+    seth, _ = await world.denizen.advisors.list(panel)
     profile = CompactionProfile(tailTurnsToKeep=0, minTurnsToSummarize=1)
 
     async def to_be_summed_up() -> list[int]:
@@ -116,10 +116,10 @@ async def test_what_is_still_being_answered_is_not_summed_up_but_an_open_vote_ho
         return [each.seq for each in await world.denizen.db.read(rolling.unsummed, state, profile)]
 
     assert await to_be_summed_up() == [1, 2]
-    await world.denizen.vote(asked, by=noor)
+    await world.denizen.rounds.vote(asked, by=noor)
     assert await to_be_summed_up() == [1, 2]
-    await world.denizen.ask_panel(panel, noor, "Three")
-    await world.denizen.ask_panel(panel, noor, "Four")
+    await world.denizen.panels.ask(panel, noor, "Three")
+    await world.denizen.panels.ask(panel, noor, "Four")
     assert await to_be_summed_up() == [1, 2]
     await world.run()
     assert await to_be_summed_up() == [1, 2, 3, 4]

@@ -70,16 +70,16 @@ async def test_who_comes_in_before_the_cycle_opens_is_heard_too(small_world: Wor
     ada, noor, kitchen = await a_home(small_world)
     await remembered(small_world, noor, kitchen)
     await small_world.say(noor, "Where is my violin?", kitchen)
-    found = tuple(await small_world.denizen.memories(owner=f"user:{noor.id}"))
+    found = tuple(await small_world.denizen.memory.list(owner=f"user:{noor.id}"))
     occasion = Occasion(frozenset({kitchen.id}), found, 2_800, "first", ("user",), {})
-    events = await small_world.denizen.inbox(ada)
+    events = await small_world.denizen.minds.inbox(ada)
 
     async def told() -> bool:
         read = small_world.denizen.db.write
         return await read(remind, ada.id, "cycle", 1, events, occasion) is not None  # pyright: ignore[reportArgumentType]
 
     assert await told()
-    await small_world.denizen.join(kitchen, await small_world.person("Sam"))
+    await small_world.denizen.spaces.join(kitchen, await small_world.person("Sam"))
     assert not await told()
 
 
@@ -138,7 +138,7 @@ async def test_memories_are_looked_for_again_whenever_compaction_runs_if_that_is
         await ask(world, noor, kitchen)
         await remembered(world, noor, kitchen, "The second violin is blue.")
         await ask(world, noor, kitchen)
-        assert (await world.denizen.conversation_memory(kitchen)).upto == 2
+        assert (await world.denizen.memory.summary(kitchen)).upto == 2
         await ask(world, noor, kitchen)
         told = await reminders(world, ada)
         colours = [("is red." in each, "is blue." in each) for each in told]
@@ -157,11 +157,11 @@ async def test_opting_out_on_the_first_turn_lasts(world: World):
     """The policy is kept with the conversation, and a later request that says nothing does not undo it."""
     ada, noor, kitchen = await a_home(world)
     await remembered(world, noor, kitchen)
-    await world.denizen.set_memory_policy(kitchen, Policy(enabled=False))
-    await world.denizen.set_memory_policy(kitchen, Policy())
+    await world.denizen.memory.set_policy(kitchen, Policy(enabled=False))
+    await world.denizen.memory.set_policy(kitchen, Policy())
     await ask(world, noor, kitchen)
     assert await reminders(world, ada) == []
-    await world.denizen.set_memory_policy(kitchen, Policy(enabled=True, scopes=Scopes(persona=False)))
+    await world.denizen.memory.set_policy(kitchen, Policy(enabled=True, scopes=Scopes(persona=False)))
     study = await world.space("Study", noor, ada)
     await ask(world, noor, study)
     assert len(await reminders(world, ada)) == 1
@@ -170,7 +170,7 @@ async def test_opting_out_on_the_first_turn_lasts(world: World):
 async def test_a_kill_switch_holds_at_once_when_reading(small_world: World):
     ada, noor, kitchen = await a_home(small_world)
     await remembered(small_world, noor, kitchen)
-    await small_world.denizen.change_organization_memory({"user": False})
+    await small_world.denizen.memory.change_switches({"user": False})
     await ask(small_world, noor, kitchen)
     assert await reminders(small_world, ada) == []
 
@@ -198,7 +198,7 @@ async def test_settings_that_cannot_be_read_bring_nothing_back(small_world: Worl
     await small_world.denizen.db.write(lambda tx: tx.run(broken))
     await ask(small_world, noor, kitchen)
     assert await reminders(small_world, ada) == []
-    assert await small_world.denizen.organization_memory() is None
+    assert await small_world.denizen.memory.switches() is None
 
 
 async def test_what_was_remembered_in_private_is_stopped_at_the_send_elsewhere(small_world: World):
@@ -218,7 +218,7 @@ async def test_what_was_remembered_in_private_is_stopped_at_the_send_elsewhere(s
     assert (await small_world.transcript(kitchen))[-1].startswith("Ada: I know")
     await ask(small_world, noor, square)
     assert [line for line in await small_world.transcript(square) if line.startswith("Ada")] == []
-    [crossing] = await small_world.denizen.crossings(ada)
+    [crossing] = await small_world.denizen.minds.crossings(ada)
     assert (crossing.to_space_id, crossing.from_space_id) == (square.id, kitchen.id)
 
 

@@ -25,11 +25,11 @@ async def test_a_conversation_is_summed_up_in_the_background_and_the_tail_is_kep
         await world.say(noor, text, kitchen)
         await world.run()
 
-    state = await world.denizen.conversation_memory(kitchen)
+    state = await world.denizen.memory.summary(kitchen)
     assert (state.summary, state.upto, state.passes) == ("Noor greeted.", 2, 1)
     asked = as_text(model.requests[0][1])
     assert '[1] Noor (human), 2026-01-05 09:00: "I live in Lisbon."' in asked
-    owners = {each.owner.partition(":")[0] for each in await world.denizen.memories()}
+    owners = {each.owner.partition(":")[0] for each in await world.denizen.memory.list()}
     assert owners == {"conversation", "user", "persona"}
 
 
@@ -46,11 +46,11 @@ async def test_each_scope_is_written_what_is_its_and_the_snapshot_is_the_latest(
         await small_world.say(noor, text, kitchen)
         await small_world.run()
 
-    found = [(each.owner, each.kind, each.text) for each in await small_world.denizen.memories()]
+    found = [(each.owner, each.kind, each.text) for each in await small_world.denizen.memory.list()]
     owners = [f"conversation:{kitchen.id}", f"persona:{noor.id}:{ada.id}", f"user:{noor.id}"]
     both = [(owner, "item", text) for owner in owners for text in ("It rains.", "Noor lives in Lisbon.")]
     assert sorted(found) == sorted([*both, (owners[0], "snapshot", "Two.")])
-    state = await small_world.denizen.conversation_memory(kitchen)
+    state = await small_world.denizen.memory.summary(kitchen)
     documents = await small_world.denizen.db.read(lambda tx: tx.all(_documents))
     assert documents == [(dump(state.memory),)]
 
@@ -67,10 +67,10 @@ async def test_the_output_cap_is_across_both_the_summary_and_the_memory(small_wo
     utility(small_world, write)
     noor = await small_world.person("Noor")
     kitchen = await small_world.space("Kitchen", noor)
-    await small_world.denizen.join(kitchen, await small_world.agent("Ada"), attention="none")
+    await small_world.denizen.spaces.join(kitchen, await small_world.agent("Ada"), attention="none")
     for _ in range(4):
         await small_world.say(noor, "Hm.", kitchen)
-    assert await small_world.denizen.roll(kitchen) == "done"
+    assert await small_world.denizen.memory.summarize(kitchen) == "done"
     assert sent == [900 + 225 + 64], "what cuts is above what the model is told"
 
 
@@ -89,7 +89,7 @@ async def test_what_is_remembered_of_a_person_is_told_in_another_conversation(wo
     told = [each for each in await world.history(ada) if each.startswith("remembered")]
     assert len(told) == 1
     assert "| Noor lives in Lisbon. (facts)" in told[0]
-    assert [each.uses for each in await world.denizen.memories(owner=f"user:{noor.id}")] == [1]
+    assert [each.uses for each in await world.denizen.memory.list(owner=f"user:{noor.id}")] == [1]
 
 
 async def test_readers_of_the_space_are_told_of_a_new_summary(world: World):

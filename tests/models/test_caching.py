@@ -53,14 +53,14 @@ async def gpt(kind: Any, address: str = "https://api.openai.com/v1") -> AsyncIte
 async def live(model: Model, *texts: str, **settings: Any) -> Agent:
     """An agent hears each of these texts in a cycle of its own, which asks the model twice."""
     async with Runtime(models={"wire": model}) as denizen:
-        noor = await denizen.create_person("Noor")
+        noor = await denizen.people.create("Noor")
         cycle = {"max_steps": 2, "silent_reply": "ignore", **settings}
-        ada = await denizen.create_agent("Ada", model="wire", cycle=cycle)
-        home = await denizen.create_space("Home", [noor, ada])
+        ada = await denizen.agents.create("Ada", model="wire", cycle=cycle)
+        home = await denizen.spaces.create("Home", [noor, ada])
         for text in texts:
-            await denizen.post(home, noor, text)
+            await denizen.spaces.post(home, noor, text)
             await denizen.run_until_idle()
-        for entry in await denizen.log(ada):
+        for entry in await denizen.minds.log(ada):
             if entry.request is not None:
                 told = json.loads(entry.request)["settings"]
                 assert caching.settings(model, ada.id).items() <= told.items()
@@ -185,5 +185,5 @@ async def test_what_is_stored_bears_no_marks(small_world: World) -> None:
         await small_world.say(noor, text, hall)
         await small_world.run()
     assert sum("CachePoint" in repr(message) for message in model.requests[-1]) in (1, 2)
-    assert "CachePoint" not in repr(await small_world.denizen.log(ada))
+    assert "CachePoint" not in repr(await small_world.denizen.minds.log(ada))
     assert "CachePoint" not in repr(model.requests[-1][:2])

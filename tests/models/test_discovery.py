@@ -243,7 +243,7 @@ async def test_a_runtime_without_a_model_finds_one_as_the_command_does(monkeypat
     async with serving(ollama(qwen3__8b=sized("8B", "tools"))) as url:
         monkeypatch.setenv("OLLAMA_HOST", url)
         async with Runtime() as denizen:
-            assert (denizen.default_model, denizen.models.ollama_url) == ("ollama:qwen3:8b", url)
+            assert (denizen.default_model, denizen.model_catalog.ollama_url) == ("ollama:qwen3:8b", url)
         async with Runtime(default_model="demo") as denizen:
             assert denizen.default_model == "demo"
         monkeypatch.setenv("DENIZEN_MODEL", "openai:gpt-5")
@@ -257,8 +257,8 @@ async def test_a_model_without_its_provider_is_refused():
             pass
     async with Runtime(models={"mine": scripted()}) as denizen:
         with pytest.raises(InvalidInput, match="Did you mean openai:gpt-5"):
-            await denizen.create_agent("Ada", model="gpt-5")
-        ada = await denizen.create_agent("Ada", model="mine")
+            await denizen.agents.create("Ada", model="gpt-5")
+        ada = await denizen.agents.create("Ada", model="mine")
         with pytest.raises(InvalidInput, match="Name it as provider:name"):
-            await denizen.edit_agent(ada, model="llama-9-huge")
-        assert (await denizen.edit_agent(ada, model="openai:gpt-5")).definition.model == "openai:gpt-5"
+            await denizen.agents.edit(ada, model="llama-9-huge")
+        assert (await denizen.agents.edit(ada, model="openai:gpt-5")).definition.model == "openai:gpt-5"

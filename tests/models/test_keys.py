@@ -45,12 +45,12 @@ async def world(ready_url: str) -> AsyncGenerator[World]:
 
 async def think(world: World, agent: Agent) -> None:
     """The agent has something to think about, and does."""
-    await world.denizen.trigger(agent, "Clock", text="It is noon.")
+    await world.denizen.agents.trigger(agent, "Clock", text="It is noon.")
     await world.run()
 
 
 async def agent_of(world: World, name: str, **more: Any) -> Agent:
-    return await world.denizen.create_agent(name, model=MODEL, **more)
+    return await world.denizen.agents.create(name, model=MODEL, **more)
 
 
 def used(server: Loopback) -> list[str]:
@@ -106,10 +106,10 @@ async def test_each_organization_pays_for_its_own_agents(
     world: World, provider: Loopback, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "of the server")
-    home, away, poor = [await world.denizen.create_organization(name) for name in ("Home", "Away", "Poor")]
-    await world.denizen.set_secret("OPENAI_API_KEY", "of home", organization=home)
-    await world.denizen.set_secret("OPENAI_API_KEY", "of away", organization=away)
-    await world.denizen.set_secret("ANTHROPIC_API_KEY", "of poor", organization=poor)
+    home, away, poor = [await world.denizen.organizations.create(name) for name in ("Home", "Away", "Poor")]
+    await world.denizen.secrets.set("OPENAI_API_KEY", "of home", organization=home)
+    await world.denizen.secrets.set("OPENAI_API_KEY", "of away", organization=away)
+    await world.denizen.secrets.set("ANTHROPIC_API_KEY", "of poor", organization=poor)
 
     for organization in (home, away, poor):
         await think(world, await agent_of(world, "Ada", organization=organization))
@@ -123,16 +123,16 @@ async def test_whoever_pays_pays_with_their_own_key_and_nobody_else_does(
     """Not the organization and not the server, even where both could."""
     monkeypatch.setenv("OPENAI_API_KEY", "of the server")
     noor = await world.person("Noor")
-    await world.denizen.set_secret("OPENAI_API_KEY", "of home")
+    await world.denizen.secrets.set("OPENAI_API_KEY", "of home")
     ada = await agent_of(world, "Ada", pays="Noor")
     assert ada.definition.pays == "@noor"
 
-    await world.denizen.trigger(ada, "Clock", text="It is noon.")
+    await world.denizen.agents.trigger(ada, "Clock", text="It is noon.")
     with pytest.raises(ModelUnknown, match="denizen secrets set OPENAI_API_KEY --person @noor"):
         await world.run()
     assert used(provider) == []
 
-    await world.denizen.set_secret("OPENAI_API_KEY", "of noor", person=noor)
+    await world.denizen.secrets.set("OPENAI_API_KEY", "of noor", person=noor)
     await world.run()
     assert used(provider) == ["of noor"]
     with pytest.raises(InvalidInput, match="pays"):
@@ -141,13 +141,13 @@ async def test_whoever_pays_pays_with_their_own_key_and_nobody_else_does(
 
 async def test_a_changed_key_is_used_when_the_agent_is_loaded_again(world: World, provider: Loopback) -> None:
     await world.person("Noor")
-    await world.denizen.set_secret("OPENAI_API_KEY", "old")
+    await world.denizen.secrets.set("OPENAI_API_KEY", "old")
     ada = await agent_of(world, "Ada")
     async with world.denizen.living():
         await think(world, ada)
-        await world.denizen.set_secret("OPENAI_API_KEY", "new")
+        await world.denizen.secrets.set("OPENAI_API_KEY", "new")
         await think(world, ada)  # it is still warm
-        await world.denizen.edit_agent(ada, instructions="Go on.")
+        await world.denizen.agents.edit(ada, instructions="Go on.")
         await think(world, ada)
     assert used(provider) == ["old", "old", "new"]
 
@@ -160,12 +160,12 @@ async def test_a_key_that_cannot_be_opened_ends_no_life_but_its_own_and_loses_no
     key = new_key()
     async with open_world(ready_url, secret_key=key) as world:
         await world.person("Noor")
-        await world.denizen.set_secret("OPENAI_API_KEY", "of home")
+        await world.denizen.secrets.set("OPENAI_API_KEY", "of home")
         ada = await agent_of(world, "Ada")
-        await world.denizen.trigger(ada, "Clock", text="It is noon.")
+        await world.denizen.agents.trigger(ada, "Clock", text="It is noon.")
     async with open_world(ready_url, secret_key=new_key()) as world:
         bo = await world.agent("Bo", "Noon, I see.")
-        await world.denizen.trigger(bo, "Clock", text="It is noon.")
+        await world.denizen.agents.trigger(bo, "Clock", text="It is noon.")
         with pytest.raises(SecretUnreadable):
             await world.run()
         assert [each.summary for each in await world.cycles(bo)] == ["Noon, I see."]

@@ -35,22 +35,22 @@ async def local(small_world: World, tmp_path: Path) -> AsyncGenerator[World]:
 async def test_it_answers_through_a_whole_cycle(local: World) -> None:
     """What it says is its own affair; that it is said, streamed, counted and ended is ours."""
     noor = await local.person("Noor")
-    ada = await local.denizen.create_agent("Ada", model=LOCAL, instructions="You are warm and brief.")
+    ada = await local.denizen.agents.create("Ada", model=LOCAL, instructions="You are warm and brief.")
     hall = await local.space("Hall", noor, ada)
     await local.say(noor, "Good morning, Ada! How are you?", hall)
     async with listening(local, hall) as heard:
         await local.run()
         frames = await heard()
-    asked, answer = await local.denizen.messages(hall)
+    asked, answer = await local.denizen.spaces.messages(hall)
     assert (asked.author_id, answer.author_id) == (noor.id, ada.id)
     assert answer.text.strip()
     streamed = [frame for frame in frames if frame["type"] == "stream.delta" and frame["id"] == answer.id]
     assert len(streamed) > 1, "it came as it was written"
     assert "".join(frame["text"] for frame in streamed).strip() == answer.text.strip()
-    [cycle] = await local.denizen.cycles(ada)
+    [cycle] = await local.denizen.minds.cycles(ada)
     assert cycle.outcome == "acted"
     assert cycle.summary
-    usage = (await local.denizen.spending(ada))[0]
+    usage = (await local.denizen.budgets.spending(ada))[0]
     assert (usage.model, usage.cost_micros, usage.output_tokens > 10) == (LOCAL, 0, True)
 
 
@@ -170,7 +170,7 @@ async def test_it_votes_when_it_is_asked_to(tmp_path: Path) -> None:
 
 async def test_what_it_writes_comes_as_a_call_that_the_schema_allows(local: World) -> None:
     """Asked by itself, without a runtime: the arguments are whole JSON, and stopping in the middle is possible."""
-    model = local.denizen.models.resolve(LOCAL)
+    model = local.denizen.model_catalog.resolve(LOCAL)
     tools = [ToolDefinition(name=name) for name in ("send_message", "skip")]
     window = inbox(said("Hall", "Noor", "human", "Tell me a long story."))
     async with stream(model, [*window], tools=tools) as answer:

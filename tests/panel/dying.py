@@ -28,8 +28,8 @@ async def _ask(url: str, journal: Path, point: str, after: int) -> None:
 
     locks = journal.parent / "instances"
     async with Runtime(url, clock=ManualClock(), models={"m": forever(speak)}, lock_folder=locks) as denizen:
-        noor = await denizen.create_person("Noor")
-        panel = await denizen.create_panel("Board", [noor], advisors=["A", "B", "C", "D"], model="m", at_once=2)
-        await denizen.ask_panel(panel, noor, "Well?")
+        noor = await denizen.people.create("Noor")
+        panel = await denizen.panels.create("Board", [noor], advisors=["A", "B", "C", "D"], model="m", at_once=2)
+        await denizen.panels.ask(panel, noor, "Well?")
         failpoints.arm(point, lambda: os._exit(42), after=after)
         await denizen.run_until_idle()

@@ -51,10 +51,10 @@ async def test_what_was_foretold_is_what_it_costs(priced: World) -> None:
 
     noor, panel = await a_panel(priced, voices(decide), "Seth", {"name": "Buber", "model": "other", "max_tokens": 100})
     priced.denizen.models.register("other", voices(decide))
-    foretold = await priced.denizen.foretell(panel, "@buber and @seth?")
-    asked = await priced.denizen.ask_panel(panel, noor, "@buber and @seth?")
+    foretold = await priced.denizen.panels.estimate(panel, "@buber and @seth?")
+    asked = await priced.denizen.panels.ask(panel, noor, "@buber and @seth?")
     await priced.run()
-    now = await priced.denizen.round(asked)
+    now = await priced.denizen.rounds.get(asked)
     assert [(each.name, each.model, each.most_output_tokens) for each in foretold] == [
         ("Seth", "m", 4_000), ("Buber", "other", 100),
     ]  # fmt: skip
@@ -103,13 +103,13 @@ async def test_broken_attempts_are_paid_for(priced: World) -> None:
     for model, who in slow.items():
         world.denizen.models.register(model, voices(decide, pause=one_piece(who)))
     async with world.denizen.living():
-        asked = await world.denizen.ask_panel(panel, noor, "Well?")
-        while not (now := await world.denizen.round(asked)).spoken[0].is_over or pieces.total() < 4:
+        asked = await world.denizen.panels.ask(panel, noor, "Well?")
+        while not (now := await world.denizen.rounds.get(asked)).spoken[0].is_over or pieces.total() < 4:
             world.clock.skip(5)
-        await world.denizen.cancel_round(asked, now.spoken[2].voice)
+        await world.denizen.rounds.cancel(asked, now.spoken[2].voice)
         # It is cancelled at once, and what it had used is entered when it has stopped.
-        await until(world.denizen.round, asked, lambda now: now.spoken[2].input_tokens > 0)
-        while not (now := await world.denizen.round(asked)).all_completed:
+        await until(world.denizen.rounds.get, asked, lambda now: now.spoken[2].input_tokens > 0)
+        while not (now := await world.denizen.rounds.get(asked)).all_completed:
             world.clock.skip(3_600)
     assert [(each.name, each.state, each.error_code) for each in now.spoken] == [
         ("Retried", "done", None),
@@ -131,16 +131,16 @@ async def test_who_is_asked_anew_has_cost_both(priced: World) -> None:
         return [call("suggest", advisors=[]), ModelRejected("no")] if info.tools else f"Answer {info.number}."
 
     noor, panel = await a_panel(priced, voices(decide), "Seth")
-    asked = await priced.denizen.ask_panel(panel, noor, "Well?")
+    asked = await priced.denizen.panels.ask(panel, noor, "Well?")
     await priced.run()
-    first = bill((await priced.denizen.round(asked)).spoken)
-    await priced.denizen.retry_round(asked, asked.spoken[0].voice)
+    first = bill((await priced.denizen.rounds.get(asked)).spoken)
+    await priced.denizen.rounds.retry(asked, asked.spoken[0].voice)
     await priced.run()
-    both = bill((await priced.denizen.round(asked)).spoken)
+    both = bill((await priced.denizen.rounds.get(asked)).spoken)
     assert both == tuple(2 * each for each in first)
     assert await spent(priced, panel) == (2, *both)
     with pytest.raises(ModelRejected):
-        await priced.denizen.suggest_advisors(panel, "Bread")
+        await priced.denizen.advisors.suggest(panel, "Bread")
     calls, *more = await spent(priced, panel)
     assert calls == 3
     assert all(now > before for now, before in zip(more, both, strict=True))

@@ -44,16 +44,16 @@ async def _goes_on(url: str, asked_before: Counter[str], seconds: int, locks: Pa
     clock = ManualClock()
     clock.advance(seconds)
     async with Runtime(url, clock=clock, models={"m": model}, lock_folder=locks) as denizen:
-        noor = await denizen.find("noor")
-        [panel] = await denizen.panels(noor)
-        [before] = await denizen.rounds(panel)
+        noor = await denizen.people.find("noor")
+        [panel] = await denizen.panels.list(noor)
+        [before] = await denizen.rounds.list(panel)
         done = {each.name for each in before.spoken if each.state == "done"}
         async with denizen.living():
             await denizen.run_until_idle()
             if seconds < 0:
                 clock.advance(31)
                 await denizen.run_until_idle()
-        [now] = await denizen.rounds(panel)
+        [now] = await denizen.rounds.list(panel)
         assert now.state == "complete"
         assert {each.name: each.text for each in now.spoken} == {
             name: f"{name} before." if name in done else f"{name} after." for name in "ABCD"
@@ -78,9 +78,9 @@ async def test_what_a_former_holder_still_says_is_void(world: World) -> None:
 
     world.denizen.models.register("m", forever(slow))
     noor = await world.person("Noor")
-    panel = await world.denizen.create_panel("Board", [noor], advisors=["Seth"], model="m", total_seconds=3_600)
+    panel = await world.denizen.panels.create("Board", [noor], advisors=["Seth"], model="m", total_seconds=3_600)
     async with world.denizen.living():
-        begun = await world.denizen.ask_panel(panel, noor, "Well?")
+        begun = await world.denizen.panels.ask(panel, noor, "Well?")
         await asked.wait()
         [old] = await world.denizen.db.read(taking.held_by, world.denizen.instance)
         # As if it had been away for longer than its lease, without noticing.
@@ -89,12 +89,12 @@ async def test_what_a_former_holder_still_says_is_void(world: World) -> None:
         quick = forever(lambda *_: "In time.")
         async with Runtime(world.url, clock=later, models={"m": quick}, pace=UNHURRIED) as other:
             await other.run_until_idle()
-            now = await other.round(begun)
+            now = await other.rounds.get(begun)
         assert (now.state, now.spoken[0].text, now.spoken[0].epoch) == ("complete", "In time.", 2)
         may_go_on.set()
         await world.run()
     assert old[1] == begun.spoken[0].voice
-    assert (await world.denizen.round(begun)).spoken[0].text == "In time."
+    assert (await world.denizen.rounds.get(begun)).spoken[0].text == "In time."
     claim = taking.Claim(*old[:2], "reply", 1, world.denizen.instance, panel.id, panel.organization_id)
     with pytest.raises(LeaseLost):
         await world.denizen.db.write(taking.end_reply, claim, Outcome("Too late."))
@@ -104,7 +104,7 @@ async def test_an_earlier_attempt_of_the_same_process_ends_nothing(small_unhurri
     """Only the epoch tells it from the attempt that is under way: the holder is the same."""
     world, me = small_unhurried_world, small_unhurried_world.denizen.instance
     noor, panel = await a_panel(world, voices(echoing), "Seth")
-    asked = await world.denizen.ask_panel(panel, noor, "Well?")
+    asked = await world.denizen.panels.ask(panel, noor, "Well?")
     write = world.denizen.db.write
     [work] = await write(taking.take, me, 60, 10)
     earlier = work.claim
@@ -115,6 +115,6 @@ async def test_an_earlier_attempt_of_the_same_process_ends_nothing(small_unhurri
     with pytest.raises(LeaseLost):
         await write(taking.begin_again, earlier)
     await write(taking.hand_back, earlier)
-    assert [each.state for each in (await world.denizen.round(asked)).spoken] == ["running"]
+    assert [each.state for each in (await world.denizen.rounds.get(asked)).spoken] == ["running"]
     await write(taking.end_reply, now, Outcome("Of the second."))
     assert await answered(world, asked) == {"Seth": "Of the second."}

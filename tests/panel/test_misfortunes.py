@@ -36,17 +36,17 @@ async def test_a_model_has_fifteen_seconds_to_begin(small_unhurried_world: World
     noor, panel = await a_panel(world, voices(decide), "Seth", {"name": "Slow", "model": "slow"})
     world.denizen.models.register("slow", voices(decide, pause=hesitate))
     async with world.denizen.living():
-        asked = await world.denizen.ask_panel(panel, noor, "Well?")
+        asked = await world.denizen.panels.ask(panel, noor, "Well?")
         await writing.wait()
-        await until(world.denizen.round, asked, lambda _: len(asked_at) == 1)
+        await until(world.denizen.rounds.get, asked, lambda _: len(asked_at) == 1)
         await world.clock.sleeper(15)
         world.clock.advance(15)
         await world.clock.sleeper(1)
         world.clock.skip(1)
-        now = await until(world.denizen.round, asked, lambda now: now.spoken[0].is_over)
+        now = await until(world.denizen.rounds.get, asked, lambda now: now.spoken[0].is_over)
         assert [each.state for each in now.spoken] == ["done", "running"]
         slow.set()
-        await until(world.denizen.round, asked, lambda now: now.all_completed)
+        await until(world.denizen.rounds.get, asked, lambda now: now.all_completed)
     assert await answered(world, asked) == {"Seth": "At last.", "Slow": "Slow but sure."}
     # Half a second, or a little more, passes before what is unreachable is tried again.
     assert 15.5 <= asked_at[1] - asked_at[0] < 16
@@ -66,13 +66,13 @@ async def test_a_synthesis_has_fifteen_seconds_to_begin_too(small_unhurried_worl
 
     noor, panel = await a_panel(world, voices(decide), "Seth", "Buber", synthesis="always")
     async with world.denizen.living():
-        asked = await world.denizen.ask_panel(panel, noor, "Well?")
-        await until(world.denizen.round, asked, lambda _: len(asked_at) == 1)
+        asked = await world.denizen.panels.ask(panel, noor, "Well?")
+        await until(world.denizen.rounds.get, asked, lambda _: len(asked_at) == 1)
         await world.clock.sleeper(15)
         world.clock.advance(15)
         await world.clock.sleeper(1)
         world.clock.skip(1)
-        await until(world.denizen.round, asked, lambda now: now.state == "complete")
+        await until(world.denizen.rounds.get, asked, lambda now: now.state == "complete")
     assert 15.5 <= asked_at[1] - asked_at[0] < 16
     assert await in_words(world, panel) == [
         "1.0 ask complete: Seth reply done, Buber reply done, Synthesis synthesis done"
@@ -92,16 +92,16 @@ async def test_junk_instead_of_a_vote_is_asked_for_once_more(small_world: World)
         return answers[len(asked_for) - 1]
 
     noor, panel = await a_panel(small_world, voices(decide), "Seth")
-    asked = await small_world.denizen.ask_panel(panel, noor, "Well?")
+    asked = await small_world.denizen.panels.ask(panel, noor, "Well?")
     await small_world.run()
-    vote = await small_world.denizen.vote(asked, by=noor)
+    vote = await small_world.denizen.rounds.vote(asked, by=noor)
     await small_world.run()
-    now = await small_world.denizen.round(vote)
+    now = await small_world.denizen.rounds.get(vote)
     assert [(each.state, each.result and each.result["position"]) for each in now.spoken] == [("done", "Go")]
     assert len(asked_for) == 2
     assert "vote" in asked_for[1]
     assert asked_for[1] != asked_for[0]
-    again = await small_world.denizen.vote(asked, by=noor)
+    again = await small_world.denizen.rounds.vote(asked, by=noor)
     await small_world.run()
     assert await answered(small_world, again) == {"Seth": "no_answer"}
     assert len(asked_for) == 4
@@ -118,11 +118,11 @@ async def test_voices_choose_among_the_options_that_a_vote_names(small_world: Wo
         return call("vote", position=said[who].pop(0), confidence=1, reason="Why not?")
 
     noor, panel = await a_panel(small_world, voices(decide), "Seth", "Buber")
-    asked = await small_world.denizen.ask_panel(panel, noor, "Well?")
+    asked = await small_world.denizen.panels.ask(panel, noor, "Well?")
     await small_world.run()
-    vote = await small_world.denizen.vote(asked, "The bakery? Options: open it | wait", by=noor)
+    vote = await small_world.denizen.rounds.vote(asked, "The bakery? Options: open it | wait", by=noor)
     await small_world.run()
-    now = await small_world.denizen.round(vote)
+    now = await small_world.denizen.rounds.get(vote)
     assert [each.result and each.result["position"] for each in now.spoken] == ["open it", "open it"]
     assert said == {"Seth": [], "Buber": []}
 
@@ -142,12 +142,12 @@ async def test_a_local_model_may_answer_one_voice_after_the_other(small_unhurrie
     noor, panel = await a_panel(world, voices(decide), "Seth", "Buber", "Ines")
     world.denizen.models.register("m", LocalScript(voices(decide)))
     async with world.denizen.living():
-        asked = await world.denizen.ask_panel(panel, noor, "Well?")
+        asked = await world.denizen.panels.ask(panel, noor, "Well?")
         for number in (1, 2, 3):
-            await until(world.denizen.round, asked, lambda _, number=number: at_work == number)
+            await until(world.denizen.rounds.get, asked, lambda _, number=number: at_work == number)
             await world.clock.sleeper(190)
             world.clock.advance(190)
-        await until(world.denizen.round, asked, lambda now: now.all_completed)
+        await until(world.denizen.rounds.get, asked, lambda now: now.all_completed)
     assert await answered(world, asked) == {"Seth": "Seth says.", "Buber": "Buber says.", "Ines": "Ines says."}
 
 
@@ -169,10 +169,10 @@ async def test_time_that_is_over_while_it_begins_again_is_over(small_unhurried_w
     failpoints.arm("commit:begin_again", slowly)
     try:
         async with world.denizen.living():
-            asked = await world.denizen.ask_panel(panel, noor, "Well?")
+            asked = await world.denizen.panels.ask(panel, noor, "Well?")
             await world.clock.sleeper(1)
             world.clock.skip(1)
-            now = await until(world.denizen.round, asked, lambda now: now.all_completed)
+            now = await until(world.denizen.rounds.get, asked, lambda now: now.all_completed)
     finally:
         failpoints.disarm()
     assert [(each.error_code, each.epoch, each.attempts) for each in now.spoken] == [("timed_out", 2, 1)]
@@ -201,12 +201,12 @@ async def test_what_could_not_be_written_is_asked_again(world: World) -> None:
     failpoints.arm("commit:end_reply", fail)
     try:
         async with world.denizen.living():
-            asked = await world.denizen.ask_panel(panel, noor, "Well?")
+            asked = await world.denizen.panels.ask(panel, noor, "Well?")
             await broken.wait()
-            now = await until(world.denizen.round, asked, lambda now: now.spoken[0].is_over)
+            now = await until(world.denizen.rounds.get, asked, lambda now: now.spoken[0].is_over)
             assert [each.state for each in now.spoken] == ["done", "running"]
             may_go_on.set()
-            await until(world.denizen.round, asked, lambda now: now.all_completed)
+            await until(world.denizen.rounds.get, asked, lambda now: now.all_completed)
     finally:
         failpoints.disarm()
     assert await answered(world, asked) == {"Seth": "Seth says.", "Buber": "Buber says."}
@@ -225,11 +225,11 @@ async def test_a_message_that_is_deleted_before_its_turn_is_not_answered(world: 
     model = voices(decide)
     noor, panel = await a_panel(world, model, "Seth", synthesis="always", crosstalk=1)
     async with world.denizen.living():
-        await world.denizen.ask_panel(panel, noor, "One")
+        await world.denizen.panels.ask(panel, noor, "One")
         await begun.wait()
-        second = await world.denizen.ask_panel(panel, noor, "Two")
-        await world.denizen.ask_panel(panel, noor, "Three")
-        await world.denizen.delete_message(second.message_id, by=noor)
+        second = await world.denizen.panels.ask(panel, noor, "Two")
+        await world.denizen.panels.ask(panel, noor, "Three")
+        await world.denizen.spaces.delete_message(second.message_id, by=noor)
         may_go_on.set()
         await world.run()
     assert await in_words(world, panel) == [
@@ -255,16 +255,16 @@ async def test_what_is_forgotten_while_it_is_being_answered_is_not_written(world
 
     noor, panel = await a_panel(world, voices(decide), "Seth")
     async with world.denizen.living():
-        first = await world.denizen.ask_panel(panel, noor, f"Listen: {secret}.")
-        await until(world.denizen.round, first, lambda now: now.all_completed)
-        second = await world.denizen.ask_panel(panel, noor, "What do you know?")
+        first = await world.denizen.panels.ask(panel, noor, f"Listen: {secret}.")
+        await until(world.denizen.rounds.get, first, lambda now: now.all_completed)
+        second = await world.denizen.panels.ask(panel, noor, "What do you know?")
         await begun.wait()
-        await world.denizen.forget_message(first.message_id, by=noor)
+        await world.denizen.spaces.forget_message(first.message_id, by=noor)
         may_go_on.set()
-        now = await until(world.denizen.round, second, lambda now: now.all_completed)
+        now = await until(world.denizen.rounds.get, second, lambda now: now.all_completed)
     assert await answered(world, second) == {"Seth": "I know nothing."}
     assert "heron" not in json.dumps([now.spoken[0].text, now.spoken[0].recipe])
-    assert "heron" not in await world.denizen.panel_transcript(panel)
+    assert "heron" not in await world.denizen.panels.transcript(panel)
 
 
 async def test_a_check_is_of_what_was_said_last(small_world: World) -> None:
@@ -277,16 +277,16 @@ async def test_a_check_is_of_what_was_said_last(small_world: World) -> None:
         return answers.pop(0)
 
     noor, panel = await a_panel(world, voices(decide), {"name": "Seth", "assertions": ["is good"]})
-    asked = await world.denizen.ask_panel(panel, noor, "Well?")
+    asked = await world.denizen.panels.ask(panel, noor, "Well?")
     seth, told = asked.spoken[0].voice, list[tuple[str, object]]()
     for _ in range(3):
         await world.run()
-        now = await world.denizen.round(asked)
+        now = await world.denizen.rounds.get(asked)
         check = now.part("check", seth)
         assert check is not None
         told.append((f"{now.spoken[0].state} {check.state}", check.result and check.result["passed"]))
         if answers:
-            await world.denizen.retry_round(asked, seth)
+            await world.denizen.rounds.retry(asked, seth)
     assert told == [("done done", True), ("failed cancelled", None), ("done done", True)]
 
 
@@ -300,10 +300,10 @@ async def test_whoever_stops_hands_back_what_it_has_begun(world: World) -> None:
 
     noor, panel = await a_panel(world, voices(echoing, pause=hesitate), "Seth")
     async with world.denizen.living():
-        asked = await world.denizen.ask_panel(panel, noor, "Well?")
+        asked = await world.denizen.panels.ask(panel, noor, "Well?")
         await begun.wait()
         world.denizen.hurry()
-    [reply] = (await world.denizen.round(asked)).spoken
+    [reply] = (await world.denizen.rounds.get(asked)).spoken
     assert (reply.state, reply.attempts) == ("waiting", 0)
     assert reply.input_tokens > 0
     world.denizen.models.register("m", voices(echoing))
@@ -323,16 +323,16 @@ async def test_a_panel_as_a_document(small_world: World) -> None:
         return ModelRejected("no key") if who == "Pema" and info.number < 3 else echoing(who, messages, info)
 
     noor, panel = await a_panel(world, voices(decide), "Seth", "Buber", "Pema")
-    first = await world.denizen.ask_panel(panel, noor, "Shall I?\n\n*Really?*")
+    first = await world.denizen.panels.ask(panel, noor, "Shall I?\n\n*Really?*")
     await world.run()
-    await world.denizen.synthesize(first)
+    await world.denizen.rounds.synthesize(first)
     await world.run()
-    await world.denizen.vote(first, "Go?", by=noor)
+    await world.denizen.rounds.vote(first, "Go?", by=noor)
     await world.run()
-    second = await world.denizen.ask_panel(panel, noor, "@seth Gone?")
-    await world.denizen.cancel_round(second)
-    await world.denizen.delete_message(second.message_id, by=noor)
-    assert await world.denizen.panel_transcript(panel) == (
+    second = await world.denizen.panels.ask(panel, noor, "@seth Gone?")
+    await world.denizen.rounds.cancel(second)
+    await world.denizen.spaces.delete_message(second.message_id, by=noor)
+    assert await world.denizen.panels.transcript(panel) == (
         "# Board\n\n"
         "## Turn 1\n\n> **Noor**, 2026-01-05 09:00 UTC\n>\n> Shall I?\n>\n> *Really?*\n\n"
         "**Seth**\n\nSeth: Shall I?\n\n*Really?*\n\n"
@@ -360,14 +360,14 @@ async def test_an_answer_that_cannot_be_used_is_a_failure_with_a_code(small_worl
 
     noor, panel = await a_panel(small_world, voices(decide), "Seth")
     denizen = small_world.denizen
-    asked = await denizen.ask_panel(panel, noor, "Well?")
+    asked = await denizen.panels.ask(panel, noor, "Well?")
     await small_world.run()
     assert await answered(small_world, asked) == {"Seth": "no_answer"}
     usable.append(True)
-    await denizen.retry_round(asked)
+    await denizen.rounds.retry(asked)
     await small_world.run()
     assert await answered(small_world, asked) == {"Seth": "Go."}
     usable.clear()
-    vote = await denizen.vote(asked, by=noor)
+    vote = await denizen.rounds.vote(asked, by=noor)
     await small_world.run()
     assert await answered(small_world, vote) == {"Seth": "no_answer"}

@@ -48,19 +48,19 @@ async def board(
     noor = await world.person("Noor")
     reflection = {"profile": "basic", "model": "utility", **options.pop("reflection", {})}
     who = advisors or ("Seth", "Buber")
-    return noor, await world.denizen.create_panel(
+    return noor, await world.denizen.panels.create(
         "Board", [noor], advisors=who, model="m", reflection=reflection, **options
     )
 
 
 async def ask(world: World, noor: Entity, panel: Panel, *texts: str) -> None:
     for text in texts:
-        await world.denizen.ask_panel(panel, noor, text)
+        await world.denizen.panels.ask(panel, noor, text)
         await world.run()
 
 
 async def runs(world: World, panel: Panel, who: Advisor | str) -> list[tuple[int | None, str | None, str, str]]:
-    found = await world.denizen.advisor_states_of_mind(panel, who)
+    found = await world.denizen.advisors.states_of_mind(panel, who)
     return [(each.cycle, each.metaprompt, each.cause, each.outcome) for each in reversed(found)]
 
 
@@ -75,14 +75,14 @@ async def test_each_advisor_reflects_on_the_turn_as_it_saw_it_and_is_told_with_t
     asked = utility(world, model=forever(answer, name="utility"))
     answering = voices(saying)
     noor, panel = await board(world, model=answering)
-    seth, buber = await world.denizen.advisors(panel)
+    seth, buber = await world.denizen.advisors.list(panel)
     await ask(world, noor, panel, CROSS)
 
     assert await runs(world, panel, seth) == [(1, "frustration_recovery", "user_frustrated", "changed")]
-    assert (await world.denizen.advisor_stance(panel, seth)).state == StateOfMind("empathetic", "novice")
-    gentle = await world.denizen.advisor_stance(panel, buber)
+    assert (await world.denizen.advisors.stance(panel, seth)).state == StateOfMind("empathetic", "novice")
+    gentle = await world.denizen.advisors.stance(panel, buber)
     assert (gentle.state.mood, gentle.imprints, gentle.reflected_turns) == ("patient", {"tone": "gentle"}, 1)
-    (signal,) = await world.denizen.advisor_signals(panel, buber)
+    (signal,) = await world.denizen.advisors.signals(panel, buber)
     assert (signal.name, signal.person_id, signal.cycle) == ("user_frustrated", noor.id, 1)
     shown = {as_text(each[0]).partition(",")[0]: as_text(each[-1]) for each in asked.requests}
     assert f"| Noor: {CROSS}\n| Seth: Seth to: {CROSS}" in shown["You are Seth"]
@@ -99,7 +99,7 @@ async def test_each_advisor_reflects_on_the_turn_as_it_saw_it_and_is_told_with_t
         assert f"In this conversation {mind} This sets the tone only.\n\n" in one
         assert one.count("mood") == 1
     # With the reply stands what it was told of itself; the calls are on the panel's account.
-    last = (await world.denizen.rounds(panel))[-1]
+    last = (await world.denizen.rounds.list(panel))[-1]
     kept = {each.name: (each.recipe or {})["background"]["mind"]["mood"] for each in last.spoken}
     assert kept == {"Seth": "empathetic", "Buber": "patient"}
     assert await check_database(world.denizen.db) == []
@@ -111,13 +111,13 @@ async def test_an_advisor_reflects_by_its_own_settings_or_those_of_the_panel(sma
     off, on = {"profile": "off"}, {"profile": "basic", "model": "utility"}
     noor, panel = await board(small_world, {"name": "Seth", "reflection": off}, {"name": "Buber", "reflection": on})
     denizen = small_world.denizen
-    seth, buber = await denizen.advisors(panel)
+    seth, buber = await denizen.advisors.list(panel)
     await ask(small_world, noor, panel, CROSS)
     assert (await runs(small_world, panel, seth), len(await runs(small_world, panel, buber))) == ([], 1)
-    await denizen.edit_advisor(panel, buber, reflection=None)
-    await denizen.edit_panel(panel, reflection=off)
+    await denizen.advisors.edit(panel, buber, reflection=None)
+    await denizen.panels.edit(panel, reflection=off)
     await ask(small_world, noor, panel, CROSS)
-    await denizen.edit_panel(panel, reflection=on)
+    await denizen.panels.edit(panel, reflection=on)
     await ask(small_world, noor, panel, CROSS)
     assert [each[0] for each in await runs(small_world, panel, buber)] == [1, 3]
     assert len(asked.requests) == 2
@@ -128,9 +128,9 @@ async def test_the_plain_assistant_has_a_state_of_mind_too(small_world: World) -
     small_world.denizen.models.register("m", answering := forever(lambda _messages, _info: "I see."))
     noor = await small_world.person("Noor")
     reflection = {"profile": "basic", "model": "utility"}
-    panel = await small_world.denizen.create_panel("Desk", [noor], model="m", reflection=reflection)
+    panel = await small_world.denizen.panels.create("Desk", [noor], model="m", reflection=reflection)
     await ask(small_world, noor, panel, CROSS, "Go on.")
-    assert (await small_world.denizen.advisor_stance(panel, "assistant")).state.mood == "patient"
+    assert (await small_world.denizen.advisors.stance(panel, "assistant")).state.mood == "patient"
     assert "your mood is patient" in as_text(answering.requests[-1][0])
 
 
@@ -144,11 +144,11 @@ async def test_whoever_was_not_asked_or_was_cancelled_had_no_turn_and_whoever_fa
         return ModelRejected("no such model") if who == "Seth" else "Well."
 
     noor, panel = await board(small_world, model=voices(failing), reflection={"profile": "standard"})
-    seth, buber = await small_world.denizen.advisors(panel)
+    seth, buber = await small_world.denizen.advisors.list(panel)
     await ask(small_world, noor, panel, "@seth What is it?", "And now?")
     assert await runs(small_world, panel, seth) == [(2, "error_recovery", "error_threshold_exceeded", "changed")]
     assert "\n| no such model" in as_text(asked.requests[0][-1])
-    stances = [(await small_world.denizen.advisor_stance(panel, each)).reflected_turns for each in (seth, buber)]
+    stances = [(await small_world.denizen.advisors.stance(panel, each)).reflected_turns for each in (seth, buber)]
     assert stances == [2, 1]
 
 
@@ -161,7 +161,7 @@ async def test_an_interval_counts_the_turns_that_an_advisor_had(small_world: Wor
         "trigger": {"type": "turn_interval", "interval_turns": 2},
     }
     noor, panel = await board(small_world, reflection={"profile": "off", "metaprompts": [every]})
-    seth, _ = await small_world.denizen.advisors(panel)
+    seth, _ = await small_world.denizen.advisors.list(panel)
     await ask(small_world, noor, panel, *["@seth Yes?", "@buber Yes?"] * 2)
     assert [each[:3] for each in await runs(small_world, panel, seth)] == [(3, "look_back", "interval")]
     assert as_text(asked.requests[0][-1]).startswith("Turn 2. ")
@@ -177,16 +177,16 @@ async def test_how_someone_feels_is_asked_once_for_all_advisors(small_world: Wor
     noor, panel = await board(small_world, reflection={"profile": "advanced"})
     await ask(small_world, noor, panel, "Hm.")
     assert len(asked.requests) == 3
-    for each in await small_world.denizen.advisors(panel):
-        assert (await small_world.denizen.advisor_stance(panel, each)).state.mood == "patient"
+    for each in await small_world.denizen.advisors.list(panel):
+        assert (await small_world.denizen.advisors.stance(panel, each)).state.mood == "patient"
 
 
 async def test_counters_are_kept_apart_by_advisor_and_person(small_world: World) -> None:
     utility(small_world, *[PATIENT] * 4)
     noor, panel = await board(small_world)
     sam = await small_world.person("Sam")
-    await small_world.denizen.join(panel.space, sam)
-    seth, buber = await small_world.denizen.advisors(panel)
+    await small_world.denizen.spaces.join(panel.space, sam)
+    seth, buber = await small_world.denizen.advisors.list(panel)
     await ask(small_world, noor, panel, "@seth This is bad.", "This is bad.")
     await ask(small_world, sam, panel, "This is great.")
 
@@ -206,19 +206,19 @@ async def test_it_never_delays_the_next_round_and_is_cancelled_cleanly(small_wor
     pondering = Pondering(PATIENT)
     utility(small_world, model=pondering.model)
     noor, panel = await board(small_world, "Seth")
-    (seth,) = await small_world.denizen.advisors(panel)
+    (seth,) = await small_world.denizen.advisors.list(panel)
     async with small_world.denizen.living():
-        await small_world.denizen.ask_panel(panel, noor, CROSS)
+        await small_world.denizen.panels.ask(panel, noor, CROSS)
         await pondering.begun.wait()
-        asked = await small_world.denizen.ask_panel(panel, noor, "Are you still there?")
-        while (await small_world.denizen.round(asked)).state != "complete":  # noqa: ASYNC110
+        asked = await small_world.denizen.panels.ask(panel, noor, "Are you still there?")
+        while (await small_world.denizen.rounds.get(asked)).state != "complete":  # noqa: ASYNC110
             await asyncio.sleep(0)
-        assert (await small_world.denizen.advisor_stance(panel, seth)).state == StateOfMind()
+        assert (await small_world.denizen.advisors.stance(panel, seth)).state == StateOfMind()
     assert await runs(small_world, panel, seth) == []
     utility(small_world, PATIENT)
     await small_world.run()
     assert await runs(small_world, panel, seth) == [(1, "frustration_recovery", "user_frustrated", "changed")]
-    assert (await small_world.denizen.advisor_stance(panel, seth)).reflected_turns == 2
+    assert (await small_world.denizen.advisors.stance(panel, seth)).reflected_turns == 2
 
 
 async def test_what_is_forgotten_while_a_metaprompt_is_asked_does_not_come_back(world: World) -> None:
@@ -227,13 +227,15 @@ async def test_what_is_forgotten_while_a_metaprompt_is_asked_does_not_come_back(
     utility(world, model=pondering.model)
     noor, panel = await board(world, "Seth")
     async with world.denizen.living():
-        asked = await world.denizen.ask_panel(panel, noor, CROSS)
+        asked = await world.denizen.panels.ask(panel, noor, CROSS)
         await pondering.begun.wait()
-        await world.denizen.forget_message(asked.message_id)
+        await world.denizen.spaces.forget_message(asked.message_id)
         pondering.may_answer.set()
         await world.denizen.run_until_idle()
     assert "terrible" not in await kept(world)
-    assert (await world.denizen.advisor_stance(panel, (await world.denizen.advisors(panel))[0])).reflected_turns == 1
+    assert (
+        await world.denizen.advisors.stance(panel, (await world.denizen.advisors.list(panel))[0])
+    ).reflected_turns == 1
 
 
 async def test_what_was_kept_of_someone_is_forgotten_with_them(world: World) -> None:
@@ -242,11 +244,11 @@ async def test_what_was_kept_of_someone_is_forgotten_with_them(world: World) -> 
     noor, panel = await board(world)
     await ask(world, noor, panel, CROSS)
     assert noor.id in await kept(world)
-    receipt = await world.denizen.forget_person(noor)
+    receipt = await world.denizen.people.forget(noor)
     assert {receipt.removed[name] for name in ("voice_feelings", "voice_signals")} == {2}
     assert noor.id not in await kept(world)
     assert "Noor" not in await kept(world)
-    await world.denizen.forget_space(panel.space)
+    await world.denizen.spaces.forget(panel.space)
     assert await kept(world) == "[]"
 
 
@@ -262,35 +264,35 @@ async def test_what_someone_sets_meanwhile_stands(world: World) -> None:
     pondering = Pondering(PATIENT)
     utility(world, model=pondering.model)
     noor, panel = await board(world, "Seth")
-    (seth,) = await world.denizen.advisors(panel)
+    (seth,) = await world.denizen.advisors.list(panel)
     async with world.denizen.living():
-        await world.denizen.ask_panel(panel, noor, CROSS)
+        await world.denizen.panels.ask(panel, noor, CROSS)
         await pondering.begun.wait()
-        await world.denizen.set_advisor_state_of_mind(panel, seth, mood="curious", by=noor)
+        await world.denizen.advisors.set_state_of_mind(panel, seth, mood="curious", by=noor)
         pondering.may_answer.set()
         await world.denizen.run_until_idle()
     assert await runs(world, panel, seth) == [(None, None, "set", "changed")]
-    now = await world.denizen.advisor_stance(panel, seth)
+    now = await world.denizen.advisors.stance(panel, seth)
     assert (now.state.mood, now.reflected_turns) == ("curious", 1)
-    reset = await world.denizen.reset_advisor_state_of_mind(panel, seth, by=noor)
+    reset = await world.denizen.advisors.reset_state_of_mind(panel, seth, by=noor)
     assert reset.state == StateOfMind()
-    assert [each.by_id for each in await world.denizen.advisor_states_of_mind(panel, seth)] == [noor.id, noor.id]
+    assert [each.by_id for each in await world.denizen.advisors.states_of_mind(panel, seth)] == [noor.id, noor.id]
 
 
 async def test_an_advisor_that_was_removed_meanwhile_keeps_nothing(small_world: World) -> None:
     pondering = Pondering(PATIENT)
     utility(small_world, model=pondering.model)
     noor, panel = await board(small_world, "Seth")
-    (seth,) = await small_world.denizen.advisors(panel)
+    (seth,) = await small_world.denizen.advisors.list(panel)
     async with small_world.denizen.living():
-        await small_world.denizen.ask_panel(panel, noor, CROSS)
+        await small_world.denizen.panels.ask(panel, noor, CROSS)
         await pondering.begun.wait()
-        await small_world.denizen.remove_advisor(panel, seth)
+        await small_world.denizen.advisors.remove(panel, seth)
         pondering.may_answer.set()
         await small_world.denizen.run_until_idle()
     assert await kept(small_world) == "[]"
     with pytest.raises(NotFound):
-        await small_world.denizen.advisor_stance(panel, seth)
+        await small_world.denizen.advisors.stance(panel, seth)
 
 
 @pytest.mark.parametrize("point", ["commit:keep_panel_turn", "committed:keep_panel_turn"])
@@ -303,22 +305,22 @@ async def test_a_crash_between_a_turn_and_the_end_of_its_reflection_loses_and_do
     broken(point)
     await ask(world, noor, panel, CROSS)
     await world.run()
-    for each in await world.denizen.advisors(panel):
+    for each in await world.denizen.advisors.list(panel):
         assert await runs(world, panel, each) == [(1, "frustration_recovery", "user_frustrated", "changed")]
-        assert len(await world.denizen.advisor_signals(panel, each)) == 1
-        assert (await world.denizen.advisor_stance(panel, each)).reflected_turns == 1
+        assert len(await world.denizen.advisors.signals(panel, each)) == 1
+        assert (await world.denizen.advisors.stance(panel, each)).reflected_turns == 1
 
 
 async def test_a_process_that_was_faster_leaves_nothing_to_do(small_world: World) -> None:
     utility(small_world)
     noor, panel = await board(small_world, "Seth")
-    (seth,) = await small_world.denizen.advisors(panel)
+    (seth,) = await small_world.denizen.advisors.list(panel)
     await ask(small_world, noor, panel, "Hello.")
     late = Conversation(panel.id, 1, {}, [], [Run("m", "interval", Adjustment(mood="patient"))])
     came = {str(seth.id): late}
     keep = small_world.denizen.db.write(standing.keep_panel_turn, panel.id, 1, came, forgotten=0, instance="late")
     assert not await keep
-    assert (await small_world.denizen.advisor_stance(panel, seth)).state == StateOfMind()
+    assert (await small_world.denizen.advisors.stance(panel, seth)).state == StateOfMind()
 
 
 async def test_a_sweep_finds_a_turn_whose_process_ended_before_it_was_reflected_on(ready_url: str) -> None:
@@ -331,9 +333,9 @@ async def test_a_sweep_finds_a_turn_whose_process_ended_before_it_was_reflected_
             # The other is not among the peers of this one, and reflects on nothing.
             async with other.living() as others:
                 await others.panel_afterthoughts.stop()
-                await other.ask_panel(panel, noor, CROSS)
+                await other.panels.ask(panel, noor, CROSS)
                 await other.panels_settled()
-            seth, buber = await world.denizen.advisors(panel)
+            seth, buber = await world.denizen.advisors.list(panel)
             assert await runs(world, panel, seth) == []
             world.clock.advance(LOOK_BACK_SECONDS)
             while not await runs(world, panel, seth):
@@ -347,12 +349,12 @@ async def test_an_instance_that_starts_meanwhile_does_not_pay_for_the_same_turn(
     pondering = Pondering(PATIENT)
     utility(world, model=pondering.model)
     noor, panel = await board(world, "Seth")
-    (seth,) = await world.denizen.advisors(panel)
+    (seth,) = await world.denizen.advisors.list(panel)
     denizen, another = world.denizen, Claimant("another", LEASE_SECONDS)
     await denizen.db.write(leases.appear, "another", LEASE_SECONDS)
-    reflecting = Reflecting(denizen._panel_deps(), denizen.prompt_config.configuration, claimant=another)  # pyright: ignore[reportPrivateUsage]
+    reflecting = Reflecting(denizen.panel_deps(), denizen.prompt_config.configuration, claimant=another)
     async with denizen.living() as residents:
-        await denizen.ask_panel(panel, noor, CROSS)
+        await denizen.panels.ask(panel, noor, CROSS)
         await pondering.begun.wait()
         assert await denizen.db.read(reflection_cursor.behind, another) == []
         assert not await reflecting.reflect_on_next(panel.id)
@@ -373,15 +375,15 @@ async def test_a_turn_that_cannot_be_reflected_on_by_a_defect_is_not_paid_again_
 ) -> None:
     asked = utility(small_world, *[PATIENT] * 4)
     noor, panel = await board(small_world, "Seth")
-    (seth,) = await small_world.denizen.advisors(panel)
+    (seth,) = await small_world.denizen.advisors.list(panel)
     broken("commit:keep_panel_turn")
     async with small_world.denizen.living() as residents:
-        await small_world.denizen.ask_panel(panel, noor, CROSS)
+        await small_world.denizen.panels.ask(panel, noor, CROSS)
         await small_world.denizen.panels_settled()
         await residents.look_back()
         await small_world.denizen.panels_settled()
         assert len(asked.requests) == 1
-        await small_world.denizen.ask_panel(panel, noor, "Hello.")
+        await small_world.denizen.panels.ask(panel, noor, "Hello.")
         await small_world.denizen.panels_settled()
     assert [each[0] for each in await runs(small_world, panel, seth)] == [1]
 
@@ -392,52 +394,52 @@ async def test_a_turn_that_cannot_be_reflected_on_by_a_defect_is_not_paid_again_
 async def test_a_metaprompt_is_tried_by_hand_and_applied_only_if_wanted(small_world: World) -> None:
     asked = utility(small_world, PATIENT, PATIENT, PATIENT)
     noor, panel = await board(small_world, "Seth", reflection={"profile": "off"})
-    (seth,) = await small_world.denizen.advisors(panel)
+    (seth,) = await small_world.denizen.advisors.list(panel)
     await ask(small_world, noor, panel, CROSS)
-    tried = await small_world.denizen.try_advisor_metaprompt(panel, seth, "frustration_recovery")
+    tried = await small_world.denizen.advisors.try_metaprompt(panel, seth, "frustration_recovery")
     assert (tried.applied, tried.after.mood) == (False, "patient")
     assert await runs(small_world, panel, seth) == []
     own = Metaprompt(id="mine", prompt_template="{{recent_conversation}}", trigger=Manual(type="manual"))
-    tried = await small_world.denizen.try_advisor_metaprompt(panel, seth, own, apply=True, by=noor)
+    tried = await small_world.denizen.advisors.try_metaprompt(panel, seth, own, apply=True, by=noor)
     assert (tried.applied, tried.prompt) == (True, f"| Noor: {CROSS}\n| Seth: Seth to: {CROSS}")
     assert await runs(small_world, panel, seth) == [(None, "mine", "manual", "changed")]
     with pytest.raises(InvalidInput, match="Unknown metaprompt 'cheer_up'"):
-        await small_world.denizen.try_advisor_metaprompt(panel, seth, "cheer_up")
+        await small_world.denizen.advisors.try_metaprompt(panel, seth, "cheer_up")
     assert len(asked.requests) == 2
 
 
 @pytest.mark.parametrize("named", [{"profile": "basik"}, {"sentiment": {"enabled": True, "presets": ["cheer_up"]}}])
 async def test_settings_that_name_what_there_is_not_are_refused(small_world: World, named: dict[str, Any]) -> None:
     _, panel = await board(small_world, "Seth")
-    (seth,) = await small_world.denizen.advisors(panel)
+    (seth,) = await small_world.denizen.advisors.list(panel)
     for refused in (
-        small_world.denizen.edit_panel(panel, reflection=named),
-        small_world.denizen.edit_advisor(panel, seth, reflection=named),
-        small_world.denizen.add_advisors(panel, {"name": "Pema", "reflection": named}),
-        small_world.denizen.create_panel("Another", reflection=named),
+        small_world.denizen.panels.edit(panel, reflection=named),
+        small_world.denizen.advisors.edit(panel, seth, reflection=named),
+        small_world.denizen.advisors.add(panel, {"name": "Pema", "reflection": named}),
+        small_world.denizen.panels.create("Another", reflection=named),
     ):
         with pytest.raises(InvalidInput, match=r"basik|cheer_up"):
             await refused
-    assert len(await small_world.denizen.advisors(panel)) == 1
+    assert len(await small_world.denizen.advisors.list(panel)) == 1
 
 
 async def test_a_budget_that_is_used_up_leaves_no_room_for_reflection(small_world: World) -> None:
     asked = utility(small_world)
     noor, panel = await board(small_world, "Seth")
-    (seth,) = await small_world.denizen.advisors(panel)
+    (seth,) = await small_world.denizen.advisors.list(panel)
     await ask(small_world, noor, panel, "Hello.")
-    await small_world.denizen.edit_panel(panel, budget={"tokens": 1})
-    tried = await small_world.denizen.try_advisor_metaprompt(panel, seth, "frustration_recovery", apply=True)
+    await small_world.denizen.panels.edit(panel, budget={"tokens": 1})
+    tried = await small_world.denizen.advisors.try_metaprompt(panel, seth, "frustration_recovery", apply=True)
     assert (tried.run.why_not, tried.applied) == ("The budget of the panel is used up.", False)
     assert asked.requests == []
-    assert (await small_world.denizen.advisor_stance(panel, seth)).state == StateOfMind()
+    assert (await small_world.denizen.advisors.stance(panel, seth)).state == StateOfMind()
 
 
 async def test_room_is_kept_for_all_advisors_of_a_turn_together(small_world: World) -> None:
     """Else each of a dozen would find the same room. The same in another process."""
     utility(small_world)
     _, panel = await board(small_world, "Seth", budget={"tokens": 1_000})
-    kit = small_world.denizen._panel_deps()  # pyright: ignore[reportPrivateUsage]
+    kit = small_world.denizen.panel_deps()
     purse, named = Purse(kit, panel), await kit.model_for(panel.organization_id, "utility")
     first = await purse.keep(named, Usage(300, 300))
     with pytest.raises(InvalidInput, match="The budget of the panel is used up"):

@@ -89,7 +89,7 @@ class Story:
         random, expected = self._random, self.expected
         meant = random.choice((NAMES, NAMES, tuple(random.sample(NAMES, 2))))
         text = " ".join([*(f"@{name.lower()}" for name in meant if meant != NAMES), "Hm.", *self._failing()])
-        self._last = await self._denizen.ask_panel(self._panel, self._noor, text)
+        self._last = await self._denizen.panels.ask(self._panel, self._noor, text)
         expected.turns += 1
         expected.had[expected.turns] = meant
 
@@ -101,21 +101,21 @@ class Story:
         await self.ask()
         expected = self.expected
         who = self._random.choice((None, *expected.had[expected.turns]))
-        ids = {each.name: each.id for each in await self._denizen.advisors(self._panel)}
-        await self._denizen.cancel_round(self._last, None if who is None else ids[who])
+        ids = {each.name: each.id for each in await self._denizen.advisors.list(self._panel)}
+        await self._denizen.rounds.cancel(self._last, None if who is None else ids[who])
         left = () if who is None else tuple(each for each in expected.had[expected.turns] if each != who)
         expected.had[expected.turns] = left
 
     async def _switch(self) -> None:
         if self._random.random() < 0.5:
             self.expected.panel_on = not self.expected.panel_on
-            await self._denizen.edit_panel(self._panel, reflection=ON if self.expected.panel_on else OFF)
+            await self._denizen.panels.edit(self._panel, reflection=ON if self.expected.panel_on else OFF)
         else:
-            advisor = self._random.choice(await self._denizen.advisors(self._panel))
+            advisor = self._random.choice(await self._denizen.advisors.list(self._panel))
             wanted = self._random.choice((True, False, None))
             self.expected.own[advisor.name] = wanted
             given = None if wanted is None else ON if wanted else OFF
-            await self._denizen.edit_advisor(self._panel, advisor, reflection=given)
+            await self._denizen.advisors.edit(self._panel, advisor, reflection=given)
         self.expected.switched()
 
     async def _retry(self) -> None:
@@ -123,10 +123,10 @@ class Story:
         await self.settle()
         if self._last is None:
             return
-        now = await self._denizen.round(self._last)
+        now = await self._denizen.rounds.get(self._last)
         done = [each.voice for each in now.spoken if each.state == "done"]
         if done:
-            await self._denizen.retry_round(self._last, self._random.choice(done))
+            await self._denizen.rounds.retry(self._last, self._random.choice(done))
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -143,11 +143,11 @@ async def test_whatever_happens(small_world: World, seed: int) -> None:
 
     denizen, expected = small_world.denizen, story.expected.reflected
     assert any(expected.values())
-    for each in await denizen.advisors(panel):
+    for each in await denizen.advisors.list(panel):
         turns = expected[each.name]
-        assert (await denizen.advisor_stance(panel, each)).reflected_turns == len(turns), each.name
+        assert (await denizen.advisors.stance(panel, each)).reflected_turns == len(turns), each.name
         assert (await denizen.db.read(VOICES.counters, each.id, panel.id, noor.id)).turns == len(turns)
-        past = reversed(await denizen.advisor_states_of_mind(panel, each))
+        past = reversed(await denizen.advisors.states_of_mind(panel, each))
         assert [run.cycle for run in past if run.metaprompt == "look_back"] == turns[1::2]
     for request in asked.requests:
         own = as_text(request[0]).removeprefix("You are ").partition(",")[0]

@@ -64,7 +64,7 @@ async def test_reading_a_turn_costs_the_same_for_few_and_many_voices_and_at_any_
     monkeypatch.setattr(reflecting, "TRIED_TURNS", 6)
     utility(small_world)
     noor, few = await board(small_world, "Seth")
-    many = await small_world.denizen.create_panel(
+    many = await small_world.denizen.panels.create(
         "Many", [noor], advisors=[f"A{n}" for n in range(9)], model="m", reflection=few.settings.reflection.model_dump()
     )
 
@@ -94,18 +94,18 @@ async def test_a_message_that_was_gone_before_anybody_could_answer_is_nobodys_tu
         return "Well."
 
     noor, panel = await board(small_world, "Seth", model=voices(answering), reflection={"profile": "standard"})
-    (seth,) = await small_world.denizen.advisors(panel)
+    (seth,) = await small_world.denizen.advisors.list(panel)
     async with small_world.denizen.living():
-        await small_world.denizen.ask_panel(panel, noor, "One")
+        await small_world.denizen.panels.ask(panel, noor, "One")
         await begun.wait()
         for text in ("Two", "Three"):
-            gone = await small_world.denizen.ask_panel(panel, noor, text)
-            await small_world.denizen.delete_message(gone.message_id, by=noor)
+            gone = await small_world.denizen.panels.ask(panel, noor, text)
+            await small_world.denizen.spaces.delete_message(gone.message_id, by=noor)
         hold.set()
         await small_world.denizen.run_until_idle()
-    assert await small_world.denizen.advisor_signals(panel, seth) == []
+    assert await small_world.denizen.advisors.signals(panel, seth) == []
     assert asked.requests == []
-    assert (await small_world.denizen.advisor_stance(panel, seth)).reflected_turns == 1
+    assert (await small_world.denizen.advisors.stance(panel, seth)).reflected_turns == 1
     assert await small_world.denizen.db.read(reflecting.next_held, panel.id) is None, "and it is done with"
 
 
@@ -119,18 +119,18 @@ async def test_what_is_asked_again_after_it_was_reflected_on_is_not_a_turn_more(
 
     noor, panel = await board(small_world, "Seth", model=voices(answering))
     denizen = small_world.denizen
-    (seth,) = await denizen.advisors(panel)
-    first = await denizen.ask_panel(panel, noor, CROSS)
+    (seth,) = await denizen.advisors.list(panel)
+    first = await denizen.panels.ask(panel, noor, CROSS)
     await denizen.run_until_idle()
     failing["now"] = False
-    await denizen.retry_round(first)
+    await denizen.rounds.retry(first)
     await denizen.run_until_idle()
-    await denizen.retry_round(first, seth)
+    await denizen.rounds.retry(first, seth)
     await denizen.run_until_idle()
-    await denizen.cancel_round(await denizen.ask_panel(panel, noor, CROSS))
+    await denizen.rounds.cancel(await denizen.panels.ask(panel, noor, CROSS))
     await ask(small_world, noor, panel, CROSS)
     assert [each[0] for each in await runs(small_world, panel, seth)] == [1, 3]
-    assert (await denizen.advisor_stance(panel, seth)).reflected_turns == 2
+    assert (await denizen.advisors.stance(panel, seth)).reflected_turns == 2
     assert await check_database(denizen.db) == []
 
 
@@ -139,11 +139,11 @@ async def test_the_assistant_that_has_answered_reflects_although_advisors_have_c
     small_world.denizen.models.register("m", forever(lambda _messages, _info: "I see."))
     noor = await small_world.person("Noor")
     reflection = {"profile": "basic", "model": "utility"}
-    panel = await small_world.denizen.create_panel("Desk", [noor], model="m", reflection=reflection)
-    await small_world.denizen.ask_panel(panel, noor, CROSS)
-    await small_world.denizen.add_advisors(panel, "Seth")
+    panel = await small_world.denizen.panels.create("Desk", [noor], model="m", reflection=reflection)
+    await small_world.denizen.panels.ask(panel, noor, CROSS)
+    await small_world.denizen.advisors.add(panel, "Seth")
     await small_world.run()
-    assert (await small_world.denizen.advisor_stance(panel, "assistant")).state.mood == "patient"
+    assert (await small_world.denizen.advisors.stance(panel, "assistant")).state.mood == "patient"
 
 
 async def test_two_processes_that_reflect_on_one_turn_keep_it_once(world: World) -> None:
@@ -159,11 +159,11 @@ async def test_two_processes_that_reflect_on_one_turn_keep_it_once(world: World)
         return PATIENT
 
     utility(world, model=forever(together, name="utility"))
-    one, other = (world.denizen._reflecting() for _ in range(2))  # pyright: ignore[reportPrivateUsage]
+    one, other = (world.denizen.reflecting() for _ in range(2))
     assert await asyncio.gather(one.reflect_on_next(panel.id), other.reflect_on_next(panel.id)) == [True, True]
-    for each in await world.denizen.advisors(panel):
+    for each in await world.denizen.advisors.list(panel):
         assert len(await runs(world, panel, each)) == 2, "one before, and one of the two"
-        assert len(await world.denizen.advisor_signals(panel, each)) == 2
+        assert len(await world.denizen.advisors.signals(panel, each)) == 2
     assert not await one.reflect_on_next(panel.id)
 
 
@@ -171,10 +171,10 @@ async def test_what_someone_did_by_hand_before_does_not_stop_what_comes_of_a_tur
     """Only what they do meanwhile does: also where nothing but their doing is known of the voice."""
     utility(world, *[PATIENT] * 3)
     noor, panel = await board(world, "Seth")
-    (seth,) = await world.denizen.advisors(panel)
-    await world.denizen.reset_advisor_state_of_mind(panel, seth, by=noor)
+    (seth,) = await world.denizen.advisors.list(panel)
+    await world.denizen.advisors.reset_state_of_mind(panel, seth, by=noor)
     await ask(world, noor, panel, CROSS)
-    await world.denizen.reset_advisor_state_of_mind(panel, seth, by=noor)
+    await world.denizen.advisors.reset_state_of_mind(panel, seth, by=noor)
     await ask(world, noor, panel, CROSS)
     assert [each[2:] for each in await runs(world, panel, seth)] == [
         ("reset", "unchanged"), ("user_frustrated", "changed"), ("reset", "changed"), ("user_frustrated", "changed"),
@@ -187,12 +187,12 @@ async def test_a_panel_older_than_what_is_kept_of_panels_is_tried_by_hand(world:
     utility(world, PATIENT)
     noor = await world.person("Noor")
     kitchen = await world.space("Kitchen", noor)
-    await world.denizen.forget_message((await world.say(noor, "Hello.", kitchen)).id)
+    await world.denizen.spaces.forget_message((await world.say(noor, "Hello.", kitchen)).id)
     old = await world.denizen.db.write(directory.create_space, noor.organization_id, name="Old", kind="panel")
     own = Metaprompt(id="mine", prompt_template="?", trigger=Manual(type="manual"), model="utility")
-    tried = await world.denizen.try_advisor_metaprompt(old, "assistant", own, apply=True, by=noor)
+    tried = await world.denizen.advisors.try_metaprompt(old, "assistant", own, apply=True, by=noor)
     assert (tried.applied, tried.run.why_not) == (True, "")
-    assert (await world.denizen.advisor_stance(old, "assistant")).state.mood == "patient"
+    assert (await world.denizen.advisors.stance(old, "assistant")).state.mood == "patient"
 
 
 async def test_each_model_is_asked_for_itself_how_someone_feels(small_world: World) -> None:
@@ -209,7 +209,7 @@ async def test_each_model_is_asked_for_itself_how_someone_feels(small_world: Wor
         small_world.denizen.models.register(name, forever(answer, name=name))
     noor = await small_world.person("Noor")
     advisors = [{"name": "Seth", "model": "one"}, {"name": "Buber", "model": "two"}]
-    panel = await small_world.denizen.create_panel("B", [noor], advisors=advisors, reflection={"profile": "advanced"})
+    panel = await small_world.denizen.panels.create("B", [noor], advisors=advisors, reflection={"profile": "advanced"})
     await ask(small_world, noor, panel, "Hm.")
-    for each in await small_world.denizen.advisors(panel):
-        assert (await small_world.denizen.advisor_stance(panel, each)).state.mood == "patient"
+    for each in await small_world.denizen.advisors.list(panel):
+        assert (await small_world.denizen.advisors.stance(panel, each)).state.mood == "patient"

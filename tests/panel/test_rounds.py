@@ -44,12 +44,12 @@ def echoing(who: str, messages: list[ModelMessage], _info: Info) -> str:
 async def a_panel(world: World, model: ScriptedModel, *advisors: Any, **settings: Any) -> tuple[Entity, Panel]:
     world.denizen.models.register("m", model)
     noor = await world.person("Noor")
-    return noor, await world.denizen.create_panel("Board", [noor], advisors=advisors, model="m", **settings)
+    return noor, await world.denizen.panels.create("Board", [noor], advisors=advisors, model="m", **settings)
 
 
 async def answered(world: World, asked: Round) -> dict[str, str | None]:
     """What each said, or the code of what went wrong."""
-    now = await world.denizen.round(asked)
+    now = await world.denizen.rounds.get(asked)
     return {each.name: each.text if each.state == "done" else each.error_code or each.state for each in now.spoken}
 
 
@@ -58,7 +58,7 @@ async def in_words(world: World, panel: Panel) -> list[str]:
     return [
         f"{each.turn}.{each.step} {each.kind} {each.state}: "
         + ", ".join(f"{said.name} {said.part} {said.state}" for said in each.replies)
-        for each in await world.denizen.rounds(panel)
+        for each in await world.denizen.rounds.list(panel)
     ]
 
 
@@ -67,18 +67,18 @@ async def test_everyone_answers_and_sees_what_it_may(world: World) -> None:
     model = voices(echoing)
     noor, panel = await a_panel(world, model, {"name": "Seth", "description": "You sell."}, "Buber")
     denizen = world.denizen
-    await denizen.ask_panel(panel, noor, "One")
+    await denizen.panels.ask(panel, noor, "One")
     await denizen.run_until_idle()
-    seth, buber = await denizen.advisors(panel)
-    await denizen.edit_advisor(panel, buber, active=False)
-    await denizen.add_advisors(panel, "Pema")
+    seth, buber = await denizen.advisors.list(panel)
+    await denizen.advisors.edit(panel, buber, active=False)
+    await denizen.advisors.add(panel, "Pema")
     world.clock.advance(60)
-    await denizen.ask_panel(panel, noor, "Two")
+    await denizen.panels.ask(panel, noor, "Two")
     await denizen.run_until_idle()
-    await denizen.edit_advisor(panel, buber, active=True)
-    await denizen.edit_advisor(panel, seth, name="Seth Godin")
+    await denizen.advisors.edit(panel, buber, active=True)
+    await denizen.advisors.edit(panel, seth, name="Seth Godin")
     world.clock.advance(60)
-    asked = await denizen.ask_panel(panel, noor, "Three")
+    asked = await denizen.panels.ask(panel, noor, "Three")
     await denizen.run_until_idle()
 
     assert await answered(world, asked) == {
@@ -103,11 +103,11 @@ async def test_everyone_answers_and_sees_what_it_may(world: World) -> None:
         ],
     }  # fmt: skip
     # Phases go by an advisor's own turns.
-    phases = {each.name: (each.recipe or {})["phase"] for each in (await denizen.round(asked)).spoken}
+    phases = {each.name: (each.recipe or {})["phase"] for each in (await denizen.rounds.get(asked)).spoken}
     assert phases["Seth Godin"] == {"name": "question", "turn": 3, "of": 3}
     assert phases["Buber"] == phases["Pema"] == {"name": "question", "turn": 2, "of": 3}
     # What each was shown can be looked at, to the letter.
-    shown = await denizen.reply_context(asked, seth)
+    shown = await denizen.rounds.context(asked, seth)
     assert shown.exact
     assert [line.text for line in shown.lines[1:]] == said["You are Seth Godin. You sell."]
 
@@ -141,13 +141,13 @@ async def test_twelve_of_whom_three_fail_one_hangs_and_one_is_slow(unhurried_wor
     noor, panel = await a_panel(world, voices(decide), *names, first_byte_seconds=20, total_seconds=60)
     denizen = world.denizen
     async with denizen.living():
-        asked = await denizen.ask_panel(panel, noor, "Well?")
+        asked = await denizen.panels.ask(panel, noor, "Well?")
         await seven.wait()
-        await until(denizen.round, asked, lambda now: sum(each.is_over for each in now.spoken) == 10)
-        assert not (await denizen.round(asked)).all_completed
+        await until(denizen.rounds.get, asked, lambda now: sum(each.is_over for each in now.spoken) == 10)
+        assert not (await denizen.rounds.get(asked)).all_completed
         slow.set()
-        await until(denizen.round, asked, lambda now: sum(each.is_over for each in now.spoken) == 11)
-        while not (now := await denizen.round(asked)).all_completed:
+        await until(denizen.rounds.get, asked, lambda now: sum(each.is_over for each in now.spoken) == 11)
+        while not (now := await denizen.rounds.get(asked)).all_completed:
             world.clock.skip(60)
     assert now.state == "complete"
     assert await answered(world, asked) == {
@@ -168,7 +168,7 @@ async def test_an_advisor_whose_request_is_cancelled_by_nobody_here_has_failed(s
         return asyncio.CancelledError() if who == "Seth" and asked_of.count("Seth") == 1 else "Here I am."
 
     noor, panel = await a_panel(small_world, voices(decide), "Seth", "Buber")
-    asked = await small_world.denizen.ask_panel(panel, noor, "Well?")
+    asked = await small_world.denizen.panels.ask(panel, noor, "Well?")
     await small_world.run()
     assert await answered(small_world, asked) == {"Seth": "internal", "Buber": "Here I am."}
     assert sorted(asked_of) == ["Buber", "Seth"]
@@ -186,13 +186,13 @@ async def test_two_rounds_asked_at_once_are_answered_in_order(world: World) -> N
     model = voices(echoing)
     noor, panel = await a_panel(world, model, "Seth", "Buber")
     first, second = await asyncio.gather(
-        world.denizen.ask_panel(panel, noor, "One"), world.denizen.ask_panel(panel, noor, "Two")
+        world.denizen.panels.ask(panel, noor, "One"), world.denizen.panels.ask(panel, noor, "Two")
     )
     await world.run()
     assert {first.turn, second.turn} == {1, 2}
     earlier, later = sorted((first, second), key=lambda each: each.turn)
     texts = {each.id: await answered(world, each) for each in (earlier, later)}
-    word = {each.id: each.text for each in await world.denizen.messages(panel.id)}
+    word = {each.id: each.text for each in await world.denizen.spaces.messages(panel.id)}
     for request in model.requests[:2]:
         assert len(request) == 2
         assert as_text(request[-1]).endswith(word[earlier.message_id])
@@ -208,7 +208,7 @@ async def test_who_is_addressed_answers_alone(small_world: World) -> None:
     noor, panel = await a_panel(world, voices(echoing), *advisors)
     who: list[list[str]] = []
     for text in ("All?", "@seth only", "@the-wise and @pema", "@nobody-here", "@off only"):
-        asked = await world.denizen.ask_panel(panel, noor, text)
+        asked = await world.denizen.panels.ask(panel, noor, text)
         await world.run()
         who.append(list(await answered(world, asked)))
     assert who == [["Buber", "Pema"], ["Seth"], ["Buber", "Pema"], ["Buber", "Pema"], ["Seth"]]
@@ -219,7 +219,7 @@ async def test_with_no_advisors_a_panel_is_a_plain_assistant(small_world: World)
     model = voices(echoing)
     noor, panel = await a_panel(world, model)
     for text in ("One", "Two"):
-        asked = await world.denizen.ask_panel(panel, noor, text)
+        asked = await world.denizen.panels.ask(panel, noor, text)
         await world.run()
     assert await answered(world, asked) == {"Assistant": "a helpful assistant: Two"}
     assert [as_text(each) for each in model.requests[-1][1:]] == [
@@ -231,16 +231,16 @@ async def test_the_turns_that_a_voice_has_answered_are_counted_up_to_any_turn(sm
     """Its own and of its own panel: the assistant is the same voice in all of them."""
     denizen = small_world.denizen
     noor, board = await a_panel(small_world, voices(echoing), "Seth", "Buber")
-    plain, other = [await denizen.create_panel(name, [noor], model="m") for name in ("Plain", "Other")]
+    plain, other = [await denizen.panels.create(name, [noor], model="m") for name in ("Plain", "Other")]
     for panel, texts in ((board, ("One", "@seth Two", "Three")), (plain, ("One", "Two", "Three")), (other, ("One",))):
         for text in texts:
-            await denizen.ask_panel(panel, noor, text)
+            await denizen.panels.ask(panel, noor, text)
             await denizen.run_until_idle()
 
     async def had(panel: Panel, voice: str) -> list[int]:
         return [await denizen.db.read(history.turns_had, panel.id, voice, turn) for turn in range(1, 5)]
 
-    seth, buber = await denizen.advisors(board)
+    seth, buber = await denizen.advisors.list(board)
     assert await had(board, seth.id) == [0, 1, 2, 3]
     assert await had(board, buber.id) == [0, 1, 1, 2]
     assert await had(plain, ASSISTANT) == [0, 1, 2, 3]
@@ -252,10 +252,10 @@ async def test_only_people_begin_rounds_and_once_each(small_world: World) -> Non
     world = small_world
     noor, panel = await a_panel(world, voices(echoing), "Seth")
     ada = await world.agent("Ada", "Nothing to say.")
-    await world.denizen.join(panel.id, ada, attention="none")
-    posted = await world.denizen.post(panel.id, noor, "Once?")
-    await world.denizen.post(panel.id, noor, "Once?", id=posted.id)
-    await world.denizen.post(panel.id, ada, "I am here too.")
+    await world.denizen.spaces.join(panel.id, ada, attention="none")
+    posted = await world.denizen.spaces.post(panel.id, noor, "Once?")
+    await world.denizen.spaces.post(panel.id, noor, "Once?", id=posted.id)
+    await world.denizen.spaces.post(panel.id, ada, "I am here too.")
     assert await in_words(world, panel) == ["1.0 ask open: Seth reply waiting"]
 
 
@@ -276,8 +276,8 @@ async def test_errors_are_tried_again_by_their_class(small_unhurried_world: Worl
     patience = {"first_byte_seconds": 600, "total_seconds": 3_600}
     noor, panel = await a_panel(world, voices(decide, chunk=4), "Seth", "Buber", "Pema", **patience)
     async with listening(world, panel.space) as heard, world.denizen.living():
-        asked = await world.denizen.ask_panel(panel, noor, "Well?")
-        while not (now := await world.denizen.round(asked)).all_completed:
+        asked = await world.denizen.panels.ask(panel, noor, "Well?")
+        while not (now := await world.denizen.rounds.get(asked)).all_completed:
             world.clock.skip(10)
         frames = await heard()
     assert await answered(world, asked) == {
@@ -307,25 +307,25 @@ async def test_cancel_and_retry_one_or_all(world: World) -> None:
     noor, panel = await a_panel(world, voices(decide), "Seth", "Buber", "Pema")
     denizen = world.denizen
     async with denizen.living():
-        asked = await denizen.ask_panel(panel, noor, "Well?")
+        asked = await denizen.panels.ask(panel, noor, "Well?")
         await begun.wait()
         buber = asked.spoken[1].voice
-        await denizen.cancel_round(asked, buber)
-        now = await until(denizen.round, asked, lambda now: now.spoken[0].is_over)
+        await denizen.rounds.cancel(asked, buber)
+        now = await until(denizen.rounds.get, asked, lambda now: now.spoken[0].is_over)
         assert [each.state for each in now.spoken] == ["done", "cancelled", "running"]
         assert not now.all_completed
-        now = await denizen.cancel_round(asked)
+        now = await denizen.rounds.cancel(asked)
         assert (now.state, [each.state for each in now.spoken]) == ("complete", ["done", "cancelled", "cancelled"])
         may_go_on.set()
-        now = await denizen.retry_round(asked, buber)
+        now = await denizen.rounds.retry(asked, buber)
         assert (now.state, now.all_completed) == ("open", False)
-        await until(denizen.round, asked, lambda now: now.state == "complete")
-        await denizen.retry_round(asked)
-        await until(denizen.round, asked, lambda now: now.state == "complete")
+        await until(denizen.rounds.get, asked, lambda now: now.state == "complete")
+        await denizen.rounds.retry(asked)
+        await until(denizen.rounds.get, asked, lambda now: now.state == "complete")
     assert await answered(world, asked) == {"Seth": "Seth says.", "Buber": "Buber says.", "Pema": "Pema says."}
     assert (sorted(asked_of[:3]), asked_of[3:]) == (["Buber", "Pema", "Seth"], ["Buber", "Pema"])
     with pytest.raises(NotFound):
-        await denizen.cancel_round(asked, "nobody")
+        await denizen.rounds.cancel(asked, "nobody")
 
 
 async def test_who_has_answered_answers_anew_when_asked_by_name(small_world: World) -> None:
@@ -341,20 +341,20 @@ async def test_who_has_answered_answers_anew_when_asked_by_name(small_world: Wor
     advisor = {"name": "Seth", "assertions": ["answers"]}
     noor, panel = await a_panel(small_world, voices(decide), advisor, "Buber")
     denizen = small_world.denizen
-    asked = await denizen.ask_panel(panel, noor, "Well?")
+    asked = await denizen.panels.ask(panel, noor, "Well?")
     await denizen.run_until_idle()
     with pytest.raises(InvalidInput, match="nothing to try again"):
-        await denizen.retry_round(asked)
+        await denizen.rounds.retry(asked)
     seth = asked.spoken[0].voice
-    before = (await denizen.round(asked)).part("check", seth)
-    now = await denizen.retry_round(asked, seth)
+    before = (await denizen.rounds.get(asked)).part("check", seth)
+    now = await denizen.rounds.retry(asked, seth)
     assert [(each.state, each.text) for each in now.spoken] == [("waiting", None), ("done", "Buber 1.")]
     # The old check was about what was said before: it does not stand beside the new answer.
     voided = now.part("check", seth)
     assert voided is not None
     assert (voided.state, voided.result) == ("cancelled", None)
     await denizen.run_until_idle()
-    now = await denizen.round(asked)
+    now = await denizen.rounds.get(asked)
     assert [each.text for each in now.spoken] == ["Seth 2.", "Buber 1."]
     assert now.state == "complete"
     after = now.part("check", seth)
@@ -379,9 +379,9 @@ async def test_cross_talk_synthesis_votes_and_checks(world: World) -> None:
     seth = {"name": "Seth", "assertions": ["Says who it is."], "reasoning": True}
     noor, panel = await a_panel(world, model, seth, "Buber", crosstalk=2, synthesis="always")
     denizen = world.denizen
-    asked = await denizen.ask_panel(panel, noor, "Well?")
+    asked = await denizen.panels.ask(panel, noor, "Well?")
     await world.run()
-    vote = await denizen.vote(asked, "Go?", by=noor)
+    vote = await denizen.rounds.vote(asked, "Go?", by=noor)
     await world.run()
     assert await in_words(world, panel) == [
         "1.0 ask complete: Seth reply done, Buber reply done, Seth check done",
@@ -389,7 +389,7 @@ async def test_cross_talk_synthesis_votes_and_checks(world: World) -> None:
         "1.2 crosstalk complete: Seth crosstalk done, Buber crosstalk done, Synthesis synthesis done",
         "1.3 vote complete: Seth vote done, Buber vote done",
     ]
-    now = await denizen.round(asked)
+    now = await denizen.rounds.get(asked)
     assert [(each.text, each.thinking) for each in now.spoken] == [
         ("Seth 2", "Seth wonders."),
         ("Buber 2", "Buber wonders."),
@@ -400,18 +400,18 @@ async def test_cross_talk_synthesis_votes_and_checks(world: World) -> None:
         "verdicts": [{"expected": "Says who it is.", "passed": True, "why": "Read it."}],
         "passed": True,
     }
-    ballots = [each.result for each in (await denizen.round(vote)).spoken]
+    ballots = [each.result for each in (await denizen.rounds.get(vote)).spoken]
     assert ballots == [
         {"position": "go", "confidence": 0.5, "reason": "Seth knows."},
         {"position": "stay", "confidence": 0.5, "reason": "Buber knows."},
     ]
     # Thinking is never fed back, nor are votes and checks; the second turn is the second, whatever came between.
-    last = await denizen.ask_panel(panel, noor, "@seth And?")
+    last = await denizen.panels.ask(panel, noor, "@seth And?")
     await world.run()
     everything = "\n".join(as_text(each) for request in model.requests for each in request)
     assert "wonders" not in everything
     assert "knows." not in everything
-    assert ((await denizen.round(last)).spoken[0].recipe or {})["phase"]["turn"] == 2
+    assert ((await denizen.rounds.get(last)).spoken[0].recipe or {})["phase"]["turn"] == 2
     assert {info.settings["thinking"] for info in model.infos if info.settings and "thinking" in info.settings} == {
         True,
         False,
@@ -422,21 +422,21 @@ async def test_cross_talk_on_demand_is_for_the_last_turn(small_world: World) -> 
     world = small_world
     noor, panel = await a_panel(world, voices(echoing), "Seth", "Buber")
     denizen = world.denizen
-    first = await denizen.ask_panel(panel, noor, "One")
+    first = await denizen.panels.ask(panel, noor, "One")
     with pytest.raises(InvalidInput, match="after everyone has answered"):
-        await denizen.crosstalk(first, by=noor)
+        await denizen.rounds.crosstalk(first, by=noor)
     await world.run()
-    await denizen.crosstalk(first, by=noor, times=2)
+    await denizen.rounds.crosstalk(first, by=noor, times=2)
     await world.run()
-    await denizen.synthesize(first)
+    await denizen.rounds.synthesize(first)
     await world.run()
-    await denizen.synthesize(first)
+    await denizen.rounds.synthesize(first)
     await world.run()
-    second = await denizen.ask_panel(panel, noor, "@seth Two")
+    second = await denizen.panels.ask(panel, noor, "@seth Two")
     await world.run()
     for asked in (first, second):
         with pytest.raises(InvalidInput):
-            await denizen.crosstalk(asked, by=noor)
+            await denizen.rounds.crosstalk(asked, by=noor)
     assert await in_words(world, panel) == [
         "1.0 ask complete: Seth reply done, Buber reply done, Synthesis synthesis done",
         "1.1 crosstalk complete: Seth crosstalk done, Buber crosstalk done",
@@ -449,14 +449,14 @@ async def test_an_answer_anew_begins_nothing_that_has_followed_already(small_wor
     """Cross-talk and synthesis follow a turn once: what was answered anew before them begins neither again."""
     world, denizen = small_world, small_world.denizen
     noor, panel = await a_panel(world, voices(echoing), "Seth", "Buber", crosstalk=1, synthesis="always")
-    asked = await denizen.ask_panel(panel, noor, "One")
+    asked = await denizen.panels.ask(panel, noor, "One")
     await world.run()
     expected = [
         "1.0 ask complete: Seth reply done, Buber reply done",
         "1.1 crosstalk complete: Seth crosstalk done, Buber crosstalk done, Synthesis synthesis done",
     ]
     assert await in_words(world, panel) == expected
-    await denizen.retry_round(asked, asked.spoken[0].voice)
+    await denizen.rounds.retry(asked, asked.spoken[0].voice)
     await world.run()
     assert await in_words(world, panel) == expected
 
@@ -469,47 +469,47 @@ async def test_a_panel_answers_with_the_demo_model(small_world: World) -> None:
     from denizen.models.demo.model import demo
 
     denizen.models.register("quick", demo(0))
-    panel = await denizen.create_panel("Board", [noor], model="quick", synthesis="always")
-    suggested = await denizen.suggest_advisors(panel, "A bakery")
+    panel = await denizen.panels.create("Board", [noor], model="quick", synthesis="always")
+    suggested = await denizen.advisors.suggest(panel, "A bakery")
     assert len(suggested) == 8
     assert {each.kind for each in suggested} == {"figure", "character", "role", "challenger"}
     drafts = [each.draft() for each in suggested[:3]]
-    await denizen.add_advisors(panel, *[each.model_copy(update={"assertions": ("Asks.",)}) for each in drafts])
+    await denizen.advisors.add(panel, *[each.model_copy(update={"assertions": ("Asks.",)}) for each in drafts])
     for _ in range(3):
-        await denizen.ask_panel(panel, noor, "Shall I?")
+        await denizen.panels.ask(panel, noor, "Shall I?")
         await world.run()
-    asked = await denizen.ask_panel(panel, noor, "Shall I open a bakery?")
+    asked = await denizen.panels.ask(panel, noor, "Shall I open a bakery?")
     await world.run()
-    vote = await denizen.vote(asked, by=noor)
+    vote = await denizen.rounds.vote(asked, by=noor)
     await world.run()
-    for each in (await denizen.round(asked), await denizen.round(vote)):
+    for each in (await denizen.rounds.get(asked), await denizen.rounds.get(vote)):
         assert [reply.state for reply in each.replies] == ["done"] * len(each.replies)
     assert "A bakery" in suggested[0].reason
-    assert "Shall I open a bakery?" in ((await denizen.round(asked)).spoken[0].text or "")
-    assert "# Board\n\n## Turn 1\n\n> **Noor**" in await denizen.panel_transcript(panel)
+    assert "Shall I open a bakery?" in ((await denizen.rounds.get(asked)).spoken[0].text or "")
+    assert "# Board\n\n## Turn 1\n\n> **Noor**" in await denizen.panels.transcript(panel)
 
 
 async def test_budgets_hold_for_panels_too(world: World) -> None:
     """A panel's own, and the organization's, which it shares with the agents."""
     noor, panel = await a_panel(world, voices(echoing), "Seth", "Buber", max_tokens=1_000, budget={"tokens": 5_000})
     denizen = world.denizen
-    asked = await denizen.ask_panel(panel, noor, "One")
+    asked = await denizen.panels.ask(panel, noor, "One")
     await world.run()
     assert set((await answered(world, asked)).values()) == {"Seth: One", "Buber: One"}
-    await denizen.edit_panel(panel, budget={"tokens": 100})
-    asked = await denizen.ask_panel(panel, noor, "Two")
+    await denizen.panels.edit(panel, budget={"tokens": 100})
+    asked = await denizen.panels.ask(panel, noor, "Two")
     await world.run()
     assert set((await answered(world, asked)).values()) == {"budget_spent"}
-    await denizen.edit_panel(panel, budget=None)
-    await denizen.set_budget(tokens_per_day=300)
-    await denizen.retry_round(asked)
+    await denizen.panels.edit(panel, budget=None)
+    await denizen.budgets.set(tokens_per_day=300)
+    await denizen.rounds.retry(asked)
     await world.run()
-    now = await denizen.round(asked)
+    now = await denizen.rounds.get(asked)
     assert {each.error for each in now.spoken} == {
         "The budget of the organization for today is used up. It goes on at 00:00 UTC."
     }
-    await denizen.set_budget()
-    await denizen.retry_round(asked)
+    await denizen.budgets.set()
+    await denizen.rounds.retry(asked)
     await world.run()
     assert set((await answered(world, asked)).values()) == {"Seth: Two", "Buber: Two"}
 
@@ -517,14 +517,14 @@ async def test_budgets_hold_for_panels_too(world: World) -> None:
 async def test_what_a_panel_uses_counts_against_the_agents(small_world: World) -> None:
     world = small_world
     noor, panel = await a_panel(world, voices(echoing), "Seth")
-    await world.denizen.ask_panel(panel, noor, "word " * 4_000)
+    await world.denizen.panels.ask(panel, noor, "word " * 4_000)
     await world.run()
     ada = await world.agent("Ada", "Hello.", "Hello again.", model=None)
     kitchen = await world.space("Kitchen", noor, ada)
-    await world.denizen.set_budget(tokens_per_day=4_000)
+    await world.denizen.budgets.set(tokens_per_day=4_000)
     await world.say(noor, "Hello?", kitchen)
     await world.run()
-    assert await world.denizen.status(ada) == "suspended"
+    assert await world.denizen.agents.status(ada) == "suspended"
 
 
 async def test_no_more_voices_speak_at_once_than_may(small_world: World) -> None:
@@ -543,7 +543,7 @@ async def test_no_more_voices_speak_at_once_than_may(small_world: World) -> None
         return f"{who}."
 
     noor, panel = await a_panel(world, voices(decide), *[f"A{n}" for n in range(6)], at_once=2)
-    asked = await world.denizen.ask_panel(panel, noor, "Well?")
+    asked = await world.denizen.panels.ask(panel, noor, "Well?")
     await world.run()
     assert most == 2
     assert len([text for text in (await answered(world, asked)).values() if text and text.endswith(".")]) == 6
@@ -557,17 +557,17 @@ async def test_what_is_forgotten_is_gone_from_panels(world: World) -> None:
         return [think(f"So {secret}."), f"{who} repeats: {secret}!"]
 
     noor, panel = await a_panel(world, voices(decide), {"name": "Seth", "description": f"You know that {secret}."})
-    asked = await world.denizen.ask_panel(panel, noor, f"Listen: {secret}.")
+    asked = await world.denizen.panels.ask(panel, noor, f"Listen: {secret}.")
     await world.run()
-    await world.denizen.forget_message(asked.message_id, by=noor)
-    told = await world.denizen.round(asked)
+    await world.denizen.spaces.forget_message(asked.message_id, by=noor)
+    told = await world.denizen.rounds.get(asked)
     assert "heron" not in json.dumps([told.spoken[0].text, told.spoken[0].thinking, told.spoken[0].recipe])
-    assert "heron" not in (await world.denizen.advisors(panel))[0].description
-    assert not (await world.denizen.reply_context(asked, told.spoken[0].voice)).exact
+    assert "heron" not in (await world.denizen.advisors.list(panel))[0].description
+    assert not (await world.denizen.rounds.context(asked, told.spoken[0].voice)).exact
 
-    again = await world.denizen.ask_panel(panel, noor, "Short one")
+    again = await world.denizen.panels.ask(panel, noor, "Short one")
     await world.run()
-    await world.denizen.forget_space(panel.id, by=noor)
-    told = await world.denizen.round(again)
+    await world.denizen.spaces.forget(panel.id, by=noor)
+    told = await world.denizen.rounds.get(again)
     assert "repeats" not in json.dumps([told.spoken[0].text, told.spoken[0].thinking, told.spoken[0].recipe])
-    assert (await world.denizen.advisors(panel)) == []
+    assert (await world.denizen.advisors.list(panel)) == []

@@ -29,11 +29,11 @@ async def test_a_panel_on_a_server_of_4096_tokens_answers_every_turn(
 
         server.judge = judge
         noor = await world.person("Noor")
-        panel = await world.denizen.create_panel("Tea", [noor], model="openai-chat:small")
+        panel = await world.denizen.panels.create("Tea", [noor], model="openai-chat:small")
         async with world.denizen.living():
             for number in range(12):
-                asked = await world.denizen.ask_panel(panel, noor, f"Question {number}: {'tell me more ' * 40}?")
-                now = await until(world.denizen.round, asked, lambda now: now.all_completed)
+                asked = await world.denizen.panels.ask(panel, noor, f"Question {number}: {'tell me more ' * 40}?")
+                now = await until(world.denizen.rounds.get, asked, lambda now: now.all_completed)
                 assert [(each.state, each.error) for each in now.spoken] == [("done", None)]
 
 

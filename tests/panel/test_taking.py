@@ -15,20 +15,20 @@ async def test_a_turn_that_is_due_tells_what_was_asked_unless_it_was_deleted(sma
     noor, panel = await a_panel(world, voices(echoing), "Seth", "Buber")
     read = world.denizen.db.read
     assert await read(taking.turns_due) == []
-    asked = await world.denizen.ask_panel(panel, noor, "Sell or stay?")
+    asked = await world.denizen.panels.ask(panel, noor, "Sell or stay?")
     assert await read(taking.turns_due) == [Turned(panel.id, 1, asked.message_id, "Sell or stay?")]
-    await world.denizen.delete_message(asked.message_id, by=noor)
+    await world.denizen.spaces.delete_message(asked.message_id, by=noor)
     assert await read(taking.turns_due) == [Turned(panel.id, 1, asked.message_id, "")]
 
 
 async def test_advisors_stand_in_the_order_in_which_they_came_each_in_the_next_colour(small_world: World) -> None:
     world = small_world
     _, panel = await a_panel(world, voices(echoing), "Seth", "Buber")
-    await world.denizen.add_advisors(panel, "Pema", {"name": "Ada", "colour": "#ABCDEF"})
-    there = await world.denizen.advisors(panel)
+    await world.denizen.advisors.add(panel, "Pema", {"name": "Ada", "colour": "#ABCDEF"})
+    there = await world.denizen.advisors.list(panel)
     assert [(each.name, each.position) for each in there] == [("Seth", 1), ("Buber", 2), ("Pema", 3), ("Ada", 4)]
     assert [each.colour for each in there] == [*COLOURS[:3], "#abcdef"]
     first = there[0]
-    await world.denizen.remove_advisor(panel, first)
-    (late,) = await world.denizen.add_advisors(panel, "Noor")
+    await world.denizen.advisors.remove(panel, first)
+    (late,) = await world.denizen.advisors.add(panel, "Noor")
     assert (late.position, late.colour) == (5, COLOURS[3])

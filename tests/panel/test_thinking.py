@@ -30,10 +30,10 @@ async def test_an_advisor_that_reasons_is_answered_by_anthropic_at_the_defaults_
         server.judge = judge
         noor = await world.person("Noor")
         seth = {"name": "Seth", "reasoning": True, "model": "anthropic:claude-haiku-4-5"}
-        panel = await world.denizen.create_panel("Board", [noor], advisors=[seth])
+        panel = await world.denizen.panels.create("Board", [noor], advisors=[seth])
         async with world.denizen.living():
-            asked = await world.denizen.ask_panel(panel, noor, "Well?")
-            now = await until(world.denizen.round, asked, lambda now: now.all_completed)
+            asked = await world.denizen.panels.ask(panel, noor, "Well?")
+            now = await until(world.denizen.rounds.get, asked, lambda now: now.all_completed)
         assert [(each.state, each.error) for each in now.spoken] == [("done", None)]
     assert server.received[0].body["thinking"]["type"] == "enabled"
 
@@ -47,14 +47,14 @@ async def test_a_reply_that_reached_its_limit_says_so(
         monkeypatch.setenv("OPENAI_API_KEY", "key-of-loopback")
         server.tool, server.finish = None, "length"
         noor = await world.person("Noor")
-        panel = await world.denizen.create_panel("Board", [noor], model="openai-chat:local", max_tokens=500)
+        panel = await world.denizen.panels.create("Board", [noor], model="openai-chat:local", max_tokens=500)
         async with world.denizen.living():
-            asked = await world.denizen.ask_panel(panel, noor, "Well?")
-            now = await until(world.denizen.round, asked, lambda now: now.all_completed)
+            asked = await world.denizen.panels.ask(panel, noor, "Well?")
+            now = await until(world.denizen.rounds.get, asked, lambda now: now.all_completed)
             assert now.spoken[0].text == "Good morning.\n\n[Cut off at the limit of 500 tokens.]"
             server.text = ""
-            asked = await world.denizen.ask_panel(panel, noor, "And now?")
-            now = await until(world.denizen.round, asked, lambda now: now.all_completed)
+            asked = await world.denizen.panels.ask(panel, noor, "And now?")
+            now = await until(world.denizen.rounds.get, asked, lambda now: now.all_completed)
     assert now.spoken[0].error == (
         "The model used up its limit of 500 tokens before it had answered. Raise max_tokens, or turn reasoning off."
     )

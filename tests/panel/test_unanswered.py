@@ -27,7 +27,7 @@ OTHER_MODEL = "Choose another model in the settings of the panel or of the advis
 
 
 async def shown(world: World, panel: Panel) -> list[tuple[str, str]]:
-    return [(each.cause, each.text) for each in await world.denizen.statuses(panel.id)]
+    return [(each.cause, each.text) for each in await world.denizen.spaces.statuses(panel.id)]
 
 
 async def test_a_panel_whose_advisors_all_fail_shows_why_until_somebody_answers(world: World) -> None:
@@ -37,16 +37,16 @@ async def test_a_panel_whose_advisors_all_fail_shows_why_until_somebody_answers(
         return ModelKeyRejected("401") if rejected[0] else echoing(who, messages, info)
 
     noor, panel = await a_panel(world, voices(answer), "Seth", "Buber")
-    turn = await world.denizen.ask_panel(panel, noor, "Hello?")
+    turn = await world.denizen.panels.ask(panel, noor, "Hello?")
     assert await shown(world, panel) == []
     await world.run()
     said = "The advisors could not answer: the provider rejected the API key. Check it under Administration › Keys, "
     assert await shown(world, panel) == [("key", said + "then try again.")]
-    [status] = await world.denizen.statuses(panel.id)
+    [status] = await world.denizen.spaces.statuses(panel.id)
     assert (status.agent_id, status.agent_name, status.actions) == (None, "Board", ("try_again", "settings"))
     # While they are asked again, and when they have answered, there is nothing to tell.
     rejected[0] = False
-    await world.denizen.retry_round(turn)
+    await world.denizen.rounds.retry(turn)
     assert await shown(world, panel) == []
     await world.run()
     assert await shown(world, panel) == []
@@ -58,10 +58,10 @@ async def test_a_later_message_that_is_answered_ends_it(world: World) -> None:
         return ModelUnsuitable("404") if "first" in said else said
 
     noor, panel = await a_panel(world, voices(answer), "Seth", "Buber")
-    await world.denizen.ask_panel(panel, noor, "The first")
+    await world.denizen.panels.ask(panel, noor, "The first")
     await world.run()
     assert [cause for cause, _ in await shown(world, panel)] == ["model"]
-    await world.denizen.ask_panel(panel, noor, "Another")
+    await world.denizen.panels.ask(panel, noor, "Another")
     await world.run()
     assert await shown(world, panel) == []
 
@@ -71,21 +71,21 @@ async def test_one_advisor_who_answers_is_an_answer(world: World) -> None:
         return ModelRejected("no") if who == "Seth" else echoing(who, messages, info)
 
     noor, panel = await a_panel(world, voices(answer), "Seth", "Buber")
-    await world.denizen.ask_panel(panel, noor, "Hello?")
+    await world.denizen.panels.ask(panel, noor, "Hello?")
     await world.run()
     assert await shown(world, panel) == []
 
 
 async def test_what_a_person_cancelled_or_deleted_is_not_shown(world: World) -> None:
     noor, panel = await a_panel(world, voices(lambda *_: ModelRejected("no")), "Seth")
-    turn = await world.denizen.ask_panel(panel, noor, "Hello?")
-    await world.denizen.cancel_round(turn)
+    turn = await world.denizen.panels.ask(panel, noor, "Hello?")
+    await world.denizen.rounds.cancel(turn)
     assert await shown(world, panel) == []
-    asked = await world.denizen.ask_panel(panel, noor, "And now?")
+    asked = await world.denizen.panels.ask(panel, noor, "And now?")
     await world.run()
     said = "Seth could not answer: the provider rejected the request. Try again."
     assert await shown(world, panel) == [("failing", said)]
-    await world.denizen.delete_message(asked.message_id, by=noor)
+    await world.denizen.spaces.delete_message(asked.message_id, by=noor)
     assert await shown(world, panel) == []
 
 
@@ -109,8 +109,8 @@ async def test_a_panel_without_advisors_shows_it_too(
     world: World, settings: dict[str, Any], cause: str, text: str
 ) -> None:
     noor, panel = await a_panel(world, voices(echoing))
-    await world.denizen.edit_panel(panel, **settings)
-    await world.denizen.ask_panel(panel, noor, "Hello?")
+    await world.denizen.panels.edit(panel, **settings)
+    await world.denizen.panels.ask(panel, noor, "Hello?")
     await world.run()
     assert await shown(world, panel) == [(cause, text)]
 
@@ -142,10 +142,10 @@ def test_an_error_that_has_no_words_is_told_all_the_same() -> None:
 async def test_a_panel_of_another_organization_does_not_use_models_of_python_programs(world: World) -> None:
     """They were handed over for an agent of the first one, on whose account they may be."""
     ada = await world.agent("Ada", "Never said.")
-    other = await world.denizen.create_organization("Other")
+    other = await world.denizen.organizations.create("Other")
     noor = await world.person("Noor", organization=other)
-    panel = await world.denizen.create_panel("Board", [noor], model="python:ada", organization=other)
-    await world.denizen.ask_panel(panel, noor, "Hello?")
+    panel = await world.denizen.panels.create("Board", [noor], model="python:ada", organization=other)
+    await world.denizen.panels.ask(panel, noor, "Hello?")
     await world.run()
     assert [cause for cause, _ in await shown(world, panel)] == ["model"]
     assert world.model(ada).requests == []

@@ -36,19 +36,19 @@ async def fire(world: World) -> None:
 
 async def arrived(world: World, agent: Agent) -> list[tuple[str, str, int]]:
     """What came to the agent's inbox: type, text, seconds late."""
-    waiting = await world.denizen.inbox(agent)
+    waiting = await world.denizen.minds.inbox(agent)
     return [(each.type, each.text, each.payload["late_seconds"]) for each in waiting]  # pyright: ignore[reportReturnType]
 
 
 async def next_runs(world: World, agent: Agent) -> list[str]:
-    return [moment(plan.next_run).strftime("%m-%d %H:%M") for plan in await world.denizen.plans(agent)]
+    return [moment(plan.next_run).strftime("%m-%d %H:%M") for plan in await world.denizen.plans.list(agent)]
 
 
 async def test_nothing_fires_before_its_time_and_everything_once_at_its_time(world: World):
     ada = await world.agent("Ada")
-    await world.denizen.set_plan(ada, "Report", "Write the report.", cron="0 10 * * *")
-    await world.denizen.set_plan(ada, "Dentist", "Go to the dentist.", at="2026-01-05T10:00")
-    timer = await world.denizen.set_timer(ada, "Tea is ready.", after="1 hour")
+    await world.denizen.plans.set(ada, "Report", "Write the report.", cron="0 10 * * *")
+    await world.denizen.plans.set(ada, "Dentist", "Go to the dentist.", at="2026-01-05T10:00")
+    timer = await world.denizen.plans.set_timer(ada, "Tea is ready.", after="1 hour")
     await fire(world)
     world.clock.advance(HOUR - 0.000001)
     await fire(world)
@@ -62,7 +62,7 @@ async def test_nothing_fires_before_its_time_and_everything_once_at_its_time(wor
         ("plan_trigger", "Write the report.", 0),
         ("timer", "Tea is ready.", 0),
     ]
-    assert timer.id not in [plan.id for plan in await world.denizen.plans(ada)]
+    assert timer.id not in [plan.id for plan in await world.denizen.plans.list(ada)]
     assert await next_runs(world, ada) == ["01-06 10:00"]
 
 
@@ -70,9 +70,9 @@ async def test_what_is_overdue_at_the_start_fires_once_late_and_says_by_how_much
     """One-shot plans overdue at start were marked done without firing elsewhere."""
     async with open_world(ready_url) as world:
         ada = await world.agent("Ada", "Did all three.")
-        await world.denizen.set_timer(ada, "Tea is ready.", after="5 minutes")
-        await world.denizen.set_plan(ada, "Dentist", "Go to the dentist.", after="2 hours")
-        await world.denizen.set_plan(ada, "Round", "Look around.", cron="*/10 * * * *")
+        await world.denizen.plans.set_timer(ada, "Tea is ready.", after="5 minutes")
+        await world.denizen.plans.set(ada, "Dentist", "Go to the dentist.", after="2 hours")
+        await world.denizen.plans.set(ada, "Round", "Look around.", cron="*/10 * * * *")
         await world.close()
         world.clock.advance(24 * HOUR)
         await world.open()
@@ -132,11 +132,11 @@ async def test_two_instances_fire_one_plan_once(ready_postgres_url: str):
     """Both find it due; the transaction lets one of them through."""
     clock = ManualClock()
     async with Runtime(ready_postgres_url, clock=clock) as one, Runtime(ready_postgres_url, clock=clock) as other:
-        ada = await one.create_agent("Ada", model=forever(lambda _messages, _info: skip()))
-        agents = [ada, *[await one.create_agent(f"Bee {n}", model=scripted()) for n in range(5)]]
+        ada = await one.agents.create("Ada", model=forever(lambda _messages, _info: skip()))
+        agents = [ada, *[await one.agents.create(f"Bee {n}", model=scripted()) for n in range(5)]]
         for agent in agents:
-            await one.set_plan(agent, "Round", "Look around.", cron="*/10 * * * *")
-            await other.set_timer(agent, "Tea.", after="10 minutes")
+            await one.plans.set(agent, "Round", "Look around.", cron="*/10 * * * *")
+            await other.plans.set_timer(agent, "Tea.", after="10 minutes")
         for _ in range(3):
             clock.advance(600)
             await asyncio.gather(*[each.db.write(fire_due) for each in (one, other) * 4])
@@ -159,17 +159,17 @@ async def test_two_living_instances_wake_an_agent_once_for_one_plan(ready_postgr
         Runtime(ready_postgres_url, clock=clock, models=models, pace=UNHURRIED) as one,
         Runtime(ready_postgres_url, clock=clock, models=models, pace=UNHURRIED) as other,
     ):
-        ada = await one.create_agent("Ada", model=models["python:ada"])
-        await one.set_plan(ada, "Dentist", "Go to the dentist.", after="1 hour")
+        ada = await one.agents.create("Ada", model=models["python:ada"])
+        await one.plans.set(ada, "Dentist", "Go to the dentist.", after="1 hour")
         clock.advance(HOUR)
         async with one.living(), other.living():
             await one.run_until_idle()
             await other.run_until_idle()
-            while not await one.cycles(ada):
+            while not await one.minds.cycles(ada):
                 await one.run_until_idle()
                 await other.run_until_idle()
         assert len(thoughts) == 1
-        assert await one.plans(ada) == []
+        assert await one.plans.list(ada) == []
 
 
 @pytest.mark.parametrize("point", ["commit:fire_due", "committed:fire_due"])
@@ -178,8 +178,8 @@ async def test_a_crash_around_the_commit_neither_loses_nor_doubles(
 ):
     async with open_world(ready_url) as world:
         ada = await world.agent("Ada")
-        await world.denizen.set_plan(ada, "Round", "Look around.", cron="0 * * * *")
-        await world.denizen.set_timer(ada, "Tea is ready.", after="1 hour")
+        await world.denizen.plans.set(ada, "Round", "Look around.", cron="0 * * * *")
+        await world.denizen.plans.set_timer(ada, "Tea is ready.", after="1 hour")
         world.clock.advance(HOUR)
         broken(point)
         with pytest.raises(Exception, match="died"):
@@ -205,7 +205,7 @@ async def test_a_timer_does_not_wait_for_a_slow_sweep(world: World):
 
     ada = await world.agent("Ada", model=forever(decide))
     async with world.denizen.living():
-        await world.denizen.trigger(ada, "kettle", text="on")
+        await world.denizen.agents.trigger(ada, "kettle", text="on")
         await world.run()
         await world.clock.sleeper(5)
         world.clock.advance(4)
@@ -217,17 +217,17 @@ async def test_a_timer_does_not_wait_for_a_slow_sweep(world: World):
 
 async def test_the_plans_of_a_suspended_agent_wait_and_then_run_once_late(world: World):
     ada = await world.agent("Ada")
-    await world.denizen.set_plan(ada, "Round", "Look around.", cron="0 * * * *")
-    await world.denizen.set_timer(ada, "Tea is ready.", after="30 minutes")
-    await world.denizen.suspend_agent(ada)
-    await world.denizen.set_plan(ada, "Dentist", "Go to the dentist.", after="1 hour")
+    await world.denizen.plans.set(ada, "Round", "Look around.", cron="0 * * * *")
+    await world.denizen.plans.set_timer(ada, "Tea is ready.", after="30 minutes")
+    await world.denizen.agents.suspend(ada)
+    await world.denizen.plans.set(ada, "Dentist", "Go to the dentist.", after="1 hour")
     world.clock.advance(5 * HOUR)
     await fire(world)
     assert await arrived(world, ada) == []
     seen = await world.denizen.db.read(outlook)
     assert seen.nearest is None  # what is held is not even looked at
 
-    await world.denizen.resume_agent(ada)
+    await world.denizen.agents.resume(ada)
     await fire(world)
     assert sorted(await arrived(world, ada)) == [
         ("plan_trigger", "Go to the dentist.", 4 * HOUR),
@@ -239,19 +239,19 @@ async def test_the_plans_of_a_suspended_agent_wait_and_then_run_once_late(world:
 
 async def test_a_deleted_agent_plans_nothing_any_more(world: World):
     ada = await world.agent("Ada", heartbeat={"every_minutes": 10})
-    await world.denizen.set_timer(ada, "Tea is ready.", after="30 minutes")
-    await world.denizen.delete_agent(ada)
+    await world.denizen.plans.set_timer(ada, "Tea is ready.", after="30 minutes")
+    await world.denizen.agents.delete(ada)
     world.clock.advance(HOUR)
     await fire(world)
     assert await arrived(world, ada) == []
-    assert await world.denizen.plans(ada) == []
+    assert await world.denizen.plans.list(ada) == []
     with pytest.raises(NotFound):
-        await world.denizen.set_timer(ada, "Tea is ready.", after="30 minutes")
+        await world.denizen.plans.set_timer(ada, "Tea is ready.", after="30 minutes")
 
 
 async def test_nothing_due_costs_no_write(world: World):
     ada = await world.agent("Ada")
-    await world.denizen.set_plan(ada, "Round", "Look around.", cron="0 * * * *")
+    await world.denizen.plans.set(ada, "Round", "Look around.", cron="0 * * * *")
     await world.run()
     writes = world.denizen.db.writes
     async with world.denizen.living() as residents:
@@ -272,20 +272,20 @@ async def test_what_a_timer_leads_to_is_one_hop_further_than_what_it_was_set_for
     ada = await world.agent("Ada", skip(), later, "Later.")
     noor = await world.person("Noor")
     hall = await world.space("Hall", noor, bee)
-    await world.denizen.join(hall, ada, attention="mentions")
+    await world.denizen.spaces.join(hall, ada, attention="mentions")
     await world.restart(
         ada=scripted(later, "Later.", [call("enter_space", space_id=hall.id), reply("Yes.")], "Told Bee.")
     )
     await world.say(noor, "Ask Ada", hall)
     await world.run()
-    assert [plan.hop for plan in await world.denizen.plans(ada)] == [1]
+    assert [plan.hop for plan in await world.denizen.plans.list(ada)] == [1]
     await world.run_after(60)
     assert await world.denizen.db.read(_sent) == [("Ask Ada", 0), ("@ada what do you think?", 1), ("Yes.", 2)]
 
 
 async def test_what_a_person_plans_begins_a_chain(world: World):
     ada = await world.agent("Ada")
-    assert (await world.denizen.set_timer(ada, "Tea.", after="1 hour")).hop == 0
+    assert (await world.denizen.plans.set_timer(ada, "Tea.", after="1 hour")).hop == 0
 
 
 # Heartbeats
@@ -319,13 +319,13 @@ async def test_a_heartbeat_beats_in_its_hours_only(world: World):
 
 async def test_a_heartbeat_is_changed_with_its_agent(world: World):
     ada = await world.agent("Ada", heartbeat={"every_minutes": 60})
-    first = await world.denizen.plans(ada)
-    await world.denizen.edit_agent(ada, instructions="Be kind.")
-    assert await world.denizen.plans(ada) == first
-    await world.denizen.edit_agent(ada, heartbeat={"every_minutes": 20})
+    first = await world.denizen.plans.list(ada)
+    await world.denizen.agents.edit(ada, instructions="Be kind.")
+    assert await world.denizen.plans.list(ada) == first
+    await world.denizen.agents.edit(ada, heartbeat={"every_minutes": 20})
     assert await next_runs(world, ada) == ["01-05 09:20"]
-    await world.denizen.edit_agent(ada, heartbeat=None)
-    assert await world.denizen.plans(ada) == []
+    await world.denizen.agents.edit(ada, heartbeat=None)
+    assert await world.denizen.plans.list(ada) == []
 
 
 # Clocks
@@ -335,7 +335,7 @@ async def test_a_plan_goes_by_the_clocks_of_its_zone_through_a_change(ready_url:
     clock = ManualClock(datetime(2026, 3, 28, 0, 0, tzinfo=UTC))
     async with open_world(ready_url, clock=clock) as world:
         ada = await world.agent("Ada", zone="Europe/Berlin")
-        await world.denizen.set_plan(ada, "Night", "Look around.", cron="30 2 * * *")
+        await world.denizen.plans.set(ada, "Night", "Look around.", cron="30 2 * * *")
         ran: list[str] = []
         for _ in range(3 * 96):
             await fire(world)
@@ -349,8 +349,8 @@ async def test_a_clock_put_back_neither_repeats_nor_stops_a_plan(ready_url: str)
     """A clock that was years ahead for a moment does not keep a plan waiting for years."""
     async with open_world(ready_url) as world:
         ada = await world.agent("Ada")
-        await world.denizen.set_plan(ada, "Round", "Look around.", cron="0 * * * *")
-        await world.denizen.set_timer(ada, "Tea is ready.", after="90 minutes")
+        await world.denizen.plans.set(ada, "Round", "Look around.", cron="0 * * * *")
+        await world.denizen.plans.set_timer(ada, "Tea is ready.", after="90 minutes")
         world.clock.advance(HOUR)
         await fire(world)
 
@@ -373,7 +373,7 @@ async def test_a_clock_put_back_neither_repeats_nor_stops_a_plan(ready_url: str)
 
 async def test_a_small_step_back_is_waited_out(world: World):
     ada = await world.agent("Ada")
-    await world.denizen.set_plan(ada, "Round", "Look around.", cron="* * * * *")
+    await world.denizen.plans.set(ada, "Round", "Look around.", cron="* * * * *")
     world.clock.advance(60)
     await fire(world)
     world.clock.advance(-50)
@@ -387,20 +387,20 @@ async def test_a_small_step_back_is_waited_out(world: World):
 async def test_a_plan_whose_zone_is_unknown_here_runs_a_last_time_and_says_so(world: World):
     """Another machine may have known it."""
     ada = await world.agent("Ada")
-    plan = await world.denizen.set_plan(ada, "Round", "Look around.", cron="0 * * * *", zone="Asia/Tokyo")
+    plan = await world.denizen.plans.set(ada, "Round", "Look around.", cron="0 * * * *", zone="Asia/Tokyo")
     await world.denizen.db.write(_move_to, plan.id, "Mars/Olympus")
     world.clock.advance(HOUR)
     await fire(world)
-    assert [event.text for event in await world.denizen.inbox(ada)] == [
+    assert [event.text for event in await world.denizen.minds.inbox(ada)] == [
         "Look around.",
         (
             "The plan \"Round\" will not run again: Unknown time zone 'Mars/Olympus'. "
             'Use a name such as "Europe/Berlin" or "UTC". Set it again or delete it.'
         ),
     ]
-    assert [plan.state for plan in await world.denizen.plans(ada)] == ["failed"]
-    await world.denizen.set_plan(ada, "Round", "Look around.", cron="0 * * * *")
-    assert [plan.state for plan in await world.denizen.plans(ada)] == ["waiting"]
+    assert [plan.state for plan in await world.denizen.plans.list(ada)] == ["failed"]
+    await world.denizen.plans.set(ada, "Round", "Look around.", cron="0 * * * *")
+    assert [plan.state for plan in await world.denizen.plans.list(ada)] == ["waiting"]
 
 
 _set_schedule = statement(update(plans).where(plans.c.id == bindparam("plan")).values(schedule=bindparam("new")))
@@ -414,13 +414,13 @@ async def test_a_plan_that_cannot_be_reckoned_does_not_keep_the_others_from_runn
     """All that are due are brought in by one transaction: one bad row would have stopped every plan of the house."""
     world = small_world
     ada, bert = await world.agent("Ada"), await world.agent("Bert")
-    plan = await world.denizen.set_plan(ada, "Round", "Look around.", cron="0 * * * *")
-    await world.denizen.set_plan(bert, "Round", "Look here.", cron="0 * * * *")
+    plan = await world.denizen.plans.set(ada, "Round", "Look around.", cron="0 * * * *")
+    await world.denizen.plans.set(bert, "Round", "Look here.", cron="0 * * * *")
     await world.denizen.db.write(_move_to, plan.id, "UTC", "hourly")
     world.clock.advance(HOUR)
     await fire(world)
-    assert [event.text for event in await world.denizen.inbox(bert)] == ["Look here."]
-    assert [event.text for event in await world.denizen.inbox(ada)] == [
+    assert [event.text for event in await world.denizen.minds.inbox(bert)] == ["Look here."]
+    assert [event.text for event in await world.denizen.minds.inbox(ada)] == [
         "Look around.",
         'The plan "Round" will not run again: Its schedule cannot be read. Set it again or delete it.',
     ]
@@ -429,10 +429,10 @@ async def test_a_plan_that_cannot_be_reckoned_does_not_keep_the_others_from_runn
 async def test_many_plans_due_at_once_all_fire(small_world: World):
     """More than one transaction brings in."""
     world = small_world
-    agents = [await world.denizen.create_agent(f"Bee {n}", model=scripted()) for n in range(6)]
+    agents = [await world.denizen.agents.create(f"Bee {n}", model=scripted()) for n in range(6)]
     for agent in agents:
         for n in range(40):
-            await world.denizen.set_timer(agent, f"Timer {n}", after=f"{n + 1} seconds")
+            await world.denizen.plans.set_timer(agent, f"Timer {n}", after=f"{n + 1} seconds")
     world.clock.advance(60)
     async with world.denizen.living():
         pass
@@ -445,7 +445,7 @@ async def test_many_plans_due_at_once_all_fire(small_world: World):
 
 async def test_the_checker_finds_a_timer_that_could_go_off_twice_and_plans_of_the_dead(world: World):
     ada = await world.agent("Ada")
-    timer = await world.denizen.set_timer(ada, "Tea.", after="1 hour")
+    timer = await world.denizen.plans.set_timer(ada, "Tea.", after="1 hour")
     assert await check_database(world.denizen.db) == []
     fired = Delivery(ada.id, f"timer:{timer.id}:{timer.next_run}", "timer", timer.next_run)
     await world.denizen.db.write(deliver, [fired])

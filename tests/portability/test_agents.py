@@ -33,48 +33,48 @@ async def elsewhere(tmp_path: Path) -> AsyncGenerator[World]:
 async def full_life(world: World) -> Past:
     """An eventful one, with everything that an agent keeps."""
     past = await eventful_life(world)
-    await world.denizen.edit_agent(past.ada, heartbeat={"every_minutes": 60, "instruction": "Look around."})
-    await world.denizen.set_note(past.ada, "tea", "Noor takes milk.")
-    await world.denizen.set_plan(past.ada, "standup", "Ask what is up.", cron="0 9 * * *")
-    await world.denizen.set_timer(past.ada, "Tea is ready.", after="1h")
+    await world.denizen.agents.edit(past.ada, heartbeat={"every_minutes": 60, "instruction": "Look around."})
+    await world.denizen.notes.set(past.ada, "tea", "Noor takes milk.")
+    await world.denizen.plans.set(past.ada, "standup", "Ask what is up.", cron="0 9 * * *")
+    await world.denizen.plans.set_timer(past.ada, "Tea is ready.", after="1h")
     return past
 
 
 async def test_a_life_comes_out_as_it_went_in(world: World, tmp_path: Path) -> None:
     """Out of a house, into an empty one, and out again: the same file, and the same requests to the letter."""
     past = await full_life(world)
-    file = await written(world.denizen.export_agent(past.ada), tmp_path / "ada.jsonl")
+    file = await written(world.denizen.agents.export(past.ada), tmp_path / "ada.jsonl")
     async with open_world(with_tables(tmp_path / "other.db"), clock=world.clock) as other:
-        made = await other.denizen.import_file(file)
-        ada = await other.denizen.get_agent(AgentId(made.id))
+        made = await other.denizen.organizations.import_file(file)
+        ada = await other.denizen.agents.get(AgentId(made.id))
         assert (made.kind, made.handle, made.id) == ("agent", "ada", past.ada.id)
-        assert ada.definition == (await world.denizen.get_agent(past.ada)).definition
-        again = await written(other.denizen.export_agent(ada), tmp_path / "again.jsonl")
+        assert ada.definition == (await world.denizen.agents.get(past.ada)).definition
+        again = await written(other.denizen.agents.export(ada), tmp_path / "again.jsonl")
         assert without_ids(parsed(again)) == without_ids(parsed(file))
         assert made.counts["cycle"] == 26
         assert await replayed(other, ada, 26) == await replayed(world, past.ada, 26)
-        assert await other.denizen.goals(ada) == await world.denizen.goals(past.ada)
-        assert await other.denizen.notes(ada) == await world.denizen.notes(past.ada)
+        assert await other.denizen.goals.list(ada) == await world.denizen.goals.list(past.ada)
+        assert await other.denizen.notes.list(ada) == await world.denizen.notes.list(past.ada)
         assert await check_database(other.denizen.db) == []
 
 
 async def test_the_same_life_twice_in_one_house(world: World, tmp_path: Path) -> None:
     """Under another handle and with ids of its own; nothing of the first is different, and no invariant is broken."""
     past = await full_life(world)
-    file = await written(world.denizen.export_agent(past.ada), tmp_path / "ada.jsonl")
+    file = await written(world.denizen.agents.export(past.ada), tmp_path / "ada.jsonl")
     before = await world.denizen.db.read(everything)
     with pytest.raises(HandleTaken, match="--handle"):
-        await world.denizen.import_file(file)
+        await world.denizen.organizations.import_file(file)
     assert await world.denizen.db.read(everything) == before
-    made = await world.denizen.import_file(file, handle="bea")
-    bea = await world.denizen.get_agent(AgentId(made.id))
+    made = await world.denizen.organizations.import_file(file, handle="bea")
+    bea = await world.denizen.agents.get(AgentId(made.id))
     assert (bea.name, bea.entity.handle) == ("Ada", "bea")
     assert bea.id != past.ada.id
     after = await world.denizen.db.read(everything)
     for name, rows in before.items():
         assert set(rows) <= set(after[name]), f"a row of {name} has changed"
     assert await replayed(world, bea, 26) == await replayed(world, past.ada, 26)
-    again = parsed(await written(world.denizen.export_agent(bea), tmp_path / "bea.jsonl"))
+    again = parsed(await written(world.denizen.agents.export(bea), tmp_path / "bea.jsonl"))
     renamed = [each | {"handle": "bea"} if each.get("row") == "agent" else each for each in parsed(file)]
     assert without_ids(again) == without_ids(renamed)
     assert await check_database(world.denizen.db) == []
@@ -83,12 +83,12 @@ async def test_the_same_life_twice_in_one_house(world: World, tmp_path: Path) ->
 async def test_who_comes_in_does_nothing_until_resumed(world: World, tmp_path: Path) -> None:
     """Its plans are held and it is in no space; then it goes on where it was."""
     past = await full_life(world)
-    file = await written(world.denizen.export_agent(past.ada), tmp_path / "ada.jsonl")
-    await world.denizen.delete_agent(past.ada)
-    made = await world.denizen.import_file(file, handle="bea")
-    bea = await world.denizen.get_agent(AgentId(made.id))
-    assert await world.denizen.status(bea) == "suspended"
-    assert {(each.kind, each.state) for each in await world.denizen.plans(bea)} == {
+    file = await written(world.denizen.agents.export(past.ada), tmp_path / "ada.jsonl")
+    await world.denizen.agents.delete(past.ada)
+    made = await world.denizen.organizations.import_file(file, handle="bea")
+    bea = await world.denizen.agents.get(AgentId(made.id))
+    assert await world.denizen.agents.status(bea) == "suspended"
+    assert {(each.kind, each.state) for each in await world.denizen.plans.list(bea)} == {
         ("plan", "held"),
         ("timer", "held"),
         ("heartbeat", "held"),
@@ -97,7 +97,7 @@ async def test_who_comes_in_does_nothing_until_resumed(world: World, tmp_path: P
     await world.run_after(2 * 86_400)
     assert len(past.model.requests) == asked
     attic = await world.space("Attic", past.noor, bea)
-    await world.denizen.resume_agent(bea)
+    await world.denizen.agents.resume(bea)
     await world.say(past.noor, "Hello again!", attic)
     await world.run()
     assert (await world.transcript(attic))[-1].startswith("Ada: Answer")
@@ -117,13 +117,13 @@ async def test_what_is_written_out_as_a_secret_stays_here(small_world: World, tm
         headers={"Authorization": f"Bearer {canary}", "X-Station": canary, "Accept": "text/plain", "X-Id": "${ID}"},
     )
     programs = {"files": {"command": "x", "env": {"A": canary}}}
-    ada = await small_world.denizen.create_agent("Ada", tools=[weather], mcp=programs)
-    file = await written(small_world.denizen.export_agent(ada), tmp_path / "ada.jsonl")
+    ada = await small_world.denizen.agents.create("Ada", tools=[weather], mcp=programs)
+    file = await written(small_world.denizen.agents.export(ada), tmp_path / "ada.jsonl")
     assert canary not in file.read_text()
-    made = await small_world.denizen.import_file(file, handle="bea")
+    made = await small_world.denizen.organizations.import_file(file, handle="bea")
     assert len(made.dangers) == 1, "it would start a program"
     assert made.secrets == ("FILES_A", "ID", "WEATHER_AUTHORIZATION", "WEATHER_X_STATION")
-    (kept,) = (await small_world.denizen.get_agent(AgentId(made.id))).definition.tools
+    (kept,) = (await small_world.denizen.agents.get(AgentId(made.id))).definition.tools
     assert isinstance(kept, HttpTool)
     assert kept.headers == {
         "Authorization": "Bearer ${WEATHER_AUTHORIZATION}",
@@ -146,18 +146,20 @@ async def test_what_was_cut_is_still_read_whole(world: World, tmp_path: Path) ->
     noor = await world.person("Noor")
     await world.say(noor, "Look!", await world.space("Hall", noor, ada))
     await world.run()
-    (results,) = [as_text(each.message) for each in await world.denizen.log(ada) if "cut at" in as_text(each.message)]
+    (results,) = [
+        as_text(each.message) for each in await world.denizen.minds.log(ada) if "cut at" in as_text(each.message)
+    ]
     pointer = results.split('read_entry("')[1].split('"')[0]
-    file = await written(world.denizen.export_agent(ada), tmp_path / "ada.jsonl")
-    made = await world.denizen.import_file(file, handle="bea")
-    bea = await world.denizen.get_agent(AgentId(made.id))
-    await world.denizen.resume_agent(bea)
+    file = await written(world.denizen.agents.export(ada), tmp_path / "ada.jsonl")
+    made = await world.denizen.organizations.import_file(file, handle="bea")
+    bea = await world.denizen.agents.get(AgentId(made.id))
+    await world.denizen.agents.resume(bea)
     world.model(ada)._decide = lambda messages, _info: (
         call("read_entry", entry=pointer, offset=1_900) if as_text(messages[-1]).startswith("[INBOX") else "Read it."
     )
     await world.say(noor, "Read it all.", await world.space("Attic", noor, bea))
     await world.run()
-    told = [as_text(each.message) for each in await world.denizen.log(bea)]
+    told = [as_text(each.message) for each in await world.denizen.minds.log(bea)]
     assert any("read_entry →" in each and "the end" in each for each in told)
 
 
@@ -166,11 +168,11 @@ async def test_nothing_of_an_open_cycle_or_of_what_waits_leaves(world: World, tm
     past = await new_life(world)
     await past.hear("Hello!")
     # Nobody waits for an answer to this: the skip leaves no trace.
-    await world.denizen.trigger(past.ada, "bell", text="skip this")
+    await world.denizen.agents.trigger(past.ada, "bell", text="skip this")
     await world.run()
-    await world.denizen.suspend_agent(past.ada)
+    await world.denizen.agents.suspend(past.ada)
     await world.say(past.noor, "Still there?", past.hall)
-    lines = parsed(await written(world.denizen.export_agent(past.ada), tmp_path / "ada.jsonl"))
+    lines = parsed(await written(world.denizen.agents.export(past.ada), tmp_path / "ada.jsonl"))
     assert [each["number"] for each in of(lines, "cycle")] == [1]
     assert [each["said"]["text"] for each in of(lines, "event")] == ["Hello!"]
     assert {each["cycle"] for each in of(lines, "entry")} == {1}
@@ -180,16 +182,16 @@ async def test_with_its_space_it_can_recall_what_was_said_there(world: World, tm
     """Space first or agent first, they find each other again; alone, it keeps to itself what others said elsewhere."""
     past = await new_life(world)
     await past.hear("The violin is in the cellar.", "The cello is in the attic.")
-    ada = await written(world.denizen.export_agent(past.ada), tmp_path / "ada.jsonl")
-    hall = await written(world.denizen.export_space(past.hall), tmp_path / "hall.jsonl")
+    ada = await written(world.denizen.agents.export(past.ada), tmp_path / "ada.jsonl")
+    hall = await written(world.denizen.spaces.export(past.hall), tmp_path / "hall.jsonl")
 
     async def found(files: list[Path]) -> list[str]:
         name = "-".join(each.stem for each in files)
         async with open_world(with_tables(tmp_path / f"{name}.db"), clock=world.clock) as other:
             for each in files:
-                await other.denizen.import_file(each)
+                await other.denizen.organizations.import_file(each)
             assert await check_database(other.denizen.db) == []
-            here = await other.denizen.find("ada")
+            here = await other.denizen.people.find("ada")
             return [each.text for each in await other.denizen.db.read(search, here.id, "violin cellar")]
 
     known = [each.text for each in await world.denizen.db.read(search, past.ada.id, "violin cellar")]
@@ -203,14 +205,14 @@ async def test_a_forgotten_message_is_in_no_file(world: World, tmp_path: Path) -
     past = await new_life(world)
     said = await world.say(past.noor, "The violin lies under the third step of the cellar stairs", past.hall)
     await world.run()
-    lines = world.denizen.export_agent(past.ada)
+    lines = world.denizen.agents.export(past.ada)
     begun = await anext(lines)
-    await world.denizen.forget_message(said.id)
+    await world.denizen.spaces.forget_message(said.id)
     with pytest.raises(InvalidInput, match="forgotten during"):
         _ = [begun, *[line async for line in lines]]
     for name, whole in (
-        ("ada", world.denizen.export_agent(past.ada)),
-        ("hall", world.denizen.export_space(past.hall)),
+        ("ada", world.denizen.agents.export(past.ada)),
+        ("hall", world.denizen.spaces.export(past.hall)),
     ):
         assert "violin" not in (await written(whole, tmp_path / name)).read_text()
 
@@ -283,7 +285,7 @@ async def test_what_is_not_as_it_should_be_is_told_by_its_line(
     """And nothing of the file is taken in."""
     before = await elsewhere.denizen.db.read(everything)
     with pytest.raises(ImportInvalid, match=told) as refused:
-        await elsewhere.denizen.import_file(spoilt(life_in_a_file, change))
+        await elsewhere.denizen.organizations.import_file(spoilt(life_in_a_file, change))
     assert refused.value.line >= 1
     rows = await elsewhere.denizen.db.read(everything)
     assert {name: rows[name] for name in rows if name != "organizations"} == {
@@ -293,13 +295,13 @@ async def test_what_is_not_as_it_should_be_is_told_by_its_line(
 
 async def test_what_is_no_json_is_told_by_its_line(life_in_a_file: Path, elsewhere: World) -> None:
     with pytest.raises(ImportInvalid, match=r"broken.jsonl, line 4: it cannot be read: it is not JSON"):
-        await elsewhere.denizen.import_file(cut_short(life_in_a_file, 4))
+        await elsewhere.denizen.organizations.import_file(cut_short(life_in_a_file, 4))
 
 
 @pytest.fixture
 async def life_in_a_file(small_world: World, tmp_path: Path) -> Path:
     past = await new_life(small_world)
     await past.hear("Hello!", "work")
-    await small_world.denizen.set_note(past.ada, "tea", "Noor takes milk.")
-    await small_world.denizen.set_plan(past.ada, "standup", "Ask what is up.", cron="0 9 * * *")
-    return await written(small_world.denizen.export_agent(past.ada), tmp_path / "ada.jsonl")
+    await small_world.denizen.notes.set(past.ada, "tea", "Noor takes milk.")
+    await small_world.denizen.plans.set(past.ada, "standup", "Ask what is up.", cron="0 9 * * *")
+    return await written(small_world.denizen.agents.export(past.ada), tmp_path / "ada.jsonl")

@@ -71,10 +71,10 @@ async def felt(world: World) -> Felt:
         await world.say(noor, text, kitchen)
         await world.run()
     denizen = world.denizen
-    await denizen.set_stance_settings(ada, kitchen, {"mode": "support"})
-    await denizen.set_memory_policy(kitchen, Policy(enabled=True))
-    mornings = [each for each in await denizen.memories(owner=_persona(noor, ada)) if "mornings" in each.text]
-    await denizen.forget_memory(mornings[0].id)
+    await denizen.reflection.set_settings(ada, kitchen, {"mode": "support"})
+    await denizen.memory.set_policy(kitchen, Policy(enabled=True))
+    mornings = [each for each in await denizen.memory.list(owner=_persona(noor, ada)) if "mornings" in each.text]
+    await denizen.memory.forget(mornings[0].id)
     return Felt(ada, noor, kitchen)
 
 
@@ -90,8 +90,8 @@ def counted(lines: Lines) -> dict[str, int]:
 async def test_they_come_out_as_they_went_in(world: World, tmp_path: Path) -> None:
     """Agent first or space first: the same files again, and the same mind."""
     past = await felt(world)
-    ada = await written(world.denizen.export_agent(past.ada), tmp_path / "ada.jsonl")
-    kitchen = await written(world.denizen.export_space(past.kitchen), tmp_path / "kitchen.jsonl")
+    ada = await written(world.denizen.agents.export(past.ada), tmp_path / "ada.jsonl")
+    kitchen = await written(world.denizen.spaces.export(past.kitchen), tmp_path / "kitchen.jsonl")
     assert counted(parsed(ada)) == {
         "place": 1, "stance": 1, "feeling": 1, "signal": 1, "reflection": 1, "memory": 1, "kept_out": 1,
     }  # fmt: skip
@@ -99,12 +99,12 @@ async def test_they_come_out_as_they_went_in(world: World, tmp_path: Path) -> No
     for order in ((ada, kitchen), (kitchen, ada)):
         name = f"{order[0].stem}-first"
         async with open_world(with_tables(tmp_path / f"{name}.db"), clock=world.clock, memory=remembering()) as other:
-            made = [await other.denizen.import_file(each) for each in order]
+            made = [await other.denizen.organizations.import_file(each) for each in order]
             assert {each.id for each in made} == {past.ada.id, past.kitchen.id}
             assert await _same(world, other, past)
             for path, lines in (
-                (ada, other.denizen.export_agent(past.ada.id)),
-                (kitchen, other.denizen.export_space(past.kitchen.id)),
+                (ada, other.denizen.agents.export(past.ada.id)),
+                (kitchen, other.denizen.spaces.export(past.kitchen.id)),
             ):
                 assert without_ids(parsed(await written(lines, tmp_path / name))) == without_ids(parsed(path))
             assert await check_database(other.denizen.db) == []
@@ -113,16 +113,16 @@ async def test_they_come_out_as_they_went_in(world: World, tmp_path: Path) -> No
 async def _same(world: World, other: World, past: Felt) -> bool:
     """Whether the mind is the same in both worlds, and remembers the same."""
     for each in (world, other):
-        stance = await each.denizen.stance(past.ada.id, past.kitchen.id)
+        stance = await each.denizen.reflection.stance(past.ada.id, past.kitchen.id)
         assert (stance.state.mood, stance.imprints, stance.overrides) == (
             "empathetic", {"likes": "tea"}, {"mode": "support"},
         )  # fmt: skip
-        found = await each.denizen.search_memories("Where does Noor live?", [_persona(past.noor, past.ada)])
+        found = await each.denizen.memory.search("Where does Noor live?", [_persona(past.noor, past.ada)])
         assert [one.item.text for one in found] == ["Noor lives in Lisbon."]
-        assert (await each.denizen.conversation_memory(past.kitchen.id)).summary == "Noor complained."
-        assert (await each.denizen.memory_policy(past.kitchen.id)).enabled is True
-    mine = await world.denizen.states_of_mind(past.ada.id, past.kitchen.id)
-    theirs = await other.denizen.states_of_mind(past.ada.id, past.kitchen.id)
+        assert (await each.denizen.memory.summary(past.kitchen.id)).summary == "Noor complained."
+        assert (await each.denizen.memory.policy(past.kitchen.id)).enabled is True
+    mine = await world.denizen.reflection.states_of_mind(past.ada.id, past.kitchen.id)
+    theirs = await other.denizen.reflection.states_of_mind(past.ada.id, past.kitchen.id)
     assert [(each.cycle, each.cause, each.state, each.at) for each in mine] == [
         (each.cycle, each.cause, each.state, each.at) for each in theirs
     ]
@@ -132,14 +132,14 @@ async def _same(world: World, other: World, past: Felt) -> bool:
 async def test_an_agent_alone_keeps_the_place_of_its_conversation(world: World, tmp_path: Path) -> None:
     """Nobody is in that space and nobody sees it, until the space itself comes."""
     past = await felt(world)
-    ada = await written(world.denizen.export_agent(past.ada), tmp_path / "ada.jsonl")
+    ada = await written(world.denizen.agents.export(past.ada), tmp_path / "ada.jsonl")
     async with open_world(with_tables(tmp_path / "other.db"), clock=world.clock, memory=remembering()) as other:
-        made = await other.denizen.import_file(ada)
+        made = await other.denizen.organizations.import_file(ada)
         assert made.people == ("noor",)
-        assert [each.space_id for each in await other.denizen.stances(AgentId(made.id))] == [past.kitchen.id]
-        assert await other.denizen.members(past.kitchen.id) == []
+        assert [each.space_id for each in await other.denizen.reflection.stances(AgentId(made.id))] == [past.kitchen.id]
+        assert await other.denizen.spaces.members(past.kitchen.id) == []
         assert await other.denizen.db.read(directory.spaces_of, past.noor.id) == []
-        again = await written(other.denizen.export_agent(AgentId(made.id)), tmp_path / "again.jsonl")
+        again = await written(other.denizen.agents.export(AgentId(made.id)), tmp_path / "again.jsonl")
         assert without_ids(parsed(again)) == without_ids(parsed(ada))
         assert await check_database(other.denizen.db) == []
 
@@ -147,21 +147,21 @@ async def test_an_agent_alone_keeps_the_place_of_its_conversation(world: World, 
 async def test_twice_in_one_house_each_has_its_own(world: World, tmp_path: Path) -> None:
     """The copy stands to the same conversation, and remembers by itself: what one forgets, the other still knows."""
     past = await felt(world)
-    ada = await written(world.denizen.export_agent(past.ada), tmp_path / "ada.jsonl")
-    kitchen = await written(world.denizen.export_space(past.kitchen), tmp_path / "kitchen.jsonl")
-    bea = AgentId((await world.denizen.import_file(ada, handle="bea")).id)
-    attic = SpaceId((await world.denizen.import_file(kitchen, name="Attic")).id)
-    assert [each.space_id for each in await world.denizen.stances(bea)] == [past.kitchen.id]
+    ada = await written(world.denizen.agents.export(past.ada), tmp_path / "ada.jsonl")
+    kitchen = await written(world.denizen.spaces.export(past.kitchen), tmp_path / "kitchen.jsonl")
+    bea = AgentId((await world.denizen.organizations.import_file(ada, handle="bea")).id)
+    attic = SpaceId((await world.denizen.organizations.import_file(kitchen, name="Attic")).id)
+    assert [each.space_id for each in await world.denizen.reflection.stances(bea)] == [past.kitchen.id]
     for owner in (f"persona:{past.noor.id}:{bea}", f"conversation:{attic}"):
-        found = await world.denizen.search_memories("Noor lives in Lisbon", [owner])
+        found = await world.denizen.memory.search("Noor lives in Lisbon", [owner])
         assert [each.item.text for each in found][:1] == ["Noor lives in Lisbon."]
-    assert (await world.denizen.conversation_memory(attic)).summary == "Noor complained."
+    assert (await world.denizen.memory.summary(attic)).summary == "Noor complained."
     # By its hash alone, what was forgotten cannot be known of another owner.
-    assert counted(parsed(await written(world.denizen.export_agent(bea), tmp_path / "bea.jsonl"))) == {
+    assert counted(parsed(await written(world.denizen.agents.export(bea), tmp_path / "bea.jsonl"))) == {
         "place": 1, "stance": 1, "feeling": 1, "signal": 1, "reflection": 1, "memory": 1,
     }  # fmt: skip
-    [mine] = await world.denizen.memories(owner=_persona(past.noor, past.ada))
-    [copy] = await world.denizen.memories(owner=f"persona:{past.noor.id}:{bea}")
+    [mine] = await world.denizen.memory.list(owner=_persona(past.noor, past.ada))
+    [copy] = await world.denizen.memory.list(owner=f"persona:{past.noor.id}:{bea}")
     assert mine.id != copy.id
     assert await check_database(world.denizen.db) == []
 
@@ -169,11 +169,11 @@ async def test_twice_in_one_house_each_has_its_own(world: World, tmp_path: Path)
 async def test_what_is_a_persons_own_or_the_organizations_stays(small_world: World, tmp_path: Path) -> None:
     """Only that person may see the one, and the other belongs to the house: neither is in a file."""
     past = await felt(small_world)
-    scopes = {each.scope for each in await small_world.denizen.memories()}
+    scopes = {each.scope for each in await small_world.denizen.memory.list()}
     assert "user" in scopes
     for name, lines in (
-        ("ada", small_world.denizen.export_agent(past.ada)),
-        ("kitchen", small_world.denizen.export_space(past.kitchen)),
+        ("ada", small_world.denizen.agents.export(past.ada)),
+        ("kitchen", small_world.denizen.spaces.export(past.kitchen)),
     ):
         found = {each["scope"] for each in of(parsed(await written(lines, tmp_path / name)), "memory")}
         assert found == {"persona" if name == "ada" else "conversation"}
@@ -183,17 +183,17 @@ async def test_who_comes_in_goes_on_as_it_was_disposed(small_world: World, tmp_p
     """In its conversation again it is told of its state of mind, and what it lived is not reflected on again."""
     past = await felt(small_world)
     files = [
-        await written(small_world.denizen.export_space(past.kitchen), tmp_path / "kitchen.jsonl"),
-        await written(small_world.denizen.export_agent(past.ada), tmp_path / "ada.jsonl"),
+        await written(small_world.denizen.spaces.export(past.kitchen), tmp_path / "kitchen.jsonl"),
+        await written(small_world.denizen.agents.export(past.ada), tmp_path / "ada.jsonl"),
     ]
     async with open_world(with_tables(tmp_path / "other.db"), clock=small_world.clock) as other:
         asked = utility(other)
         other.denizen.models.register("ada", forever(answering))
         for each in files:
-            await other.denizen.import_file(each)
-        ada = await other.denizen.get_agent(past.ada.id)
-        await other.denizen.edit_agent(ada, model="ada")
-        await other.denizen.resume_agent(ada)
+            await other.denizen.organizations.import_file(each)
+        ada = await other.denizen.agents.get(past.ada.id)
+        await other.denizen.agents.edit(ada, model="ada")
+        await other.denizen.agents.resume(ada)
         await other.say(past.noor, "Hello again.", past.kitchen)
         await other.run()
         told = [each for each in await other.history(ada) if each.startswith(("inbox", "self"))]
@@ -247,8 +247,8 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         async with open_world(with_tables(folder / "here.db"), memory=remembering()) as world:
             past = await felt(world)
             return {
-                "ada": await written(world.denizen.export_agent(past.ada), folder / "ada.jsonl"),
-                "kitchen": await written(world.denizen.export_space(past.kitchen), folder / "kitchen.jsonl"),
+                "ada": await written(world.denizen.agents.export(past.ada), folder / "ada.jsonl"),
+                "kitchen": await written(world.denizen.spaces.export(past.kitchen), folder / "kitchen.jsonl"),
             }
 
     return asyncio.run(write())
@@ -258,11 +258,11 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 async def test_files_from_before_still_come_in(small_world: World, name: str, tmp_path: Path) -> None:
     """They hold nothing of stances, memories and panels, and are as whole as they were."""
     old = Path(__file__).parent / "old" / f"{name}.jsonl"
-    made = await small_world.denizen.import_file(old)
+    made = await small_world.denizen.organizations.import_file(old)
     lines = (
-        small_world.denizen.export_agent(AgentId(made.id))
+        small_world.denizen.agents.export(AgentId(made.id))
         if made.kind == "agent"
-        else small_world.denizen.export_space(SpaceId(made.id))
+        else small_world.denizen.spaces.export(SpaceId(made.id))
     )
     before = parsed(old)
     for space in of(before, "space"):

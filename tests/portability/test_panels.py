@@ -41,24 +41,24 @@ async def asked(world: World) -> tuple[Entity, Panel]:
     advisors = [{"name": "Seth", "group": "Sales", "assertions": ["says a number"]}, "Buber", "Pema"]
     noor, panel = await a_panel(world, model, *advisors, synthesis="on_demand", at_once=3)
     denizen = world.denizen
-    first = await denizen.ask_panel(panel, noor, "One")
+    first = await denizen.panels.ask(panel, noor, "One")
     await denizen.run_until_idle()
-    await denizen.crosstalk(first, by=noor)
+    await denizen.rounds.crosstalk(first, by=noor)
     await denizen.run_until_idle()
-    await denizen.synthesize(first)
+    await denizen.rounds.synthesize(first)
     await denizen.run_until_idle()
-    (pema,) = [each for each in await denizen.advisors(panel) if each.name == "Pema"]
-    await denizen.remove_advisor(panel, pema)
-    await denizen.ask_panel(panel, noor, "Two, @seth")
+    (pema,) = [each for each in await denizen.advisors.list(panel) if each.name == "Pema"]
+    await denizen.advisors.remove(panel, pema)
+    await denizen.panels.ask(panel, noor, "Two, @seth")
     await denizen.run_until_idle()
-    await denizen.ask_panel(panel, noor, "Three")
+    await denizen.panels.ask(panel, noor, "Three")
     return noor, panel
 
 
 async def test_a_panel_comes_out_as_it_went_in(world: World, tmp_path: Path) -> None:
     """The same file to the letter, and every request as it was sent; what is still answered stays here."""
     _, panel = await asked(world)
-    file = await written(world.denizen.export_space(panel.space), tmp_path / "board.jsonl")
+    file = await written(world.denizen.spaces.export(panel.space), tmp_path / "board.jsonl")
     lines = parsed(file)
     assert [(each["turn"], each["step"], each["kind"]) for each in of(lines, "round")] == [
         (1, 0, "ask"),
@@ -66,16 +66,16 @@ async def test_a_panel_comes_out_as_it_went_in(world: World, tmp_path: Path) -> 
         (2, 0, "ask"),
     ]
     async with open_world(with_tables(tmp_path / "other.db"), clock=world.clock) as other:
-        await other.denizen.import_file(file)
-        again = await written(other.denizen.export_space(panel.space), tmp_path / "again.jsonl")
+        await other.denizen.organizations.import_file(file)
+        again = await written(other.denizen.spaces.export(panel.space), tmp_path / "again.jsonl")
         assert again.read_text() == file.read_text()
         assert (await in_words(other, panel)) == (await in_words(world, panel))[:-1]
-        assert (await other.denizen.get_panel(panel)).settings == panel.settings
-        assert await other.denizen.advisors(panel) == await world.denizen.advisors(panel)
-        for before in await world.denizen.rounds(panel):
+        assert (await other.denizen.panels.get(panel)).settings == panel.settings
+        assert await other.denizen.advisors.list(panel) == await world.denizen.advisors.list(panel)
+        for before in await world.denizen.rounds.list(panel):
             for said in before.spoken if before.turn < 3 else ():
                 if said.state == "done":
-                    shown = await other.denizen.reply_context(before, said.voice)
+                    shown = await other.denizen.rounds.context(before, said.voice)
                     assert shown.exact
         assert await check_database(other.denizen.db) == []
 
@@ -83,20 +83,20 @@ async def test_a_panel_comes_out_as_it_went_in(world: World, tmp_path: Path) -> 
 async def test_the_same_panel_twice_in_one_house(world: World, tmp_path: Path) -> None:
     """Its rounds and advisors are its own, and know each other; it answers like any other."""
     noor, panel = await asked(world)
-    file = await written(world.denizen.export_space(panel.space), tmp_path / "board.jsonl")
-    made = await world.denizen.import_file(file)
-    copy = await world.denizen.get_panel(SpaceId(made.id))
+    file = await written(world.denizen.spaces.export(panel.space), tmp_path / "board.jsonl")
+    made = await world.denizen.organizations.import_file(file)
+    copy = await world.denizen.panels.get(SpaceId(made.id))
     assert copy.id != panel.id
-    mine, theirs = await world.denizen.advisors(panel), await world.denizen.advisors(copy)
+    mine, theirs = await world.denizen.advisors.list(panel), await world.denizen.advisors.list(copy)
     assert {each.id for each in mine}.isdisjoint(each.id for each in theirs)
     assert await in_words(world, copy) == (await in_words(world, panel))[:-1]
-    last = (await world.denizen.rounds(copy))[-1]
-    assert (await world.denizen.reply_context(last, theirs[0])).exact, "also by the ids that all has here"
-    again = parsed(await written(world.denizen.export_space(copy.space), tmp_path / "again.jsonl"))
+    last = (await world.denizen.rounds.list(copy))[-1]
+    assert (await world.denizen.rounds.context(last, theirs[0])).exact, "also by the ids that all has here"
+    again = parsed(await written(world.denizen.spaces.export(copy.space), tmp_path / "again.jsonl"))
     assert _without_names(again) == _without_names(parsed(file))
-    now = await world.denizen.ask_panel(copy, noor, "Four")
+    now = await world.denizen.panels.ask(copy, noor, "Four")
     await world.denizen.run_until_idle()
-    assert [each.state for each in (await world.denizen.round(now)).spoken] == ["done", "done"]
+    assert [each.state for each in (await world.denizen.rounds.get(now)).spoken] == ["done", "done"]
     assert await check_database(world.denizen.db) == []
 
 
@@ -128,14 +128,14 @@ async def moved(world: World) -> tuple[Entity, Panel]:
     noor, panel = await reflecting_board(world)
     denizen = world.denizen
     pim = await world.person("Pim")
-    await denizen.join(panel.space, pim)
+    await denizen.spaces.join(panel.space, pim)
     for who in (noor, pim):
-        await denizen.ask_panel(panel, who, CROSS)
+        await denizen.panels.ask(panel, who, CROSS)
         await denizen.run_until_idle()
-    await denizen.leave(panel.space, pim)
-    seth, buber = await denizen.advisors(panel)
-    await denizen.set_advisor_state_of_mind(panel, seth, mood="curious", by=await world.person("Ida"))
-    await denizen.remove_advisor(panel, buber)
+    await denizen.spaces.leave(panel.space, pim)
+    seth, buber = await denizen.advisors.list(panel)
+    await denizen.advisors.set_state_of_mind(panel, seth, mood="curious", by=await world.person("Ida"))
+    await denizen.advisors.remove(panel, buber)
     return noor, panel
 
 
@@ -146,17 +146,17 @@ def minds_in(lines: Lines) -> dict[str, int]:
 async def test_the_states_of_mind_of_a_panel_come_along(world: World, tmp_path: Path) -> None:
     """Also of an advisor who is gone, and of people who are. What was lived elsewhere is not thought over again."""
     noor, panel = await moved(world)
-    file = await written(world.denizen.export_space(panel.space), tmp_path / "board.jsonl")
+    file = await written(world.denizen.spaces.export(panel.space), tmp_path / "board.jsonl")
     assert minds_in(parsed(file)) == dict(zip(MINDS, (2, 4, 4, 5), strict=True))
     assert {each["handle"] for each in of(parsed(file), "entity")} == {"noor", "pim", "ida"}
     async with open_world(f"sqlite:///{tmp_path / 'other.db'}", clock=world.clock) as other:
-        await other.denizen.import_file(file)
-        again = await written(other.denizen.export_space(panel.space), tmp_path / "again.jsonl")
+        await other.denizen.organizations.import_file(file)
+        again = await written(other.denizen.spaces.export(panel.space), tmp_path / "again.jsonl")
         assert again.read_text() == file.read_text()
-        (seth,) = await other.denizen.advisors(panel)
-        stance = await other.denizen.advisor_stance(panel, seth)
+        (seth,) = await other.denizen.advisors.list(panel)
+        stance = await other.denizen.advisors.stance(panel, seth)
         assert (stance.state.mood, stance.imprints, stance.reflected_turns) == ("curious", {"tone": "gentle"}, 2)
-        mine, theirs = [await each.denizen.advisor_states_of_mind(panel, seth) for each in (world, other)]
+        mine, theirs = [await each.denizen.advisors.states_of_mind(panel, seth) for each in (world, other)]
         assert [(each.cycle, each.cause, each.by_id, each.state, each.at) for each in mine] == [
             (each.cycle, each.cause, each.by_id, each.state, each.at) for each in theirs
         ]
@@ -164,24 +164,24 @@ async def test_the_states_of_mind_of_a_panel_come_along(world: World, tmp_path: 
         other.denizen.models.register("m", answering := voices(_answering))
         await other.denizen.run_until_idle()
         assert asked_again.requests == []
-        await other.denizen.ask_panel(panel, noor, CROSS)
+        await other.denizen.panels.ask(panel, noor, CROSS)
         await other.denizen.run_until_idle()
         assert "your mood is curious" in as_text(answering.requests[0][0])
-        stance = await other.denizen.advisor_stance(panel, seth)
+        stance = await other.denizen.advisors.stance(panel, seth)
         assert (stance.state.mood, stance.reflected_turns) == ("empathetic", 3)
         assert await check_database(other.denizen.db) == []
 
 
 async def test_a_copy_of_a_panel_is_disposed_as_it_was_and_changes_by_itself(world: World, tmp_path: Path) -> None:
     _, panel = await moved(world)
-    file = await written(world.denizen.export_space(panel.space), tmp_path / "board.jsonl")
-    copy = await world.denizen.get_panel(SpaceId((await world.denizen.import_file(file)).id))
-    (mine,), (theirs,) = await world.denizen.advisors(panel), await world.denizen.advisors(copy)
-    assert (await world.denizen.advisor_stance(copy, theirs)).state.mood == "curious"
-    again = parsed(await written(world.denizen.export_space(copy.space), tmp_path / "again.jsonl"))
+    file = await written(world.denizen.spaces.export(panel.space), tmp_path / "board.jsonl")
+    copy = await world.denizen.panels.get(SpaceId((await world.denizen.organizations.import_file(file)).id))
+    (mine,), (theirs,) = await world.denizen.advisors.list(panel), await world.denizen.advisors.list(copy)
+    assert (await world.denizen.advisors.stance(copy, theirs)).state.mood == "curious"
+    again = parsed(await written(world.denizen.spaces.export(copy.space), tmp_path / "again.jsonl"))
     assert minds_in(again) == minds_in(parsed(file))
-    await world.denizen.reset_advisor_state_of_mind(copy, theirs)
-    assert (await world.denizen.advisor_stance(panel, mine)).state.mood == "curious"
+    await world.denizen.advisors.reset_state_of_mind(copy, theirs)
+    assert (await world.denizen.advisors.stance(panel, mine)).state.mood == "curious"
     assert await check_database(world.denizen.db) == []
 
 
@@ -278,4 +278,4 @@ def board(tmp_path_factory: pytest.TempPathFactory) -> Path:
 async def _written(folder: Path, story: Callable[[World], Awaitable[tuple[Entity, Panel]]]) -> Path:
     async with open_world(with_tables(folder / "here.db")) as world:
         _, panel = await story(world)
-        return await written(world.denizen.export_space(panel.space), folder / "board.jsonl")
+        return await written(world.denizen.spaces.export(panel.space), folder / "board.jsonl")

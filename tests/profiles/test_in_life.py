@@ -84,7 +84,7 @@ async def test_a_profile_is_told_once_when_it_changes_and_reviewed_every_n_turns
         f"Answer from now on: {BRIEF}", "", "", f"Answer from now on: {STEPS}", "", "", f"Answer from now on: {BRIEF}",
         "",
     ]  # fmt: skip
-    stance = await house.denizen.stance(ada, room)
+    stance = await house.denizen.reflection.stance(ada, room)
     assert (stance.preset, stance.turns) == ("short", 8)
     assert stance.preset_reason == "default of the mode 'ada' (every 3 turns)"
     assert await check_database(house.denizen.db) == []
@@ -92,12 +92,14 @@ async def test_a_profile_is_told_once_when_it_changes_and_reviewed_every_n_turns
 
 async def test_a_skipped_cycle_is_no_turn_and_its_profile_is_told_again(house: World):
     ada, noor, room = await kitchen(house, skip("not now"), reply("Yes."), "Done.")
-    await house.denizen.join(room, await house.person("Bert"))  # in company nobody waits, and a skip leaves no trace
+    await house.denizen.spaces.join(
+        room, await house.person("Bert")
+    )  # in company nobody waits, and a skip leaves no trace
     await say(house, noor, room, "Hello.")
-    assert await house.denizen.stances(ada) == []
+    assert await house.denizen.reflection.stances(ada) == []
     await say(house, noor, room, "Are you there?")
     assert await changes(house, ada) == [f"Answer from now on: {BRIEF}"]
-    assert (await house.denizen.stance(ada, room)).turns == 1
+    assert (await house.denizen.reflection.stance(ada, room)).turns == 1
 
 
 async def test_the_self_of_the_next_era_has_the_profile_and_its_role_stays(small_house: World):
@@ -116,7 +118,7 @@ async def test_a_preset_without_add_ons_takes_the_profile_away(small_house: Worl
     ada, noor, room = await kitchen(small_house, *[reply("Yes."), "Done."] * 4)
     await say(small_house, noor, room, "Hi.", "Hi.", "Hi.", "Answer normally.")
     assert (await changes(small_house, ada))[-1] == f"Answer no longer: {BRIEF}"
-    assert (await small_house.denizen.stance(ada, room)).preset == "plain"
+    assert (await small_house.denizen.reflection.stance(ada, room)).preset == "plain"
 
 
 async def test_the_file_is_reloaded_while_agents_live(small_house: World, tmp_path: Path):
@@ -130,7 +132,7 @@ async def test_the_file_is_reloaded_while_agents_live(small_house: World, tmp_pa
     ] == f"Answer from now on: {BRIEF.replace('Be brief', 'Be very brief indeed')}"
     (tmp_path / "presets.json").unlink()
     await say(small_house, noor, room, "Hi.")
-    assert (await small_house.denizen.stance(ada, room)).turns == 2
+    assert (await small_house.denizen.reflection.stance(ada, room)).turns == 2
 
 
 async def test_reviews_that_are_switched_off_in_a_running_conversation_do_not_happen(
@@ -141,10 +143,10 @@ async def test_reviews_that_are_switched_off_in_a_running_conversation_do_not_ha
     await say(small_house, noor, room, "Hi.")
     write(tmp_path / "presets.json", routing={**PRESETS["routing"], "reviewEveryNTurns": 0})
     await say(small_house, noor, room, *["A plan, please."] * 5)
-    assert (await small_house.denizen.stance(ada, room)).preset == "short"
+    assert (await small_house.denizen.reflection.stance(ada, room)).preset == "short"
     write(tmp_path / "presets.json", routing={**PRESETS["routing"], "reviewEveryNTurns": 3})
     await say(small_house, noor, room, "A plan, please.")
-    assert (await small_house.denizen.stance(ada, room)).preset != "short"
+    assert (await small_house.denizen.reflection.stance(ada, room)).preset != "short"
 
 
 async def test_compaction_asks_for_a_review(small_house: World, tmp_path: Path):
@@ -153,12 +155,12 @@ async def test_compaction_asks_for_a_review(small_house: World, tmp_path: Path):
     ada, noor, room = await kitchen(small_house, *[reply("Yes. " * 200), "Done."] * 40, window=window)
     await say(small_house, noor, room, "Hello.")
     turns = 0
-    while (await small_house.denizen.stance(ada, room)).preset == "short":
+    while (await small_house.denizen.reflection.stance(ada, room)).preset == "short":
         turns += 1
         assert turns < 40
         await say(small_house, noor, room, "Go on with the plan. " + "word " * 200)
     assert turns > 1
-    found = await small_house.denizen.stance(ada, room)
+    found = await small_house.denizen.reflection.stance(ada, room)
     assert found.preset_reason == "rule 'plans': the message has 'plan' (compacted)"
 
 
@@ -176,17 +178,17 @@ async def test_summing_up_the_conversation_asks_for_a_review_there(ready_url: st
         await say(world, noor, garden, "Hello.")
         await say(world, noor, room, "Hello.", "How are you?", "A plan, please.")
         await say(world, noor, garden, "A plan, please.")
-        assert (await world.denizen.conversation_memory(room)).passes == 2
-        assert (await world.denizen.stance(ada, room)).preset_reason == (
+        assert (await world.denizen.memory.summary(room)).passes == 2
+        assert (await world.denizen.reflection.stance(ada, room)).preset_reason == (
             "rule 'plans': the message has 'plan' (compacted)"
         )
-        assert (await world.denizen.stance(ada, garden)).preset == "short"
+        assert (await world.denizen.reflection.stance(ada, garden)).preset == "short"
 
 
 async def test_a_preset_that_is_set_and_not_there_is_told_with_the_reason(small_house: World):
     ada, noor, room = await kitchen(small_house, *[reply("Yes."), "Done."] * 2, profiles={"preset": "plann"})
     await say(small_house, noor, room, "Hello.", "Hello.")
-    assert (await small_house.denizen.stance(ada, room)).preset_reason == (
+    assert (await small_house.denizen.reflection.stance(ada, room)).preset_reason == (
         "default of the mode 'ada' (first turn); 'plann' was set by hand, and is not there"
     )
 
@@ -194,18 +196,18 @@ async def test_a_preset_that_is_set_and_not_there_is_told_with_the_reason(small_
 async def test_what_is_set_for_a_conversation_is_stronger_than_the_agents_and_that_than_the_rules(small_house: World):
     ada, noor, room = await kitchen(small_house, *[reply("Yes."), "Done."] * 4, profiles={"preset": "plan"})
     await say(small_house, noor, room, "Hello.")
-    assert (await small_house.denizen.stance(ada, room)).preset_reason == "set by hand"
-    await small_house.denizen.set_stance_settings(ada, room, {"preset": "short"})
+    assert (await small_house.denizen.reflection.stance(ada, room)).preset_reason == "set by hand"
+    await small_house.denizen.reflection.set_settings(ada, room, {"preset": "short"})
     await say(small_house, noor, room, "A plan!")
-    assert (await small_house.denizen.stance(ada, room)).preset == "short"
-    await small_house.denizen.set_stance_settings(ada, room, {})
-    await small_house.denizen.edit_agent(ada, profiles={"enabled": True})
+    assert (await small_house.denizen.reflection.stance(ada, room)).preset == "short"
+    await small_house.denizen.reflection.set_settings(ada, room, {})
+    await small_house.denizen.agents.edit(ada, profiles={"enabled": True})
     await say(small_house, noor, room, "Hello.")
-    stance = await small_house.denizen.stance(ada, room)
+    stance = await small_house.denizen.reflection.stance(ada, room)
     assert (stance.preset, stance.preset_reason) == ("short", "default of the mode 'ada' (first turn)")
-    await small_house.denizen.edit_agent(ada, profiles={"enabled": False})
+    await small_house.denizen.agents.edit(ada, profiles={"enabled": False})
     await say(small_house, noor, room, "A plan, again and again!")
-    assert (await small_house.denizen.stance(ada, room)).turns == 3
+    assert (await small_house.denizen.reflection.stance(ada, room)).turns == 3
 
 
 async def test_each_conversation_has_a_profile_of_its_own(small_house: World):
@@ -213,7 +215,7 @@ async def test_each_conversation_has_a_profile_of_its_own(small_house: World):
     garden = await small_house.space("Garden", noor, ada)
     await say(small_house, noor, room, "Hello.")
     await say(small_house, noor, garden, "Plan the beds.")
-    assert [each.preset for each in await small_house.denizen.stances(ada)] == ["short", "plan"]
+    assert [each.preset for each in await small_house.denizen.reflection.stances(ada)] == ["short", "plan"]
 
 
 async def statements_of_a_turn(world: World) -> list[str]:
@@ -275,15 +277,15 @@ async def test_an_advisor_of_a_panel_has_a_profile_too(house: World) -> None:
 
     house.denizen.models.register("m", forever(answer))
     noor = await house.person("Noor")
-    board = await house.denizen.create_panel("Board", [noor], advisors=[{"name": "Ada", "phases": []}], model="m")
+    board = await house.denizen.panels.create("Board", [noor], advisors=[{"name": "Ada", "phases": []}], model="m")
     told: list[tuple[Any, bool]] = []
     for text in ("Hello", "A plan?", "A plan!", "Well", "What plan?"):
-        asked = await house.denizen.ask_panel(board, noor, text)
+        asked = await house.denizen.panels.ask(board, noor, text)
         await house.run()
-        (ada,) = (await house.denizen.round(asked)).spoken
+        (ada,) = (await house.denizen.rounds.get(asked)).spoken
         assert ada.recipe is not None
         profile = ada.recipe["background"]["profile"]
-        shown = await house.denizen.reply_context(asked, ada.voice)
+        shown = await house.denizen.rounds.context(asked, ada.voice)
         assert shown.exact
         told.append((profile, "Be brief." in shown.lines[0].text))
     short = {"preset": "short", "reason": "default of modes with 'ada' (first turn)", "reviewed": 1}

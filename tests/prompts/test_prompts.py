@@ -70,10 +70,10 @@ async def test_a_request_of_an_agent_that_plans_remembers_and_is_told_of_changes
     ]
     ada = await world.agent("Ada", *made, reply("How is the soup?"), "Asked Noor.", instructions="You cook.")
     hall = await world.space("Hall", noor, ada)
-    await world.denizen.trigger(ada, "oven", text="The oven is hot.", data={"celsius": 200})
+    await world.denizen.agents.trigger(ada, "oven", text="The oven is hot.", data={"celsius": 200})
     await world.say(noor, "Remind me of the soup.", hall)
     await world.run()
-    await world.denizen.join(hall, bert)
+    await world.denizen.spaces.join(hall, bert)
     await world.run_after(120)
     check("busy", [re.sub(r"timerId: [0-9a-f-]+", "timerId: <timer>", (await request(world, ada, 5))[-1])])
 

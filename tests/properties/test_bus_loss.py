@@ -51,11 +51,11 @@ async def house(runtimes: Sequence[Runtime]) -> AsyncGenerator[tuple[Entity, lis
         for each in runtimes:
             await stack.enter_async_context(each)
         first = runtimes[0]
-        noor = await first.create_person("Noor")
-        agents = [await first.create_agent(f"Agent {at}", model="answering") for at in range(ROOMS)]
+        noor = await first.people.create("Noor")
+        agents = [await first.agents.create(f"Agent {at}", model="answering") for at in range(ROOMS)]
         # Each agent hears the answers of another, so that they wake each other too.
         rooms = [
-            await first.create_space(f"Room {at}", [noor, agents[at], agents[(at + 1) % ROOMS]], floor="all")
+            await first.spaces.create(f"Room {at}", [noor, agents[at], agents[(at + 1) % ROOMS]], floor="all")
             for at in range(ROOMS)
         ]
         yield noor, agents, rooms
@@ -65,7 +65,7 @@ async def answers(denizen: Runtime, rooms: Sequence[Space]) -> Counter[tuple[str
     """How often each agent has given each answer."""
     found: Counter[tuple[str, str]] = Counter()
     for room in rooms:
-        for message in await denizen.messages(room):
+        for message in await denizen.spaces.messages(room):
             if message.author_kind == "agent":
                 found.update((message.author_id, each) for each in message.text.split())
     return found
@@ -88,7 +88,7 @@ async def test_sweeping_alone_finds_everything(ready_url: str, processes: int) -
         for each in runtimes:
             await living.enter_async_context(each.living())
         for number in range(9):
-            await runtimes[number % processes].post(rooms[number % ROOMS], noor, f"question-{number}")
+            await runtimes[number % processes].spaces.post(rooms[number % ROOMS], noor, f"question-{number}")
             if number % 4 == 3:
                 clock.advance(SWEEP_SECONDS)
         async with asyncio.timeout(200):
@@ -102,7 +102,7 @@ async def test_nothing_happens_without_a_sweep_if_every_hint_is_lost(ready_sqlit
     """The test above tests something: without hints and without time passing, the agents sleep on."""
     runtime = DeafRuntime(ready_sqlite_url, clock=ManualClock(), models={"answering": forever(answer)})
     async with house([runtime]) as (noor, _, rooms), runtime.living():
-        await runtime.post(rooms[0], noor, "question-0")
+        await runtime.spaces.post(rooms[0], noor, "question-0")
         for _ in range(20):
             assert await runtime.db.read(unfinished)
 
@@ -120,7 +120,7 @@ async def test_whoever_cannot_follow_the_hints_begins_to_listen_anew(ready_sqlit
             bus.publish(WAKE, {"agents": []})
         assert not bus.attention(WAKE)
         while not bus.attention(WAKE):
-            await runtime.post(rooms[0], noor, "question-0")
+            await runtime.spaces.post(rooms[0], noor, "question-0")
         bus.publish(WAKE, {"agents": [agents[0].id], "by": "elsewhere"})
         async with asyncio.timeout(200):
             while not await answers(runtime, rooms):
@@ -140,7 +140,7 @@ async def test_a_redis_that_comes_and_goes_delays_and_loses_nothing(
         async def ask(first: int, last: int) -> None:
             await asyncio.gather(
                 *(
-                    runtimes[number % 2].post(rooms[number % ROOMS], noor, f"question-{number}")
+                    runtimes[number % 2].spaces.post(rooms[number % ROOMS], noor, f"question-{number}")
                     for number in range(first, last)
                 )
             )

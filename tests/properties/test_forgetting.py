@@ -161,19 +161,19 @@ async def _check(url: str, life: list[Step], kind: str, which: int) -> None:
         match kind:
             case "message":
                 subject = posted[which % len(life)].id
-                receipt = await world.denizen.forget_message(subject)
+                receipt = await world.denizen.spaces.forget_message(subject)
             case "person":
-                subject = (await world.denizen.find(PEOPLE[which % 2])).id
-                receipt = await world.denizen.forget_person(subject)
+                subject = (await world.denizen.people.find(PEOPLE[which % 2])).id
+                receipt = await world.denizen.people.forget(subject)
             case _:
                 subject = await world.denizen.db.read(_space_named, SPACES[which % 2])
-                receipt = await world.denizen.forget_space(subject)
+                receipt = await world.denizen.spaces.forget(subject)
         after = await world.denizen.db.read(everything)
         left = [(table, row) for table, rows in after.items() for row in rows if pattern.search(str(row))]
         assert left == []
         unchanged(before, after, pattern, {subject})
         assert await world.denizen.db.read(check) == []
-        assert (await world.denizen.receipts())[-1] == receipt
+        assert (await world.denizen.organizations.receipts())[-1] == receipt
 
 
 def _space_named(tx: Tx, name: str) -> SpaceId:

@@ -57,7 +57,7 @@ async def a_room(world: World, utility: ScriptedModel, name: str) -> tuple[Entit
     world.denizen.models.register("utility", utility)
     noor, ada = await world.person(name), await world.agent(f"{name} Ada", model=forever(answering))
     kitchen = await world.space("Kitchen", noor)
-    await world.denizen.join(kitchen, ada, attention="none")
+    await world.denizen.spaces.join(kitchen, ada, attention="none")
     return noor, kitchen
 
 
@@ -123,8 +123,8 @@ async def _talk_and_fail(url: str, profile: dict[str, int], steps: list[tuple[in
                 case "a message comes":
                     await world.say(noor, "Meanwhile.", kitchen)
                 case "a message is edited":
-                    first = (await world.denizen.messages(kitchen))[0]
-                    await world.denizen.edit_message(first, f"{first.text} (edited)", by=noor)
+                    first = (await world.denizen.spaces.messages(kitchen))[0]
+                    await world.denizen.spaces.edit_message(first, f"{first.text} (edited)", by=noor)
                 case _:
                     pass
             return counted(messages)
@@ -136,9 +136,9 @@ async def _talk_and_fail(url: str, profile: dict[str, int], steps: list[tuple[in
             for _ in range(more):
                 await world.say(noor, "Go on.", kitchen)
             asked = 0
-            came = await world.denizen.roll(kitchen)
-            state = await world.denizen.conversation_memory(kitchen)
-            said = [each.seq for each in await world.denizen.messages(kitchen)]
+            came = await world.denizen.memory.summarize(kitchen)
+            state = await world.denizen.memory.summary(kitchen)
+            said = [each.seq for each in await world.denizen.spaces.messages(kitchen)]
             assert state.summary.split() == [str(number) for number in range(1, state.upto + 1)]
             assert [*range(1, state.upto + 1), *(each for each in said if each > state.upto)] == said
             assert (state.upto > upto) == (came == "done")
@@ -190,7 +190,7 @@ async def _learn_and_forget(url: str, how: str, before: int, after: int) -> None
         noor, kitchen = await a_room(world, model, "Noor")
         for word in _WORDS[:before]:
             await world.say(noor, f"Secret {word}.", kitchen)
-        assert await world.denizen.roll(kitchen) == "done"
+        assert await world.denizen.memory.summarize(kitchen) == "done"
         secret = made_of(_WORDS[0])
         assert secret in str(await world.denizen.db.read(everything))
         await _forget(world, noor, kitchen, secret, how)
@@ -201,7 +201,7 @@ async def _learn_and_forget(url: str, how: str, before: int, after: int) -> None
         asked = len(model.requests)
         for word in _WORDS[before : before + after]:
             await world.say(noor, f"Secret {word}.", kitchen)
-            await world.denizen.roll(kitchen)
+            await world.denizen.memory.summarize(kitchen)
         left = await world.denizen.db.read(everything)
         terms = {row[1] for row in left["memory_terms"]}
         assert secret not in str(left)
@@ -210,18 +210,18 @@ async def _learn_and_forget(url: str, how: str, before: int, after: int) -> None
 
 
 async def _forget(world: World, noor: Entity, kitchen: Space, secret: str, how: str) -> None:
-    known = [each for each in await world.denizen.memories() if each.text == secret]
+    known = [each for each in await world.denizen.memory.list() if each.text == secret]
     match how:
         case "message":
-            await world.denizen.forget_message((await world.denizen.messages(kitchen))[0].id)
+            await world.denizen.spaces.forget_message((await world.denizen.spaces.messages(kitchen))[0].id)
         case "memory":
-            await world.denizen.forget_memory(next(each for each in known if each.scope == "conversation"))
+            await world.denizen.memory.forget(next(each for each in known if each.scope == "conversation"))
         case "memory of another":
-            await world.denizen.forget_memory(next(each for each in known if each.scope == "user"))
+            await world.denizen.memory.forget(next(each for each in known if each.scope == "user"))
         case "person":
-            await world.denizen.forget_person(noor)
+            await world.denizen.people.forget(noor)
         case _:
-            await world.denizen.forget_space(kitchen)
+            await world.denizen.spaces.forget(kitchen)
 
 
 # Retrieval never returns what the audience may not see
@@ -254,9 +254,9 @@ async def _look(url: str, members: list[set[str]], speaker: str, named: bool, ag
         ids["hook"] = hook.id
         for space, there in zip(spaces, members, strict=False):
             for name in sorted({*there, speaker, agent}):
-                await world.denizen.join(space, ids[name])
+                await world.denizen.spaces.join(space, ids[name])
         metadata: dict[str, JsonValue] | None = {"memory": {"organization": True}} if named else None
-        posted = await world.denizen.post(spaces[0], ids[speaker], "Violin?", metadata=metadata)
+        posted = await world.denizen.spaces.post(spaces[0], ids[speaker], "Violin?", metadata=metadata)
         await world.denizen.db.write(_remember_for_all, ids, spaces)
         of_cycle = [each.id for each in spaces[:-1]]
         readable = await world.denizen.db.read(granting.readable, AgentId(ids[agent]), of_cycle, [posted.id])

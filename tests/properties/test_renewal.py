@@ -56,12 +56,12 @@ async def test_a_life_that_begins_during_a_renewal_goes_on(sqlite_url: str) -> N
     model = forever(answer)
     async with Runtime(sqlite_url, clock=clock, pace=Pace(warm_seconds=1e9, sweep_seconds=1e9)) as denizen:
         denizen._db = db = Slow(denizen.db, leases.renew)  # pyright: ignore[reportAttributeAccessIssue]
-        agent = await denizen.create_agent("Ada", model=model)
+        agent = await denizen.agents.create("Ada", model=model)
         async with denizen.living() as residents:
             await clock.sleeper(10)
             clock.advance(10)
             await db.written.wait()
-            await denizen.trigger(agent, "clock")
+            await denizen.agents.trigger(agent, "clock")
             await asked.wait()
             db.may_tell.set()
             # Both writes of a renewal, and whatever they lead to, are over when a later one is.
@@ -69,7 +69,7 @@ async def test_a_life_that_begins_during_a_renewal_goes_on(sqlite_url: str) -> N
             await denizen.db.read(leases.epoch_of, agent.id)
             may_answer.set()
             await residents.run_until_idle()
-            assert [each.outcome for each in await denizen.cycles(agent)] == ["acted"]
+            assert [each.outcome for each in await denizen.minds.cycles(agent)] == ["acted"]
     assert len(model.requests) == 1
 
 
@@ -88,9 +88,9 @@ async def test_whoever_has_lost_its_lease_stops_thinking_when_leases_are_renewed
         return "Unreachable."
 
     async with Runtime(ready_sqlite_url, clock=clock) as denizen, asyncio.timeout(60):
-        agent = await denizen.create_agent("Ada", model=forever(answer))
+        agent = await denizen.agents.create("Ada", model=forever(answer))
         async with denizen.living():
-            await denizen.trigger(agent, "clock")
+            await denizen.agents.trigger(agent, "clock")
             await asked.wait()
             await denizen.db.write(leases.seize, agent.id)
             clock.advance(LEASE_SECONDS / 3)
@@ -107,12 +107,12 @@ async def test_what_arrives_while_an_agent_lets_go_wakes_it_again(ready_sqlite_u
 
     async with Runtime(ready_sqlite_url, clock=clock, pace=Pace(warm_seconds=0, sweep_seconds=1e9)) as denizen:
         denizen._db = db = Slow(denizen.db, leases.release)  # pyright: ignore[reportAttributeAccessIssue]
-        agent = await denizen.create_agent("Ada", model=forever(answer))
+        agent = await denizen.agents.create("Ada", model=forever(answer))
         async with denizen.living(), asyncio.timeout(60):
-            await denizen.trigger(agent, "clock")
+            await denizen.agents.trigger(agent, "clock")
             await thought.acquire()
             await db.written.wait()
-            await denizen.trigger(agent, "clock")
+            await denizen.agents.trigger(agent, "clock")
             db.may_tell.set()
             await thought.acquire()
 
@@ -132,9 +132,9 @@ async def test_an_answer_that_comes_while_an_agent_pauses_wakes_it_again(ready_s
     pace = Pace(sweep_seconds=1e9)
     async with Runtime(ready_sqlite_url, clock=ManualClock(), pace=pace) as denizen:
         denizen._db = db = Slow(denizen.db, calling.carry_on)  # pyright: ignore[reportAttributeAccessIssue]
-        agent = await denizen.create_agent("Ada", model=forever(answer), tools=[confirm])
+        agent = await denizen.agents.create("Ada", model=forever(answer), tools=[confirm])
         async with denizen.living(), asyncio.timeout(60):
-            await denizen.trigger(agent, "clock")
+            await denizen.agents.trigger(agent, "clock")
             await db.written.wait()
             (waiting,) = await denizen.db.read(calls.pausing, agent.id)
             await denizen.db.write(calls.answer, waiting.id, "Yes.")

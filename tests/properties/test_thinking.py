@@ -202,10 +202,10 @@ async def play(url: str, makes: Sequence[Make], moments: Sequence[Moment]) -> No
     clock = HurryingClock()
     async with Runtime(url, clock=clock, pace=PACE, tools=[look, stumble]) as denizen:
         scene = Scene(denizen, clock)
-        noor = await denizen.create_person("Noor")
+        noor = await denizen.people.create("Noor")
         for number, make in enumerate(makes):
             model = narrow(scene.behave(make), make.context, make.chunk)
-            agent = await denizen.create_agent(
+            agent = await denizen.agents.create(
                 f"Agent {number}",
                 handle=f"agent{number}",
                 model=model,
@@ -221,18 +221,18 @@ async def play(url: str, makes: Sequence[Make], moments: Sequence[Moment]) -> No
             )
             scene.agents.append(agent)
             scene.models.append(model)
-        scene.spaces.append(await denizen.create_space("Everyone", [noor, *scene.agents], floor="all"))
-        scene.spaces.append(await denizen.create_space("Two", [noor, scene.agents[0]]))
+        scene.spaces.append(await denizen.spaces.create("Everyone", [noor, *scene.agents], floor="all"))
+        scene.spaces.append(await denizen.spaces.create("Two", [noor, scene.agents[0]]))
         async with denizen.living() as residents:
             for number, moment in enumerate(moments):
                 clock.advance(moment.seconds)
                 await change(scene, moment, number)
                 for each in moment.said:
                     space = scene.spaces[each.space % len(scene.spaces)]
-                    await denizen.post(space, noor, each.text, urgent=each.urgent)
+                    await denizen.spaces.post(space, noor, each.text, urgent=each.urgent)
                 await come_to_rest(denizen, clock, residents.run_until_idle)
             for agent, model in zip(scene.agents, scene.models, strict=True):
-                await check_agent(denizen, await denizen.get_agent(agent), model)
+                await check_agent(denizen, await denizen.agents.get(agent), model)
         found = [each for each in await denizen.db.read(violations) if getattr(each, "invariant", 0) != 2]
         assert not found, found
 
@@ -240,11 +240,11 @@ async def play(url: str, makes: Sequence[Make], moments: Sequence[Moment]) -> No
 async def change(scene: Scene, moment: Moment, number: int) -> None:
     denizen, agent = scene.denizen, scene.agents[number % len(scene.agents)]
     if moment.change == "edit":
-        await denizen.edit_agent(agent, instructions=f"You are in chapter {number}.")
+        await denizen.agents.edit(agent, instructions=f"You are in chapter {number}.")
     elif moment.change == "person":
-        await denizen.join(scene.spaces[0], await denizen.create_person(f"Guest {number}"))
+        await denizen.spaces.join(scene.spaces[0], await denizen.people.create(f"Guest {number}"))
     elif moment.change == "space":
-        scene.spaces.append(await denizen.create_space(f"Room {number}", [await denizen.find("noor"), agent]))
+        scene.spaces.append(await denizen.spaces.create(f"Room {number}", [await denizen.people.find("noor"), agent]))
 
 
 # What must be true of every request
@@ -301,7 +301,7 @@ def check_grows(old: list[str], new: list[str], both: Sequence[Sequence[ModelMes
 
 async def check_stored_is_seen(denizen: Runtime, agent: Agent, dumped: list[list[str]]) -> None:
     """Every request whose response is in the log can be built again, to the letter, from what is stored."""
-    entries = await denizen.log(agent)
+    entries = await denizen.minds.log(agent)
     assert [entry.seq for entry in entries] == list(range(1, len(entries) + 1))
     recorded = iter(dumped)
     for entry in entries:
@@ -424,12 +424,12 @@ async def live_and_die(url: str, plan: list[list[str]], said: list[int], deaths:
     clock, world = HurryingClock(), World()
     model = forever(world.decide(plan), record=False)
     async with Runtime(url, clock=clock, models={"m": model}, tools=world.tools()) as denizen:
-        noor = await denizen.create_person("Noor")
-        agents = [await denizen.create_agent(f"Agent {at}", model="m", tools=["ring", "note"]) for at in range(2)]
-        spaces = [await denizen.create_space(f"Room {at}", [noor, agent]) for at, agent in enumerate(agents)]
+        noor = await denizen.people.create("Noor")
+        agents = [await denizen.agents.create(f"Agent {at}", model="m", tools=["ring", "note"]) for at in range(2)]
+        spaces = [await denizen.spaces.create(f"Room {at}", [noor, agent]) for at, agent in enumerate(agents)]
         names = [f"n{number}n" for number in range(len(said))]
         for name, at in zip(names, said, strict=True):
-            await denizen.post(spaces[at], noor, name)
+            await denizen.spaces.post(spaces[at], noor, name)
     for life, heard in deaths:
         async with Runtime(url, clock=clock, models={"m": model}, tools=world.tools(), pace=PACE) as denizen:
             denizen._db = mortal = MortalDatabase(denizen.db, life, heard)  # pyright: ignore[reportAttributeAccessIssue]
@@ -442,11 +442,11 @@ async def live_and_die(url: str, plan: list[list[str]], said: list[int], deaths:
         await denizen.run_until_idle()
         heard = Counter[str]()
         for space in spaces:
-            for message in await denizen.messages(space):
+            for message in await denizen.spaces.messages(space):
                 if message.author_kind == "agent":
                     heard.update(message.text.split())
         check_world(world, plan, names, heard)
-        usage = sum([each.steps for agent in agents for each in await denizen.cycles(agent)])
+        usage = sum([each.steps for agent in agents for each in await denizen.minds.cycles(agent)])
         assert world.asked <= usage + 2 * len(deaths), "a model call whose answer was stored is never repeated"
         assert not await denizen.db.read(unfinished)
         assert not await denizen.db.read(violations)
@@ -470,16 +470,16 @@ def test_a_process_that_dies_at_any_write_loses_nothing_and_repeats_nothing(
 
 async def test_what_wakes_is_found_behind_any_number_of_events_that_do_not() -> None:
     async with Runtime(clock=HurryingClock(), pace=PACE) as denizen:
-        noor = await denizen.create_person("Noor")
-        agent = await denizen.create_agent(
+        noor = await denizen.people.create("Noor")
+        agent = await denizen.agents.create(
             "Ada", model=forever(lambda _, __: "Done."), cycle={"silent_reply": "ignore"}
         )
-        chatter = await denizen.create_agent("Ben", model=forever(lambda _, __: skip()))
-        space = await denizen.create_space("Room", [noor, agent, chatter], floor="all")
+        chatter = await denizen.agents.create("Ben", model=forever(lambda _, __: skip()))
+        space = await denizen.spaces.create("Room", [noor, agent, chatter], floor="all")
         what = posting.draft("One more word.")
         for _ in range(250):
             await denizen.db.write(posting.post, space.id, chatter.id, what, hop=posting.HOP_BUDGET + 1)
-        await denizen.post(space, noor, "Ada?")
+        await denizen.spaces.post(space, noor, "Ada?")
         async with asyncio.timeout(60):
             await denizen.run_until_idle()
         assert not await denizen.db.read(unfinished)

@@ -114,21 +114,21 @@ class Story:
                 self.trouble, self.when = what, when
             case ("suspend",) if not self.suspended:
                 self.suspended = True
-                await denizen.suspend_agent(self.bo)
+                await denizen.agents.suspend(self.bo)
             case ("resume",):
                 self.suspended = False
-                await denizen.resume_agent(self.bo)
+                await denizen.agents.resume(self.bo)
             case ("edit",):
-                await denizen.edit_agent(self.bo, instructions=f"Edited after {len(self.said)}.")
+                await denizen.agents.edit(self.bo, instructions=f"Edited after {len(self.said)}.")
             case ("try again",):
-                await denizen.try_again(self.bo)
+                await denizen.agents.try_again(self.bo)
             case ("restart",):
                 await world.restart()
             case ("kill",):
                 await denizen.db.write(_begin_and_die, self.bo.id)
             case ("delete",) if self.said:
                 message, who = self.said.pop()
-                await denizen.delete_message(message, by=who)  # pyright: ignore[reportArgumentType]
+                await denizen.spaces.delete_message(message, by=who)  # pyright: ignore[reportArgumentType]
             case ("wait", seconds):
                 world.clock.advance(seconds)
             case ("run",):
@@ -145,8 +145,8 @@ class Story:
     async def end(self) -> None:
         """All that was wrong is mended: everyone is answered, and nothing is shown any more."""
         self.trouble = "none"
-        await self.world.denizen.resume_agent(self.bo)
-        await self.world.denizen.try_again(self.bo)
+        await self.world.denizen.agents.resume(self.bo)
+        await self.world.denizen.agents.try_again(self.bo)
         await self.world.run_after(LEASE_SECONDS + 3600)
         assert await self.world.denizen.db.read(unfinished) == []
         assert await self.world.denizen.db.read(_unanswered) == []

@@ -247,10 +247,10 @@ async def live(url: str, window: dict[str, Any], context: int | None, all_deeds:
     rest = iter(all_deeds)
     async with opened(url, clock, model) as denizen:
         await denizen.db.write(delete_everything)
-        people = [await denizen.create_person(name) for name in PEOPLE]
+        people = [await denizen.people.create(name) for name in PEOPLE]
         how = {"silent_reply": "ignore"}
-        ada = await denizen.create_agent("Ada", model="m", tools=["look"], window=window, cycle=how)
-        places = [await denizen.create_space(name, [*people, ada]) for name in PLACES]
+        ada = await denizen.agents.create("Ada", model="m", tools=["look"], window=window, cycle=how)
+        places = [await denizen.spaces.create(name, [*people, ada]) for name in PLACES]
         # Every context here is small, and a small one has fewer tools.
         small = Toolbox([*small_tools(recall_tool(denizen.db, None)), look])
         life = Life(denizen, clock, ada, model, TOOLBOX if context is None else small, people, places)
@@ -293,7 +293,7 @@ async def say(life: Life, what: Said) -> bool:
     if what.who in life.left[0] or what.where in life.left[1]:
         return False
     number = len(life.posted)
-    posted = await life.denizen.post(life.places[what.where], life.people[what.who], what.text(number))
+    posted = await life.denizen.spaces.post(life.places[what.where], life.people[what.who], what.text(number))
     life.posted.append(Posted(posted.id, number, what.who, what.where, what))
     return not what.waits
 
@@ -318,28 +318,28 @@ async def change(life: Life, what: Changed) -> None:
 async def change_message(life: Life, which: Posted, how: str) -> None:
     author = life.people[which.who]
     if how == "forget message":
-        await life.denizen.forget_message(which.id)
+        await life.denizen.spaces.forget_message(which.id)
         await gone(life, [which])
     elif which.deleted:
         return
     elif how == "edit" and not which.edited:
         which.edited = True
-        await life.denizen.edit_message(which.id, which.said.text(which.number, "e"), by=author)
+        await life.denizen.spaces.edit_message(which.id, which.said.text(which.number, "e"), by=author)
     elif how == "delete":
         which.deleted = True
-        await life.denizen.delete_message(which.id, by=author)
+        await life.denizen.spaces.delete_message(which.id, by=author)
 
 
 async def forget_person(life: Life, who: int) -> None:
     life.left[0].add(who)
-    await life.denizen.forget_person(life.people[who].id)
+    await life.denizen.people.forget(life.people[who].id)
     await gone(life, [each for each in life.posted if each.who == who], PEOPLE[who])
 
 
 async def forget_space(life: Life, where: int) -> None:
     life.left[1].add(where)
     own = await life.denizen.db.read(_said_in, life.places[where].id)
-    await life.denizen.forget_space(life.places[where].id)
+    await life.denizen.spaces.forget(life.places[where].id)
     answers = sorted(set(re.findall(r"\bown\d+x", " ".join(own))))
     await gone(life, [each for each in life.posted if each.where == where], PLACES[where], *answers)
 
@@ -442,7 +442,7 @@ async def check_rows(life: Life) -> None:
     eras, logged = await life.denizen.db.read(_rows, life.ada.id)
     assert logged[: len(life.logged)] == life.logged
     life.logged = logged
-    count = len(await life.denizen.cycles(life.ada))
+    count = len(await life.denizen.minds.cycles(life.ada))
     told = levels_in(eras[0][1] or "") if eras else {}
     assert sorted(told) == list(range(1, len(told) + 1))
     shown = len({each.cycle_id for each in (await load(life)).past})
@@ -454,7 +454,7 @@ async def check_rows(life: Life) -> None:
 async def load(life: Life) -> mind.Mind:
     lease = await life.denizen.db.write(leases.acquire, life.ada.id, "test")
     assert lease is not None
-    ada = await life.denizen.get_agent(life.ada)
+    ada = await life.denizen.agents.get(life.ada)
     who = Identity(ada.entity, ada.definition.instructions, ada.definition.zone)
     room = budget(ada.definition.window, life.model.context)
     found = await life.denizen.db.read(mind.load, lease, who, ada.version, ada.definition.window, room, None)

@@ -53,5 +53,5 @@ async def say(world: World, noor: Entity, where: Space, *texts: str) -> None:
 
 
 async def runs(world: World, ada: Agent, room: Space) -> list[tuple[int | None, str | None, str, str]]:
-    found = await world.denizen.states_of_mind(ada, room)
+    found = await world.denizen.reflection.states_of_mind(ada, room)
     return [(each.cycle, each.metaprompt, each.cause, each.outcome) for each in reversed(found)]

@@ -43,12 +43,12 @@ async def test_it_never_delays_the_next_message_and_is_cancelled_cleanly(small_w
         while len(await small_world.transcript(room)) < 4:
             await residents.sweep()
             await asyncio.sleep(0)
-        assert (await small_world.denizen.stance(ada, room)).state == StateOfMind()
+        assert (await small_world.denizen.reflection.stance(ada, room)).state == StateOfMind()
     assert await runs(small_world, ada, room) == []
     utility(small_world, PATIENT)
     await small_world.run()
     assert await runs(small_world, ada, room) == [CHANGED]
-    assert (await small_world.denizen.stance(ada, room)).reflected_turns == 2
+    assert (await small_world.denizen.reflection.stance(ada, room)).reflected_turns == 2
 
 
 async def test_reflection_never_touches_the_status_of_its_agent(small_world: World):
@@ -59,12 +59,12 @@ async def test_reflection_never_touches_the_status_of_its_agent(small_world: Wor
     async with small_world.denizen.living() as residents:
         await small_world.say(noor, CROSS, room)
         await pondering.begun.wait()
-        while await small_world.denizen.status(ada) == "alive":  # noqa: ASYNC110
+        while await small_world.denizen.agents.status(ada) == "alive":  # noqa: ASYNC110
             await asyncio.sleep(0)
-        assert await small_world.denizen.status(ada) == "sleeping"
+        assert await small_world.denizen.agents.status(ada) == "sleeping"
         pondering.may_answer.set()
         await residents.run_until_idle()
-        assert await small_world.denizen.status(ada) == "sleeping"
+        assert await small_world.denizen.agents.status(ada) == "sleeping"
     assert await runs(small_world, ada, room) == [CHANGED]
 
 
@@ -83,7 +83,7 @@ async def test_what_is_forgotten_while_a_metaprompt_is_asked_does_not_come_back(
         cross = await world.say(noor, CROSS, room)
         await world.say(noor, "I don't understand the kettle.", room)
         await pondering.begun.wait()
-        await world.denizen.forget_message(cross.id)
+        await world.denizen.spaces.forget_message(cross.id)
         pondering.may_answer.set()
         await residents.run_until_idle()
     assert "terrible" not in str(await world.denizen.db.read(lambda tx: [*tx.all(_stances), *tx.all(_reflections)]))
@@ -103,9 +103,11 @@ async def test_a_try_is_not_applied_where_something_was_forgotten_meanwhile(smal
     utility(small_world, model=pondering.model)
     ada, noor, room = await kitchen(small_world, profile="off")
     said = await small_world.say(noor, CROSS, room)
-    trying = asyncio.ensure_future(small_world.denizen.try_metaprompt(ada, room, "error_recovery", apply=True))
+    trying = asyncio.ensure_future(
+        small_world.denizen.reflection.try_metaprompt(ada, room, "error_recovery", apply=True)
+    )
     await pondering.begun.wait()
-    await small_world.denizen.forget_message(said.id)
+    await small_world.denizen.spaces.forget_message(said.id)
     pondering.may_answer.set()
     tried = await trying
     assert (tried.applied, tried.run.why_not) == (False, "Something was forgotten meanwhile: ask again.")
@@ -120,8 +122,8 @@ async def test_what_someone_sets_meanwhile_stands(world: World):
     async with world.denizen.living() as residents:
         await world.say(noor, CROSS, room)
         await pondering.begun.wait()
-        await world.denizen.set_state_of_mind(ada, room, mood="curious")
-        await world.denizen.reset_state_of_mind(ada, room)
+        await world.denizen.reflection.set_state_of_mind(ada, room, mood="curious")
+        await world.denizen.reflection.reset_state_of_mind(ada, room)
         pondering.may_answer.set()
         await residents.run_until_idle()
         await world.say(noor, CROSS, room)
@@ -141,10 +143,12 @@ async def test_an_agent_that_has_left_meanwhile_keeps_nothing_of_the_conversatio
     async with small_world.denizen.living() as residents:
         await small_world.say(noor, CROSS, room)
         await pondering.begun.wait()
-        trying = asyncio.ensure_future(small_world.denizen.try_metaprompt(ada, room, "error_recovery", apply=True))
+        trying = asyncio.ensure_future(
+            small_world.denizen.reflection.try_metaprompt(ada, room, "error_recovery", apply=True)
+        )
         while len(pondering.model.requests) < 2:  # noqa: ASYNC110
             await asyncio.sleep(0)
-        await small_world.denizen.leave(room, ada)
+        await small_world.denizen.spaces.leave(room, ada)
         pondering.may_answer.set()
         await residents.run_until_idle()
         with pytest.raises(NotFound):
@@ -168,16 +172,16 @@ async def test_an_agent_that_shall_not_reflect_any_more_does_not_go_on(small_wor
             await asyncio.sleep(0)
         match how:
             case "edited":
-                await denizen.edit_agent(ada, reflection={"profile": "off"})
+                await denizen.agents.edit(ada, reflection={"profile": "off"})
             case "suspended":
-                await denizen.suspend_agent(ada)
+                await denizen.agents.suspend(ada)
             case _:
-                await denizen.delete_agent(ada)
+                await denizen.agents.delete(ada)
         pondering.may_answer.set()
         await residents.run_until_idle()
     assert len(pondering.model.requests) == 1
     if how == "suspended":
-        await denizen.resume_agent(ada)
+        await denizen.agents.resume(ada)
         await small_world.run()
         assert [each[0] for each in await runs(small_world, ada, room)] == [1, 2]
     assert await check_database(denizen.db) == []
@@ -198,8 +202,8 @@ async def test_a_crash_between_the_cycle_and_the_end_of_its_reflection_loses_and
     assert len(await small_world.cycles(ada)) == 1
     await small_world.run()
     assert await runs(small_world, ada, room) == [CHANGED]
-    assert (await small_world.denizen.stance(ada, room)).reflected_turns == 1
-    assert len(await small_world.denizen.signals(ada, room)) == 1
+    assert (await small_world.denizen.reflection.stance(ada, room)).reflected_turns == 1
+    assert len(await small_world.denizen.reflection.signals(ada, room)) == 1
 
 
 async def test_a_process_that_was_faster_leaves_nothing_to_do(small_world: World):
@@ -209,7 +213,7 @@ async def test_a_process_that_was_faster_leaves_nothing_to_do(small_world: World
     await say(small_world, noor, room, "Hello.")
     late = Conversation(room.id, 1, {}, [], [Run("m", "interval", Adjustment(mood="patient"))])
     assert not await small_world.denizen.db.write(records.keep_turn, ada.id, 1, [late], forgotten=0, instance="late")
-    assert (await small_world.denizen.stance(ada, room)).state == StateOfMind()
+    assert (await small_world.denizen.reflection.stance(ada, room)).state == StateOfMind()
 
 
 async def test_whom_another_process_lives_with_is_left_to_it(world: World):
@@ -240,7 +244,7 @@ async def test_an_instance_that_starts_meanwhile_does_not_pay_for_the_same_cycle
         await world.say(noor, CROSS, room)
         await pondering.begun.wait()
         await residents._settled()
-        reflector = denizen._equipment().reflector_of(await denizen.get_agent(ada))
+        reflector = denizen.equipment().reflector_of(await denizen.agents.get(ada))
         assert not await reflect_on_next(denizen.db, ada.id, reflector, other)
         # It is frozen for longer than a lease: another takes over, and what it comes back with is refused.
         await denizen.db.write(leases.vanish, denizen.instance)
@@ -306,14 +310,14 @@ async def test_a_budget_that_is_used_up_leaves_no_room_for_reflection(small_worl
     asked = utility(small_world)
     ada, noor, room = await kitchen(small_world)
     await say(small_world, noor, room, "Hello.")
-    await small_world.denizen.edit_agent(ada, budget={"tokens": 1})
-    tried = await small_world.denizen.try_metaprompt(ada, room, "frustration_recovery", apply=True)
+    await small_world.denizen.agents.edit(ada, budget={"tokens": 1})
+    tried = await small_world.denizen.reflection.try_metaprompt(ada, room, "frustration_recovery", apply=True)
     assert (tried.run.why_not, tried.applied) == (
         "The budget (agent:total) is not enough for this.",
         False,
     )
     assert asked.requests == []
-    assert (await small_world.denizen.stance(ada, room)).state == StateOfMind()
+    assert (await small_world.denizen.reflection.stance(ada, room)).state == StateOfMind()
 
 
 async def test_a_budget_in_dollars_needs_the_price_of_the_model_that_reflects(small_world: World):
@@ -326,8 +330,8 @@ async def test_a_budget_in_dollars_needs_the_price_of_the_model_that_reflects(sm
 
     utility(small_world, PATIENT).__class__ = Foreign
     ada, _, room = await kitchen(small_world)
-    await small_world.denizen.edit_agent(ada, budget={"dollars": 1})
-    tried = await small_world.denizen.try_metaprompt(ada, room, "frustration_recovery")
+    await small_world.denizen.agents.edit(ada, budget={"dollars": 1})
+    tried = await small_world.denizen.reflection.try_metaprompt(ada, room, "frustration_recovery")
     assert "the price of 'utility' is unknown" in tried.run.why_not
 
 
@@ -337,23 +341,25 @@ async def test_room_is_kept_while_a_metaprompt_is_asked_so_that_two_do_not_pass_
     utility(small_world, model=pondering.model)
     ada, noor, room = await kitchen(small_world)
     ben = await small_world.agent("Ben", *[reply("Yes."), "Done."], reflection={"profile": "basic", "model": "utility"})
-    await small_world.denizen.join(room, ben)
+    await small_world.denizen.spaces.join(room, ben)
     denizen = small_world.denizen
     async with denizen.living():
         await small_world.say(noor, "Hello.", room)
         await denizen.run_until_idle()
-        used = sum(each.input_tokens + each.output_tokens for each in await denizen.spending())
-        await denizen.set_budget(tokens=used + 800)
-        first = asyncio.ensure_future(denizen.try_metaprompt(ada, room, "frustration_recovery"))
+        used = sum(each.input_tokens + each.output_tokens for each in await denizen.budgets.spending())
+        await denizen.budgets.set(tokens=used + 800)
+        first = asyncio.ensure_future(denizen.reflection.try_metaprompt(ada, room, "frustration_recovery"))
         await pondering.begun.wait()
         assert [(each > 0) for each in await kept(small_world)] == [True]
-        refused = await denizen.try_metaprompt(ben, room, "frustration_recovery")
+        refused = await denizen.reflection.try_metaprompt(ben, room, "frustration_recovery")
         assert refused.run.why_not.endswith("The budget (organization:total) is not enough for this.")
         pondering.may_answer.set()
         assert (await first).run.adjustment is not None
         assert await kept(small_world) == []
         utility(small_world, RuntimeError("boom"))
-        assert (await denizen.try_metaprompt(ben, room, "frustration_recovery")).run.why_not == "RuntimeError: boom"
+        assert (
+            await denizen.reflection.try_metaprompt(ben, room, "frustration_recovery")
+        ).run.why_not == "RuntimeError: boom"
         assert await kept(small_world) == []
 
 

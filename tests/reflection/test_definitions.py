@@ -51,10 +51,10 @@ def test_the_keys_of_a_persona_are_accepted() -> None:
 
 async def test_a_persona_is_created_and_its_wrong_keys_are_refused() -> None:
     async with Runtime(models={"mine": scripted()}) as denizen:
-        tutor = await denizen.create_agent("Tutor", model="mine", sentimentTracking={"enabled": True})
+        tutor = await denizen.agents.create("Tutor", model="mine", reflection={"sentimentTracking": {"enabled": True}})
         assert tutor.definition.reflection.is_on
         with pytest.raises(InvalidInput, match="histroy_window"):
-            await denizen.create_agent("Other", model="mine", sentimentTracking={"histroyWindow": 3})
+            await denizen.agents.create("Other", model="mine", reflection={"sentimentTracking": {"histroyWindow": 3}})
 
 
 async def test_a_classifier_that_is_not_there_is_refused_when_it_is_set() -> None:
@@ -62,14 +62,14 @@ async def test_a_classifier_that_is_not_there_is_refused_when_it_is_set() -> Non
     by_classifier = {"sentiment": {"enabled": True, "method": "trained_classifier"}}
     async with Runtime(models={"mine": scripted()}) as denizen:
         with pytest.raises(InvalidInput, match="needs a classifier, and there is none"):
-            await denizen.create_agent("Ada", model="mine", reflection=by_classifier)
-        ada = await denizen.create_agent("Ada", model="mine")
+            await denizen.agents.create("Ada", model="mine", reflection=by_classifier)
+        ada = await denizen.agents.create("Ada", model="mine")
         with pytest.raises(InvalidInput, match="needs a classifier"):
-            await denizen.edit_agent(ada, reflection=by_classifier)
+            await denizen.agents.edit(ada, reflection=by_classifier)
         with pytest.raises(InvalidInput, match="needs a classifier"):
-            await denizen.create_panel("Board", reflection=by_classifier)
+            await denizen.panels.create("Board", reflection=by_classifier)
     async with Runtime(models={"mine": scripted()}, classifier=lambda _: 0.5) as denizen:
-        await denizen.create_agent("Ada", model="mine", reflection=by_classifier)
+        await denizen.agents.create("Ada", model="mine", reflection=by_classifier)
 
 
 def test_intervals_of_the_presets_file_run_for_whoever_reflects() -> None:
@@ -117,5 +117,5 @@ async def test_an_answer_that_cannot_be_used_is_asked_for_once_more(small_world:
     desk = await small_world.space("Desk", noor, ada)
     await small_world.say(noor, "It does not work.", desk)
     await small_world.run()
-    assert (await small_world.denizen.stance(ada, desk)).state.mood == "patient"
+    assert (await small_world.denizen.reflection.stance(ada, desk)).state.mood == "patient"
     assert len(model.requests) == 2

@@ -43,7 +43,7 @@ async def test_a_frustrated_person_changes_the_state_of_mind_for_the_next_turn(w
     (prompt,) = asked.requests
     assert f"| Noor: {CROSS}" in as_text(prompt[-1])
     assert "{{" not in as_text(prompt[-1])
-    assert (await world.denizen.stance(ada, room)).state == StateOfMind("empathetic", "novice", "unknown")
+    assert (await world.denizen.reflection.stance(ada, room)).state == StateOfMind("empathetic", "novice", "unknown")
     assert ("usage", "reflection") in await world.ledger(ada)
     assert await check_database(world.denizen.db) == []
 
@@ -53,7 +53,7 @@ async def test_sentiment_analysis_runs_on_every_user_message_and_on_no_other(sma
     utility(small_world)
     ada, noor, room = await kitchen(small_world)
     ben = await small_world.agent("Ben", reply("It is bad."), "Done.")
-    await small_world.denizen.join(room, ben, attention="mentions")
+    await small_world.denizen.spaces.join(room, ben, attention="mentions")
     await say(small_world, noor, room, "It is fine.", "@ben It is fine.", "It is fine.")
     assert "Ben: It is bad." in await small_world.transcript(room)
     assert [score > 0 for score in (await counted(small_world, ada, room, noor)).scores] == [True] * 3
@@ -72,7 +72,7 @@ async def test_without_a_model_of_their_own_metaprompts_and_sentiment_ask_the_ag
     noor = await small_world.person("Noor")
     room = await small_world.space("Kitchen", noor, ada)
     await say(small_world, noor, room, "Das ist furchtbar.")
-    assert (await small_world.denizen.stance(ada, room)).state.mood == "patient"
+    assert (await small_world.denizen.reflection.stance(ada, room)).state.mood == "patient"
 
 
 async def test_every_variable_is_filled_in_what_the_model_is_asked(small_world: World):
@@ -112,16 +112,18 @@ async def test_counters_are_separate_for_each_person_and_space(world: World):
     utility(world)
     ada, noor, room = await kitchen(world)
     sam = await world.person("Sam")
-    await world.denizen.join(room, sam)
+    await world.denizen.spaces.join(room, sam)
     garden = await world.space("Garden", noor, ada)
     mild = "It is bad."
     await say(world, noor, room, mild)
     await say(world, sam, room, mild)
     await say(world, noor, garden, mild)
-    assert await world.denizen.signals(ada, room) == await world.denizen.signals(ada, garden) == []
+    assert (
+        await world.denizen.reflection.signals(ada, room) == await world.denizen.reflection.signals(ada, garden) == []
+    )
     utility(world, call("adjust", mood="patient"))
     await say(world, noor, room, mild)
-    (signal,) = await world.denizen.signals(ada, room)
+    (signal,) = await world.denizen.reflection.signals(ada, room)
     assert (signal.person_id, signal.rule) == (noor.id, "2 negative turns in a row")
 
 
@@ -136,12 +138,12 @@ async def test_a_metaprompt_is_about_the_person_whose_signal_it_is(small_world: 
     asked = utility(small_world, *[call("adjust")] * 2)
     ada, noor, room = await kitchen(small_world, metaprompts=own)
     sam = await small_world.person("Sam")
-    await small_world.denizen.join(room, sam)
+    await small_world.denizen.spaces.join(room, sam)
     await small_world.say(sam, "Hello.", room)
     await small_world.say(noor, CROSS, room)
     await small_world.say(sam, "The kettle is on.", room)
     await small_world.run()
-    (signal,) = await small_world.denizen.signals(ada, room)
+    (signal,) = await small_world.denizen.reflection.signals(ada, room)
     assert (signal.person_id, signal.name) == (noor.id, "user_frustrated")
     assert [as_text(each[-1]) for each in asked.requests] == ["-0.87 1", "0.00 0"]
 
@@ -151,7 +153,7 @@ async def test_what_cannot_be_read_in_one_conversation_holds_up_no_other(small_w
     utility(small_world, call("adjust", mood="patient"))
     ada, noor, room = await kitchen(small_world)
     garden = await small_world.space("Garden", noor, ada)
-    await small_world.denizen.set_stance_settings(ada, room, {"reflection": {"profile": "standard"}})
+    await small_world.denizen.reflection.set_settings(ada, room, {"reflection": {"profile": "standard"}})
     broken = statement(update(stances).values(overrides='{"reflection": {"model": ""}}'))
     await small_world.denizen.db.write(lambda tx: tx.run(broken))
     await small_world.say(noor, CROSS, room)
@@ -159,7 +161,7 @@ async def test_what_cannot_be_read_in_one_conversation_holds_up_no_other(small_w
     await small_world.run()
     assert await runs(small_world, ada, room) == []
     assert await runs(small_world, ada, garden) == [(1, "frustration_recovery", "user_frustrated", "changed")]
-    assert (await small_world.denizen.stance(ada, room)).reflected_turns == 1
+    assert (await small_world.denizen.reflection.stance(ada, room)).reflected_turns == 1
 
 
 async def test_an_answer_that_takes_too_long_leaves_the_state_as_it_was(
@@ -174,10 +176,10 @@ async def test_an_answer_that_takes_too_long_leaves_the_state_as_it_was(
     assert await runs(small_world, ada, room) == [(1, "frustration_recovery", "user_frustrated", "failed")]
     small_world.denizen.prompt_config.classifier = lambda _: float(may_answer.wait())
     sentiment = {"enabled": True, "method": "trained_classifier", "presets": ["all"]}
-    await small_world.denizen.edit_agent(ada, reflection={"sentiment": sentiment})
+    await small_world.denizen.agents.edit(ada, reflection={"sentiment": sentiment})
     await say(small_world, noor, room, CROSS)
     may_answer.set()
-    assert (await small_world.denizen.stance(ada, room)).reflected_turns == 2
+    assert (await small_world.denizen.reflection.stance(ada, room)).reflected_turns == 2
     assert len(await runs(small_world, ada, room)) == 1
 
 
@@ -200,8 +202,8 @@ async def test_an_interval_is_exact_and_needs_no_sentiment(small_world: World):
     room = await small_world.space("Kitchen", noor, ada)
     await say(small_world, noor, room, *[CROSS] * 10)
     assert await runs(small_world, ada, room) == [(n, "look_back", "interval", "changed") for n in (3, 6, 9)]
-    assert (await small_world.denizen.stance(ada, room)).imprints == {"n": "2"}
-    assert await small_world.denizen.signals(ada, room) == []
+    assert (await small_world.denizen.reflection.stance(ada, room)).imprints == {"n": "2"}
+    assert await small_world.denizen.reflection.signals(ada, room) == []
 
 
 @pytest.mark.parametrize(
@@ -226,14 +228,14 @@ async def test_any_failure_leaves_the_state_as_it_was(small_world: World, answer
 
     utility(small_world, model=forever(deciding, name="utility"))
     ada, noor, room = await kitchen(small_world)
-    await small_world.denizen.set_state_of_mind(ada, room, mood="curious")
+    await small_world.denizen.reflection.set_state_of_mind(ada, room, mood="curious")
     await say(small_world, noor, room, CROSS)
     outcome = (await runs(small_world, ada, room))[-1][-1]
-    stance = await small_world.denizen.stance(ada, room)
+    stance = await small_world.denizen.reflection.stance(ada, room)
     assert (outcome, stance.state) == ("failed", StateOfMind("curious"))
-    assert await small_world.denizen.status(ada) == "sleeping"
+    assert await small_world.denizen.agents.status(ada) == "sleeping"
     await say(small_world, noor, room, "Go on.")
-    assert (await small_world.denizen.stance(ada, room)).reflected_turns == 2
+    assert (await small_world.denizen.reflection.stance(ada, room)).reflected_turns == 2
 
 
 async def test_too_many_errors_are_a_signal(small_world: World):
@@ -249,10 +251,10 @@ async def test_too_many_errors_are_a_signal(small_world: World):
     noor = await small_world.person("Noor")
     room = await small_world.space("Kitchen", noor, ada)
     await say(small_world, noor, room, "The word is tea.")
-    (signal,) = await small_world.denizen.signals(ada, room)
+    (signal,) = await small_world.denizen.reflection.signals(ada, room)
     assert (signal.name, signal.person_id) == ("error_threshold_exceeded", None)
     assert "| lookup failed: ValueError: no entry for tea" in as_text(asked.requests[0][-1])
-    assert (await small_world.denizen.stance(ada, room)).state.mood == "analytical"
+    assert (await small_world.denizen.reflection.stance(ada, room)).state.mood == "analytical"
 
 
 async def test_errors_of_the_cycle_under_way_are_no_signal_of_the_one_before(small_world: World):
@@ -289,13 +291,13 @@ async def test_errors_of_the_cycle_under_way_are_no_signal_of_the_one_before(sma
                 await asyncio.sleep(0)
         await stuck.wait()
         pondering.may_answer.set()
-        while (await small_world.denizen.stance(ada, room)).reflected_turns < 2:  # noqa: ASYNC110
+        while (await small_world.denizen.reflection.stance(ada, room)).reflected_turns < 2:  # noqa: ASYNC110
             await asyncio.sleep(0)
-        names = [each.name for each in await small_world.denizen.signals(ada, room)]
+        names = [each.name for each in await small_world.denizen.reflection.signals(ada, room)]
         assert names == ["user_frustrated"]
         may_go_on.set()
         await residents.run_until_idle()
-    newest = (await small_world.denizen.signals(ada, room))[0]
+    newest = (await small_world.denizen.reflection.signals(ada, room))[0]
     assert (newest.cycle, newest.name, newest.rule) == (3, "error_threshold_exceeded", "2 errors in the last 4 results")
 
 
@@ -303,26 +305,26 @@ async def test_a_model_or_a_classifier_may_tell_how_people_feel(small_world: Wor
     utility(small_world, call("feel", score=-0.9, intensity=0.9), call("adjust", mood="patient"), "no idea")
     ada, noor, room = await kitchen(small_world, profile="advanced")
     await say(small_world, noor, room, "Das ist furchtbar.", "Hm.")
-    assert [each.name for each in await small_world.denizen.signals(ada, room)] == ["user_frustrated"]
+    assert [each.name for each in await small_world.denizen.reflection.signals(ada, room)] == ["user_frustrated"]
     small_world.denizen.prompt_config.classifier = lambda text: 0.9 if "gut" in text else 0
     sentiment = {"enabled": True, "method": "trained_classifier", "presets": ["satisfaction_reinforcement"]}
-    await small_world.denizen.edit_agent(ada, reflection={"sentiment": sentiment, "model": "utility"})
+    await small_world.denizen.agents.edit(ada, reflection={"sentiment": sentiment, "model": "utility"})
     utility(small_world, call("adjust", mood="encouraging"))
     await say(small_world, noor, room, "Jetzt ist es gut.")
-    assert (await small_world.denizen.stance(ada, room)).state.mood == "encouraging"
+    assert (await small_world.denizen.reflection.stance(ada, room)).state.mood == "encouraging"
 
 
 async def test_people_set_reset_and_try_by_hand(world: World):
     """Each is in the history with who did it; a try changes nothing unless it is applied."""
     utility(world, call("adjust", mood="focused"), call("adjust", mood="creative", reason="Why not?"))
     ada, noor, room = await kitchen(world)
-    await world.denizen.set_state_of_mind(ada, room, mood="cautious", task_complexity="complex", by=noor)
-    tried = await world.denizen.try_metaprompt(ada, room, "engagement_boost")
+    await world.denizen.reflection.set_state_of_mind(ada, room, mood="cautious", task_complexity="complex", by=noor)
+    tried = await world.denizen.reflection.try_metaprompt(ada, room, "engagement_boost")
     assert (tried.before.state.mood, tried.after.mood, tried.applied) == ("cautious", "focused", False)
-    tried = await world.denizen.try_metaprompt(ada, room, "engagement_boost", apply=True, by=noor)
+    tried = await world.denizen.reflection.try_metaprompt(ada, room, "engagement_boost", apply=True, by=noor)
     assert (tried.after, tried.applied) == (StateOfMind("creative", "unknown", "complex"), True)
-    await world.denizen.reset_state_of_mind(ada, room, by=noor)
-    found = list(reversed(await world.denizen.states_of_mind(ada, room)))
+    await world.denizen.reflection.reset_state_of_mind(ada, room, by=noor)
+    found = list(reversed(await world.denizen.reflection.states_of_mind(ada, room)))
     assert [(each.cause, each.outcome, each.state.mood, each.by_id) for each in found] == [
         ("set", "changed", "cautious", noor.id),
         ("manual", "changed", "creative", noor.id),
@@ -331,10 +333,10 @@ async def test_people_set_reset_and_try_by_hand(world: World):
     await say(world, noor, room, "Hello.")
     assert "state of mind" not in (await world.newest_inbox(ada))
     with pytest.raises(InvalidInput, match="Unknown metaprompt 'nothing'"):
-        await world.denizen.try_metaprompt(ada, room, "nothing")
+        await world.denizen.reflection.try_metaprompt(ada, room, "nothing")
     elsewhere = await world.space("Cellar", noor)
     with pytest.raises(NotFound):
-        await world.denizen.set_state_of_mind(ada, elsewhere, mood="patient")
+        await world.denizen.reflection.set_state_of_mind(ada, elsewhere, mood="patient")
 
 
 async def test_a_conversation_may_reflect_though_its_agent_does_not(small_world: World):
@@ -344,19 +346,19 @@ async def test_a_conversation_may_reflect_though_its_agent_does_not(small_world:
     garden = await small_world.space("Garden", noor, ada)
     await say(small_world, noor, room, CROSS)
     with pytest.raises(InvalidInput, match="there is no profile 'nothing'"):
-        await small_world.denizen.set_stance_settings(ada, room, {"reflection": {"profile": "nothing"}})
+        await small_world.denizen.reflection.set_settings(ada, room, {"reflection": {"profile": "nothing"}})
     with pytest.raises(InvalidInput, match="Unknown conversation setting 'colour'"):
-        await small_world.denizen.set_stance_settings(ada, room, {"colour": "red"})
-    await small_world.denizen.set_stance_settings(ada, room, {"reflection": {"profile": "basic"}})
+        await small_world.denizen.reflection.set_settings(ada, room, {"colour": "red"})
+    await small_world.denizen.reflection.set_settings(ada, room, {"reflection": {"profile": "basic"}})
     await say(small_world, noor, garden, CROSS)
     await say(small_world, noor, room, CROSS)
     assert await runs(small_world, ada, garden) == []
     assert await runs(small_world, ada, room) == [(3, "frustration_recovery", "user_frustrated", "changed")]
     utility(small_world, call("adjust", mood="curious"))
-    await small_world.denizen.set_stance_settings(ada, room, {"reflection": {"metaprompts": [INTERVAL]}})
-    assert (await small_world.denizen.try_metaprompt(ada, room, INTERVAL["id"])).after.mood == "curious"
-    await small_world.denizen.set_stance_settings(ada, room, {})
-    assert not (await small_world.denizen.get_agent(ada)).reflects
+    await small_world.denizen.reflection.set_settings(ada, room, {"reflection": {"metaprompts": [INTERVAL]}})
+    assert (await small_world.denizen.reflection.try_metaprompt(ada, room, INTERVAL["id"])).after.mood == "curious"
+    await small_world.denizen.reflection.set_settings(ada, room, {})
+    assert not (await small_world.denizen.agents.get(ada)).reflects
 
 
 async def test_what_was_felt_is_forgotten_with_the_person_and_with_the_space(world: World):
@@ -366,10 +368,10 @@ async def test_what_was_felt_is_forgotten_with_the_person_and_with_the_space(wor
     garden = await world.space("Garden", sam, ada)
     await say(world, noor, room, CROSS)
     await say(world, sam, garden, CROSS)
-    await world.denizen.forget_person(noor)
-    assert await world.denizen.signals(ada, room) == []
+    await world.denizen.people.forget(noor)
+    assert await world.denizen.reflection.signals(ada, room) == []
     assert "terrible" not in str(await world.denizen.db.read(everything, room.id))
-    await world.denizen.forget_space(garden)
+    await world.denizen.spaces.forget(garden)
     assert await world.denizen.db.read(everything, garden.id) == []
 
 
@@ -384,7 +386,7 @@ async def test_a_fork_does_not_reflect_on_the_life_of_another(small_world: World
     asked = utility(small_world, call("adjust", mood="patient"))
     ada, noor, room = await kitchen(small_world)
     await say(small_world, noor, room, CROSS)
-    fork = await small_world.denizen.fork(ada)
+    fork = await small_world.denizen.agents.fork(ada)
     await small_world.run()
-    assert (await small_world.denizen.get_agent(fork)).reflects
-    assert (len(asked.requests), await small_world.denizen.stances(fork)) == (1, [])
+    assert (await small_world.denizen.agents.get(fork)).reflects
+    assert (len(asked.requests), await small_world.denizen.reflection.stances(fork)) == (1, [])

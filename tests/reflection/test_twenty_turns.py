@@ -125,11 +125,11 @@ async def test_someone_grows_frustrated_is_helped_and_is_satisfied(small_world: 
 
     spoken = [line for said, heard in zip(SAID, ANSWERED, strict=True) for line in (f"Noor: {said}", f"Ada: {heard}")]
     assert await small_world.transcript(desk) == spoken
-    signals = reversed(await small_world.denizen.signals(ada, desk))
+    signals = reversed(await small_world.denizen.reflection.signals(ada, desk))
     assert [(each.cycle, each.name, each.rule) for each in signals] == SIGNALS
     found = [
         (each.cycle, each.metaprompt, each.outcome, *each.state.as_dict().values(), each.reason)
-        for each in reversed(await small_world.denizen.states_of_mind(ada, desk))
+        for each in reversed(await small_world.denizen.reflection.states_of_mind(ada, desk))
     ]
     assert [(*each[:-1], each[-1][: len(wanted[-1])]) for each, wanted in zip(found, STATES, strict=True)] == STATES
     inboxes = [entry for entry in await small_world.history(ada) if entry.startswith("inbox")]
@@ -140,4 +140,4 @@ async def test_someone_grows_frustrated_is_helped_and_is_satisfied(small_world: 
         if line.startswith("- ")
     }
     assert told == TOLD
-    assert (await small_world.denizen.stance(ada, desk)).imprints == {"next time": "offer the template"}
+    assert (await small_world.denizen.reflection.stance(ada, desk)).imprints == {"next time": "offer the template"}

@@ -33,21 +33,21 @@ async def test_an_agent_asks_pauses_and_goes_on_with_the_answer(world: World):
     await world.run()
 
     assert await world.transcript(ops) == ["Noor: Deploy it", "Ada: One moment."]
-    assert await world.denizen.status(ada) == "paused"
-    (asked,) = await world.denizen.waiting_calls(noor)
+    assert await world.denizen.agents.status(ada) == "paused"
+    (asked,) = await world.denizen.calls.waiting(noor)
     assert (asked.tool, asked.arguments, asked.space_id) == ("confirm_action", '{"question":"Deploy v2.1?"}', ops.id)
     assert await world.cycles(ada) == []
 
     await world.restart(ada=world.model(ada))
     await world.run()
-    assert await world.denizen.status(ada) == "paused"
+    assert await world.denizen.agents.status(ada) == "paused"
 
-    answered = await world.denizen.answer(asked, {"confirmed": True}, by=noor)
+    answered = await world.denizen.calls.answer(asked, {"confirmed": True}, by=noor)
     assert (answered.state, answered.settled_by) == ("answered", noor.id)
     await world.run()
 
     assert await world.transcript(ops) == ["Noor: Deploy it", "Ada: One moment.", "Ada: Deployed."]
-    assert await world.denizen.status(ada) == "sleeping"
+    assert await world.denizen.agents.status(ada) == "sleeping"
     assert (await world.history(ada))[1:] == [
         'response: send_message {"text":"One moment."}\nconfirm_action {"question":"Deploy v2.1?"}',
         'results: send_message → {"success":true,"messageId":"<Ops 2>"}\nconfirm_action → {"confirmed":true}',

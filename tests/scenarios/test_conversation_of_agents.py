@@ -26,7 +26,7 @@ async def test_two_agents_work_out_a_spec_for_a_person(world: World, floor: Floo
     )
     husam = await world.person("Husam")
     planning = await world.space("Planning", husam, pat, eli, floor=floor)
-    await world.denizen.attend(planning, eli, "mentions")
+    await world.denizen.spaces.set_attention(planning, eli, "mentions")
 
     await world.say(husam, "@pat I need a feature spec for dark mode", planning)
     await world.run()

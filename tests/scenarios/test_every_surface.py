@@ -38,15 +38,15 @@ async def _nothing(world: World, agent: Agent) -> None:
 
 
 async def _suspend(world: World, agent: Agent) -> None:
-    await world.denizen.suspend_agent(agent)
+    await world.denizen.agents.suspend(agent)
 
 
 async def _name_an_unknown_model(world: World, agent: Agent) -> None:
-    await world.denizen.edit_agent(agent, model="nowhere:gpt")
+    await world.denizen.agents.edit(agent, model="nowhere:gpt")
 
 
 async def _name_an_unknown_tool(world: World, agent: Agent) -> None:
-    await world.denizen.edit_agent(agent, tools=["order_pizza"])
+    await world.denizen.agents.edit(agent, tools=["order_pizza"])
 
 
 async def _lose_the_price(world: World, agent: Agent) -> None:
@@ -133,8 +133,8 @@ async def in_python(stage: Stage) -> str:
     async with stage.house.stream(stage.noor, two) as stream:
         await world.say(stage.noor, stage.case.text, two)
         await _told_in(stream, seq=2)
-    said = [each.text for each in await world.denizen.messages(two)][1:]
-    return "\n".join([*said, *(each.text for each in await world.denizen.statuses(two.id))])
+    said = [each.text for each in await world.denizen.spaces.messages(two)][1:]
+    return "\n".join([*said, *(each.text for each in await world.denizen.spaces.statuses(two.id))])
 
 
 async def by_rest(stage: Stage) -> str:
@@ -226,7 +226,7 @@ async def test_whoever_waits_is_told_that_the_agent_was_suspended_or_deleted_mea
 
     async with open_world(ready_url, pace=UNHURRIED) as world, served(world) as house:
         stage = Stage(house, await world.person("Noor"), Case([never], sentence), tmp_path)
-        end = world.denizen.suspend_agent if what == "suspend" else world.denizen.delete_agent
+        end = world.denizen.agents.suspend if what == "suspend" else world.denizen.agents.delete
         async with world.denizen.living(), asyncio.timeout(120):
             for way in WAYS:
                 began.clear()
@@ -246,7 +246,7 @@ async def test_a_panel_in_which_nobody_can_answer_is_told_by_openai_clients_and_
     async with open_world(ready_url, pace=UNHURRIED) as world, served(world) as house:
         noor = await world.person("Noor")
         world.denizen.models.register("m", forever(lambda *_: ModelKeyRejected("401")))
-        panel = await world.denizen.create_panel("Board", [noor], advisors=["Seth", "Buber"], model="m")
+        panel = await world.denizen.panels.create("Board", [noor], advisors=["Seth", "Buber"], model="m")
         given = {"model": f"panel:{panel.id}", "messages": [{"role": "user", "content": "When?"}]}
         token = await house.token(noor)
         environ = {"DENIZEN_HOME": str(tmp_path), "DENIZEN_URL": house.address, "DENIZEN_TOKEN": token, "TZ": "UTC"}

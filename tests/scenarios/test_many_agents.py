@@ -66,7 +66,7 @@ async def said_after(world: World, noor: Entity, text: str, hall: Space) -> list
     """What is said after Noor has said this, until nobody has anything to do."""
     posted = await world.say(noor, text, hall)
     await let_time_pass(world)
-    return [message.author_name for message in await world.denizen.messages(hall, after=posted.seq)]
+    return [message.author_name for message in await world.denizen.spaces.messages(hall, after=posted.seq)]
 
 
 def calls_of(world: World, agents: list[Agent]) -> int:
@@ -82,7 +82,7 @@ async def test_ten_agents_that_answer_everything_come_to_an_end(unhurried_world:
         before = calls_of(world, agents)
         assert set(await said_after(world, noor, text, hall)) == {each.entity.name for each in agents}
         assert calls_of(world, agents) - before <= MODEL_CALLS
-        assert (await world.denizen.get_space(hall)).stopped
+        assert (await world.denizen.spaces.get(hall)).stopped
 
 
 async def test_by_default_one_of_ten_answers(unhurried_world: World):
@@ -92,7 +92,7 @@ async def test_by_default_one_of_ten_answers(unhurried_world: World):
     said = [await said_after(world, noor, text, hall) for text in ("Hi", "@agent-7, and you?", "Good.")]
     assert said == [["Agent 0"], ["Agent 7"], ["Agent 7"]]
     assert calls_of(world, agents) == 6
-    assert not (await world.denizen.get_space(hall)).stopped
+    assert not (await world.denizen.spaces.get(hall)).stopped
 
 
 async def test_agents_that_were_let_go_on_come_to_an_end_again(unhurried_world: World):
@@ -100,8 +100,8 @@ async def test_agents_that_were_let_go_on_come_to_an_end_again(unhurried_world: 
     noor, agents, hall = await crowd(world, "all", seed=7)
     await said_after(world, noor, "Hi", hall)
     before, said = calls_of(world, agents), len(await world.transcript(hall))
-    await world.denizen.let_agents_go_on(hall, noor)
+    await world.denizen.spaces.let_agents_go_on(hall, noor)
     await let_time_pass(world)
     assert len(await world.transcript(hall)) > said
     assert calls_of(world, agents) - before <= MODEL_CALLS
-    assert (await world.denizen.get_space(hall)).stopped
+    assert (await world.denizen.spaces.get(hall)).stopped

@@ -63,7 +63,7 @@ async def test_a_provider_that_fails_is_told_of_and_answers_later(ready_url: str
         server.text, server.arguments = "", json.dumps({"text": "Here."})
         model = accelerate(OpenAIChatModel("gpt-loopback", provider=OpenAIProvider(openai_client=client)))
         world.denizen.models.register(MODEL, model)
-        bo = await world.denizen.create_agent("Bo", model=MODEL, cycle={"stop_when": ["responded_to_all"]})
+        bo = await world.denizen.agents.create("Bo", model=MODEL, cycle={"stop_when": ["responded_to_all"]})
         noor = await world.person("Noor")
         two = await world.space("Noor and Bo", noor, bo)
 
@@ -77,7 +77,7 @@ async def test_a_provider_that_fails_is_told_of_and_answers_later(ready_url: str
         assert await check_database(world.denizen.db) == []
 
         server.failure = None
-        await world.denizen.try_again(bo, two)
+        await world.denizen.agents.try_again(bo, two)
         await world.run()
         assert (await world.transcript(two))[1:] == ["Bo: Here."]
         assert await world.denizen.db.read(statuses.of_space, two.id) == []

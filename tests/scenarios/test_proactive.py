@@ -35,9 +35,9 @@ async def test_a_server_watcher_looks_every_hour_and_speaks_up_when_it_must(worl
             "Warned Ops: CPU at 95%. Looking again in an hour.",
         )
     )
-    await world.denizen.trigger(watcher, "boot", text="You watch the server from now on.", id="boot")
+    await world.denizen.agents.trigger(watcher, "boot", text="You watch the server from now on.", id="boot")
     await world.run()
-    assert await world.denizen.status(watcher) == "sleeping"
+    assert await world.denizen.agents.status(watcher) == "sleeping"
     await world.run_after(3599)
     assert len(await world.cycles(watcher)) == 1
     await world.run_after(1)
@@ -91,8 +91,8 @@ async def test_a_server_watcher_looks_every_hour_and_speaks_up_when_it_must(worl
         ),
         "response: Warned Ops: CPU at 95%. Looking again in an hour.",
     ]
-    assert await world.denizen.status(watcher) == "sleeping"
-    assert [plan.id for plan in await world.denizen.plans(watcher)] == timers[2:]
+    assert await world.denizen.agents.status(watcher) == "sleeping"
+    assert [plan.id for plan in await world.denizen.plans.list(watcher)] == timers[2:]
 
 
 def with_timers_named(history: list[str]) -> tuple[list[str], list[str]]:

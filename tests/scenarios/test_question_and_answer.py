@@ -11,7 +11,7 @@ async def test_a_question_is_answered_and_the_agent_sleeps_again(world: World):
     ada = await world.agent("Ada", reply("4"), "Answered Husam's sum.")
     husam = await world.person("Husam")
     kitchen = await world.space("Kitchen", husam, ada)
-    assert await world.denizen.status(ada) == "sleeping"
+    assert await world.denizen.agents.status(ada) == "sleeping"
 
     await world.say(husam, "What's 2+2?", kitchen)
     await world.run()
@@ -31,7 +31,7 @@ async def test_a_question_is_answered_and_the_agent_sleeps_again(world: World):
     ]
     assert await world.endings(ada) == [(1, "acted", "answered", "Answered Husam's sum.")]
     assert await world.inbox(ada) == []
-    assert await world.denizen.status(ada) == "sleeping"
+    assert await world.denizen.agents.status(ada) == "sleeping"
 
 
 async def test_the_next_question_is_answered_with_the_first_in_mind(world: World):

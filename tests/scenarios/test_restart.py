@@ -35,12 +35,12 @@ async def test_an_agent_goes_on_where_it_was_when_the_house_was_closed(ready_url
         await world.say(husam, "Can you look into it?", kitchen)
         async with world.denizen.living():
             await stuck.begun.wait()
-            assert await world.denizen.status(ada) == "alive"
+            assert await world.denizen.agents.status(ada) == "alive"
         await world.say(husam, "No hurry.", kitchen)
         await world.restart(
             ada=scripted(reply("Done: it was the fuse."), "Found the fuse.", call("skip", reason="nothing to add"))
         )
-        assert await world.denizen.status(ada) == "sleeping"
+        assert await world.denizen.agents.status(ada) == "sleeping"
         await world.run()
 
         assert await world.transcript(kitchen) == [

@@ -85,6 +85,6 @@ async def test_after_a_skip_the_mind_is_exactly_as_it_was(world: World):
         'results: send_message → {"success":true,"messageId":"<Hall 5>"}',
         "response: Answered Noor.",
     ]
-    assert [entry.seq for entry in await world.denizen.log(ada)] == [1, 2, 3, 4, 5, 6, 7, 8]
+    assert [entry.seq for entry in await world.denizen.minds.log(ada)] == [1, 2, 3, 4, 5, 6, 7, 8]
     assert [number for number, *_ in await world.endings(ada)] == [1, 2]
     assert not any("Bert, your turn" in line for line in (await world.prompts(ada))[-1])

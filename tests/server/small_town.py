@@ -88,7 +88,7 @@ class Town:
 async def build(world: World) -> Town:
     """The town, all of it asleep. What belongs to Elsewhere says so in every word."""
     denizen = world.denizen
-    home = await denizen.create_organization("Home")
+    home = await denizen.organizations.create("Home")
     people = {
         "owner": await world.person("Olga", organization=home),
         "admin": await world.person("Amin", organization=home),
@@ -101,11 +101,11 @@ async def build(world: World) -> Town:
     kitchen = part.ids["space"]
     for role, who in people.items():
         # Said to Ada, because words to nobody would answer what Bee has asked.
-        said = await denizen.post(directory.SpaceId(kitchen), who, f"I am {role}, @{ada.entity.handle}.")
+        said = await denizen.spaces.post(directory.SpaceId(kitchen), who, f"I am {role}, @{ada.entity.handle}.")
         part.messages[role] = said.id
-    diary = await denizen.create_space("privateonly", [people["owner"]], private=True, organization=home)
-    entry = await denizen.post(diary, people["owner"], "privateonly")
-    other = await denizen.create_organization("elsewhereonly")
+    diary = await denizen.spaces.create("privateonly", [people["owner"]], private=True, organization=home)
+    entry = await denizen.spaces.post(diary, people["owner"], "privateonly")
+    other = await denizen.organizations.create("elsewhereonly")
     eve = await world.person("elsewhereonly Eve", organization=other)
     elsewhere, _ = await _furnish(world, other, "elsewhereonly ", [eve])
     secrets = {role: (await denizen.db.write(tokens.create, who.id, role))[1] for role, who in people.items()}
@@ -117,27 +117,27 @@ async def _furnish(world: World, home: Organization, mark: str, people: list[Ent
     denizen, key = world.denizen, mark.strip().upper() or "HOME"
     first = people[0]
     victim = await world.person(f"{mark}Max", organization=home)
-    ada = await denizen.create_agent(f"{mark}Ada", model="demo", instructions=f"{mark}You help.", organization=home)
+    ada = await denizen.agents.create(f"{mark}Ada", model="demo", instructions=f"{mark}You help.", organization=home)
     bee = await world.agent(f"{mark}Bee", call("confirm"), tools=[CONFIRM], organization=home)
-    bo = await denizen.create_agent(f"{mark}Bo", model="demo", organization=home)
-    kitchen = await denizen.create_space(f"{mark}Kitchen", [*people, victim, ada, bee], floor="all", organization=home)
-    said = await denizen.post(kitchen, first, f"{mark}Hello, @{ada.entity.handle} and @{bee.entity.handle}.")
+    bo = await denizen.agents.create(f"{mark}Bo", model="demo", organization=home)
+    kitchen = await denizen.spaces.create(f"{mark}Kitchen", [*people, victim, ada, bee], floor="all", organization=home)
+    said = await denizen.spaces.post(kitchen, first, f"{mark}Hello, @{ada.entity.handle} and @{bee.entity.handle}.")
     await denizen.run_until_idle()
-    [waiting] = await denizen.calls(kitchen)
-    await denizen.set_goal(ada, f"{mark}goal")
-    await denizen.set_note(ada, f"{mark}note".replace(" ", "_"), f"{mark}text")
-    await denizen.set_plan(ada, f"{mark}plan", f"{mark}instruction", cron="0 9 * * *")
-    webhook, _ = await denizen.create_webhook(ada, f"{mark}hook")
-    await denizen.set_secret(f"{key}_KEY", f"{mark}value of a key", organization=home)
-    await denizen.suspend_agent(bo)
-    await denizen.trigger(bo, f"{mark}CI", text=f"{mark}text")
-    [event] = await denizen.inbox(bo)
-    panel = await denizen.create_panel(
+    [waiting] = await denizen.calls.list(kitchen)
+    await denizen.goals.set(ada, f"{mark}goal")
+    await denizen.notes.set(ada, f"{mark}note".replace(" ", "_"), f"{mark}text")
+    await denizen.plans.set(ada, f"{mark}plan", f"{mark}instruction", cron="0 9 * * *")
+    webhook, _ = await denizen.webhooks.create(ada, f"{mark}hook")
+    await denizen.secrets.set(f"{key}_KEY", f"{mark}value of a key", organization=home)
+    await denizen.agents.suspend(bo)
+    await denizen.agents.trigger(bo, f"{mark}CI", text=f"{mark}text")
+    [event] = await denizen.minds.inbox(bo)
+    panel = await denizen.panels.create(
         f"{mark}Board", people, advisors=[f"{mark}Seth", f"{mark}Pema"], model="demo", organization=home
     )
-    asked = await denizen.ask_panel(panel, first, f"{mark}What now?")
+    asked = await denizen.panels.ask(panel, first, f"{mark}What now?")
     await denizen.run_until_idle()
-    [seth, _] = await denizen.advisors(panel)
+    [seth, _] = await denizen.advisors.list(panel)
     token, _ = await denizen.db.write(tokens.create, victim.id, f"{mark}token")
     ids = {
         "space": kitchen.id,
@@ -165,14 +165,14 @@ async def _approved(world: World, agent: Agent, by: Entity, space_id: SpaceId, a
     given = grants.Verdict(confirmed=True, times=100)
     about = {"by": by.id, "call_id": "call", "space_id": space_id}
     await world.denizen.db.write(grants.give, agent.id, "pay", arguments, given, **about)
-    return (await world.denizen.approvals(agent))[0].id
+    return (await world.denizen.calls.approvals(agent))[0].id
 
 
 async def _remembered(world: World, home: Organization, text: str, space_id: SpaceId, message_id: str) -> str:
     """Something that is remembered of the conversation."""
     owner, what = Owner("conversation", home.id, space_id=space_id), Candidate("facts", text, (message_id,))
     await world.denizen.db.write(items.remember, owner, space_id, [what])
-    return (await world.denizen.memories(owner=owner.key))[0].id
+    return (await world.denizen.memory.list(owner=owner.key))[0].id
 
 
 def value(name: str, part: Part, path: str, role: str = "") -> str:

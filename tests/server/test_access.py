@@ -34,7 +34,7 @@ class Cast:
 
 async def _cast(house: House) -> Cast:
     denizen = house.world.denizen
-    home, elsewhere = [await denizen.create_organization(name) for name in ("Home", "Elsewhere")]
+    home, elsewhere = [await denizen.organizations.create(name) for name in ("Home", "Elsewhere")]
     owner, admin, member, other = [
         await house.world.person(name, organization=home) for name in ("Olga", "Amin", "Mia", "Max")
     ]

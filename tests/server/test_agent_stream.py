@@ -132,7 +132,7 @@ async def test_members_are_told_how_it_is_and_nothing_else(small_house: House) -
         await world.say(noor, "Tell me", diary)
         events = await stream.until("agent.status", status="sleeping")
         await residents.run_until_idle()
-        await world.denizen.suspend_agent(ada)
+        await world.denizen.agents.suspend(ada)
         events += await stream.until("agent.status", status="suspended")
     assert {each.name for each in events} == {"agent.status"}
 
@@ -146,7 +146,7 @@ async def test_who_is_no_admin_any_more_is_told_no_more(small_house: House) -> N
     async with small_house.listen(sam, f"/api/agents/{ada.id}/stream") as stream:
         await stream.until("agent.status")
         await world.denizen.db.write(roles.set_role, sam.id, "member")
-        await world.denizen.trigger(ada, "CI")
+        await world.denizen.agents.trigger(ada, "CI")
         await world.run()
         assert {each.name for each in await stream.rest()} <= {"agent.status"}
 
@@ -170,7 +170,7 @@ async def test_failures_budgets_and_alerts_are_told(small_house: House) -> None:
 
 async def test_an_agent_of_another_organization_is_not_there(small_house: House) -> None:
     world = small_house.world
-    home, elsewhere = [await world.denizen.create_organization(name) for name in ("Home", "Elsewhere")]
+    home, elsewhere = [await world.denizen.organizations.create(name) for name in ("Home", "Elsewhere")]
     noor, ada = await world.person("Noor", organization=home), await world.agent("Ada", organization=elsewhere)
     for named in (ada.id, "@ada", "@nobody"):
         assert (await small_house.call("GET", f"/api/agents/{named}/stream", noor)).status_code == 404

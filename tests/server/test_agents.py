@@ -38,7 +38,7 @@ async def cast(house: House) -> Cast:
 
 async def cast_of(house: House) -> Cast:
     world = house.world
-    home, elsewhere = [await world.denizen.create_organization(name) for name in ("Home", "Elsewhere")]
+    home, elsewhere = [await world.denizen.organizations.create(name) for name in ("Home", "Elsewhere")]
     noor, sam, mia = [await world.person(name, organization=home) for name in ("Noor", "Sam", "Mia")]
     await world.denizen.db.write(roles.set_role, sam.id, "admin")
     eve = await world.person("Eve", organization=elsewhere)
@@ -160,7 +160,7 @@ async def test_an_agent_that_cannot_be_is_not_made(
         """The weather."""
         return "Fine."
 
-    house.world.denizen._register_tool(weather)
+    house.world.denizen.register_tool(weather)
     answer = await make(house, cast.sam, **wanted)
     assert outcome(answer) == (status, code)
     assert words in answer.json()["detail"]
@@ -171,7 +171,7 @@ async def test_a_space_one_is_not_in_is_not_given_to_an_agent(house: House, cast
     diary = await house.world.space("Diary", cast.mia, private=True, organization=cast.mia.organization_id)
     answer = await make(house, cast.sam, spaces=[diary.id])
     assert outcome(answer) == (422, "invalid_input")
-    assert len(await house.world.denizen.members(diary)) == 1
+    assert len(await house.world.denizen.spaces.members(diary)) == 1
 
 
 async def test_asking_again_with_the_same_key_makes_one_agent(house: House, cast: Cast) -> None:
@@ -277,13 +277,13 @@ async def test_what_reaches_beyond_is_for_owners(house: House, cast: Cast, dange
 
 async def lived(house: House, cast: Cast) -> None:
     """Ada has lived a cycle, without the tools she has."""
-    agent = await house.world.denizen.find("ada", organization=cast.noor.organization_id)
-    kept = await house.world.denizen.get_agent(agent.id)
+    agent = await house.world.denizen.people.find("ada", organization=cast.noor.organization_id)
+    kept = await house.world.denizen.agents.get(agent.id)
     house.world.denizen.models.register("quiet", scripted("Saw it."))
-    await house.world.denizen.edit_agent(agent.id, model="quiet", tools=(), mcp={})
-    await house.world.denizen.trigger(agent.id, "Test")
+    await house.world.denizen.agents.edit(agent.id, model="quiet", tools=(), mcp={})
+    await house.world.denizen.agents.trigger(agent.id, "Test")
     await house.world.run()
-    await house.world.denizen.edit_agent(agent.id, **dict(kept.definition))
+    await house.world.denizen.agents.edit(agent.id, **dict(kept.definition))
 
 
 @pytest.mark.parametrize(
@@ -361,7 +361,7 @@ async def test_secrets_in_a_definition_are_not_shown_and_outlive_a_change(house:
     changed = await change(house, cast.sam, tools=[{**shown, "description": "Switches the lamp."}])
 
     assert changed.status_code == 200, changed.text
-    agent = await house.world.denizen.get_agent(made.json()["id"])
+    agent = await house.world.denizen.agents.get(made.json()["id"])
     [kept] = agent.definition.tools
     assert not isinstance(kept, str)
     assert (kept.description, getattr(kept, "headers", None)) == ("Switches the lamp.", lamp["headers"])
@@ -374,7 +374,7 @@ async def test_secrets_in_a_definition_are_not_shown_and_outlive_a_change(house:
 
 async def test_a_suspended_agent_waits_and_a_resumed_one_answers(house: House, cast: Cast) -> None:
     ada = await house.world.agent("Ada", reply("Here."), "Answered.", organization=cast.noor.organization_id)
-    await house.world.denizen.join(cast.kitchen, ada)
+    await house.world.denizen.spaces.join(cast.kitchen, ada)
 
     suspended = await house.call("POST", "/api/agents/@ada/suspend", cast.sam, json={})
     await house.say(cast.sam, "Ada?", cast.kitchen)
@@ -420,7 +420,7 @@ async def test_agents_are_listed_page_by_page(house: House, cast: Cast) -> None:
 async def test_a_fork_has_the_past_and_is_made_once(house: House, cast: Cast) -> None:
     ada = await house.world.agent("Ada", "One.", skip(), "Two.", organization=cast.noor.organization_id)
     for _ in range(3):
-        await house.world.denizen.trigger(ada, "Test")
+        await house.world.denizen.agents.trigger(ada, "Test")
         await house.world.run()
     path, key = "/api/agents/@ada/fork", {"Idempotency-Key": "f"}
 
@@ -461,8 +461,8 @@ async def test_the_models_that_can_be_paid_are_listed(keeping_house: House, monk
     denizen = keeping_house.world.denizen
     denizen.models.register("house", scripted())
     home = cast.noor.organization_id
-    await denizen.set_secret("ANTHROPIC_API_KEY", "canary-home", organization=home)
-    await denizen.set_secret("MISTRAL_API_KEY", "canary-mia", person=cast.mia)
+    await denizen.secrets.set("ANTHROPIC_API_KEY", "canary-home", organization=home)
+    await denizen.secrets.set("MISTRAL_API_KEY", "canary-mia", person=cast.mia)
 
     answers = {who.name: await keeping_house.call("GET", "/api/models", who) for who in (cast.mia, cast.sam, cast.eve)}
 

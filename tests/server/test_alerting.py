@@ -189,11 +189,11 @@ async def test_owners_are_told_once_that_nobody_can_answer_in_a_panel(house: Hou
         await stream.until("ready")
         receiver = Receiver(theirs.url, SECRET, ("127.0.0.1",))
         async with receiver.outbound:
-            turn = await world.denizen.ask_panel(panel, noor, "Hello?")
+            turn = await world.denizen.panels.ask(panel, noor, "Hello?")
             await world.run()
             await tell(world.denizen, receiver)
             for _ in range(2):
-                await world.denizen.retry_round(turn)
+                await world.denizen.rounds.retry(turn)
                 await tell(world.denizen, receiver)
                 await world.run()
                 await tell(world.denizen, receiver)
@@ -203,11 +203,11 @@ async def test_owners_are_told_once_that_nobody_can_answer_in_a_panel(house: Hou
             health = (await house.call("GET", "/api/health", owner)).json()
             assert ("panels_unable", told["text"]) in [(each["code"], each["text"]) for each in health["alerts"]]
             fails[0] = False
-            await world.denizen.retry_round(turn)
+            await world.denizen.rounds.retry(turn)
             await world.run()
             await tell(world.denizen, receiver)
             fails[0] = True
-            await world.denizen.ask_panel(panel, noor, "And now?")
+            await world.denizen.panels.ask(panel, noor, "And now?")
             await world.run()
             await tell(world.denizen, receiver)
             assert theirs.causes == ["key", "key"]
@@ -227,7 +227,7 @@ async def test_the_name_of_a_private_panel_is_not_told(house: House) -> None:
     async with inbox() as theirs:
         receiver = Receiver(theirs.url, None, ("127.0.0.1",))
         async with receiver.outbound:
-            await world.denizen.ask_panel(panel, noor, "Hello?")
+            await world.denizen.panels.ask(panel, noor, "Hello?")
             await world.run()
             await tell(world.denizen, receiver)
         health = (await house.call("GET", "/api/health", owner)).text
@@ -244,7 +244,7 @@ async def test_passing_trouble_in_a_panel_is_not_told_to_owners(small_world: Wor
     async with inbox() as theirs:
         receiver = Receiver(theirs.url, None, ("127.0.0.1",))
         async with receiver.outbound:
-            await world.denizen.ask_panel(panel, noor, "Hello?")
+            await world.denizen.panels.ask(panel, noor, "Hello?")
             await world.run()
             await tell(world.denizen, receiver)
     assert theirs.got == []

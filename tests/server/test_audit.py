@@ -317,7 +317,7 @@ async def test_forgetting_a_person_keeps_the_fact_and_drops_the_name(small_house
 async def test_rows_cannot_be_changed_or_removed(ready_sqlite_url: str) -> None:
     async with open_world(ready_sqlite_url, secret_key=SEALED_WITH) as world:
         await world.person("Noor")
-        await world.denizen.set_secret("A_KEY", "v" * 20)
+        await world.denizen.secrets.set("A_KEY", "v" * 20)
     with closing(sqlite3.connect(ready_sqlite_url.removeprefix("sqlite:///"))) as connection:
         for change in ("UPDATE audit SET action = 'nothing'", "DELETE FROM audit"):
             with pytest.raises(sqlite3.IntegrityError, match="never changed"):
@@ -328,7 +328,7 @@ async def test_rows_cannot_be_changed_or_removed(ready_sqlite_url: str) -> None:
 async def test_nor_on_postgresql(ready_postgres_url: str) -> None:
     async with open_world(ready_postgres_url, secret_key=SEALED_WITH) as world:
         await world.person("Noor")
-        await world.denizen.set_secret("A_KEY", "v" * 20)
+        await world.denizen.secrets.set("A_KEY", "v" * 20)
     with psycopg.connect(ready_postgres_url, autocommit=True) as connection:
         for change in ("UPDATE audit SET action = 'nothing'", "DELETE FROM audit"):
             with pytest.raises(psycopg.errors.RaiseException, match="never changed"):

@@ -131,7 +131,7 @@ async def test_calls_are_told_after_frames_were_lost(house: House, path: str) ->
         # It has a bus of its own, which does not reach ours.
         models = {ada.definition.model: world.model(ada)}
         async with Runtime(world.url, clock=world.clock, models=models, tools=[glance]) as other:
-            await other.answer(first.data["id"], "yes", by=noor)
+            await other.calls.answer(first.data["id"], "yes", by=noor)
             await other.run_until_idle()
         bus.gap()
         events = await stream.until("call", 3)

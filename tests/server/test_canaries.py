@@ -143,7 +143,11 @@ async def test_no_secret_is_found_where_it_should_not_be(ready_url: str, tmp_pat
         await _sign_in(house, noor, canaries)
         await _send_what_is_wrong(house, canaries)
 
-        told = [repr(await world.denizen.inspect(ada)), repr(await world.denizen.replay(ada, 1)), repr(world.denizen)]
+        told = [
+            repr(await world.denizen.minds.inspect(ada)),
+            repr(await world.denizen.minds.replay(ada, 1)),
+            repr(world.denizen),
+        ]
         told += await world.history(ada)
         used = [each for each in told if "You sent" in each]
         assert used, "the tools were not used"
@@ -285,11 +289,11 @@ async def test_a_provider_that_repeats_the_key_tells_it_to_nobody(
     try:
         async with open_world(ready_url) as world:
             noor = await world.person("Noor")
-            ada = await world.denizen.create_agent("Ada", model="openai:gpt-5")
+            ada = await world.denizen.agents.create("Ada", model="openai:gpt-5")
             kitchen = await world.space("Kitchen", noor, ada)
             await world.say(noor, "Hello?", kitchen)
             await world.run()
-            told = [repr(await world.denizen.inspect(ada)), await world.denizen.db.read(_all_rows)]
+            told = [repr(await world.denizen.minds.inspect(ada)), await world.denizen.db.read(_all_rows)]
     finally:
         await runner.cleanup()
     assert "Incorrect API key" in told[1], "the provider was not heard"

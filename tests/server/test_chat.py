@@ -59,7 +59,7 @@ async def test_the_answer_is_everything_the_agent_says_until_its_cycle_ends(hous
     assert nothing["space_id"] == answer["space_id"]
     [space] = (await house.call("GET", "/api/spaces", noor)).json()["spaces"]
     assert (space["id"], space["name"], space["private"]) == (answer["space_id"], "Noor and Ada", True)
-    [mine, *_] = await world.denizen.messages(space["id"])
+    [mine, *_] = await world.denizen.spaces.messages(space["id"])
     assert (mine.id, mine.metadata) == (answer["message_id"], {"color": "red"})
 
 
@@ -108,7 +108,7 @@ async def test_who_is_suspended_or_out_of_budget_says_so(house: House) -> None:
     world = house.world
     noor = await world.person("Noor")
     ada, bee = await world.agent("Ada"), await world.agent("Bee", budget={"tokens_per_day": 10})
-    await world.denizen.suspend_agent(ada)
+    await world.denizen.agents.suspend(ada)
     async with world.denizen.living():
         suspended = await chat(house, noor, ada, "Hello?")
         resting = await chat(house, noor, bee, "Hello?")
@@ -122,7 +122,7 @@ async def test_who_is_suspended_or_out_of_budget_says_so(house: House) -> None:
         assert "budget" in each["note"]
         assert "2026-01-06 00:00 UTC" in each["note"]
     assert again["cause"] == "budget"
-    assert [event.text for event in await world.denizen.inbox(ada)] == ["Hello?"]
+    assert [event.text for event in await world.denizen.minds.inbox(ada)] == ["Hello?"]
 
 
 def shown_as(agent: Agent, cause: statuses.Cause, space_id: str, message_id: str) -> Callable[[Tx], None]:
@@ -147,7 +147,7 @@ async def test_who_waits_for_an_agent_that_cannot_answer_is_told_why_at_once(
     noor, ada = await world.person("Noor"), await world.agent("Ada")
     async with asyncio.TaskGroup() as tasks:
         asking = tasks.create_task(chat(house, noor, ada, "Hello?"))
-        while not (events := await world.denizen.inbox(ada)):
+        while not (events := await world.denizen.minds.inbox(ada)):
             pass
         [event] = events
         assert event.space_id is not None
@@ -179,7 +179,7 @@ async def test_who_runs_out_of_time_is_told_what_the_agent_is_doing(unhurried_ho
     noor, ada = await world.person("Noor"), await world.agent("Ada")
     async with asyncio.TaskGroup() as tasks:
         asking = tasks.create_task(chat(house, noor, ada, "Hello?", seconds=5))
-        while not (events := await world.denizen.inbox(ada)):
+        while not (events := await world.denizen.minds.inbox(ada)):
             pass
         [event] = events
         assert event.space_id is not None
@@ -209,7 +209,7 @@ async def test_who_waits_no_longer_gets_what_there_is_and_the_agent_goes_on(unhu
         await residents.run_until_idle()
 
     assert (answer["outcome"], [each["text"] for each in answer["messages"]]) == ("working", ["One."])
-    said = await world.denizen.messages(answer["space_id"])
+    said = await world.denizen.spaces.messages(answer["space_id"])
     assert [each.text for each in said] == ["Count", "One.", "Two, and this is a longer text."]
 
 
@@ -217,7 +217,9 @@ async def until_said(world: World, ada: Agent, count: int) -> None:
     """So many messages of the agent stand somewhere."""
     while True:
         spaces = await world.denizen.db.read(_spaces_of, ada.id)
-        said = [each for space in spaces for each in await world.denizen.messages(space) if each.author_id == ada.id]
+        said = [
+            each for space in spaces for each in await world.denizen.spaces.messages(space) if each.author_id == ada.id
+        ]
         if len(said) >= count:
             return
 
@@ -244,7 +246,7 @@ async def test_when_the_client_leaves_nobody_waits_and_the_agent_finishes(small_
         hesitation.may_go_on.set()
         await residents.run_until_idle()
     [space] = (await house.call("GET", "/api/spaces", noor)).json()["spaces"]
-    assert [each.text for each in await world.denizen.messages(space["id"])] == [
+    assert [each.text for each in await world.denizen.spaces.messages(space["id"])] == [
         "Count",
         "One two three four five six.",
     ]
@@ -298,7 +300,7 @@ async def test_who_does_not_attend_does_not_hear(small_house: House) -> None:
     world = small_house.world
     noor, ada = await world.person("Noor"), await world.agent("Ada")
     hall = await world.space("Hall", noor, ada)
-    await world.denizen.attend(hall, ada, "none")
+    await world.denizen.spaces.set_attention(hall, ada, "none")
     answer = await chat(small_house, noor, ada, "Hello", space=hall.id)
     assert (answer["outcome"], answer["messages"]) == ("unheard", [])
 
@@ -327,7 +329,7 @@ async def test_first_messages_at_once_make_one_space(house: House) -> None:
         answers = await asyncio.gather(*(chat(house, noor, ada, f"{number}") for number in range(6)))
     assert {each["outcome"] for each in answers} == {"acted"}
     [space] = {each["space_id"] for each in answers}
-    said = [each for each in await world.denizen.messages(space) if each.author_id == noor.id]
+    said = [each for each in await world.denizen.spaces.messages(space) if each.author_id == noor.id]
     assert sorted(each.text for each in said) == ["0", "1", "2", "3", "4", "5"]
 
 
@@ -344,10 +346,10 @@ async def test_what_an_earlier_cycle_says_is_not_the_answer(small_house: House) 
     ada = await world.agent("Ada", model=scripted(*turns, pause=hesitation))
     async with asyncio.TaskGroup() as tasks, world.denizen.living():
         first = tasks.create_task(chat(house, noor, ada, "First"))
-        while (await world.denizen.status(ada)) != "alive":
+        while (await world.denizen.agents.status(ada)) != "alive":
             pass
         second = tasks.create_task(chat(house, noor, ada, "Second"))
-        while not await world.denizen.inbox(ada):
+        while not await world.denizen.minds.inbox(ada):
             pass
         hesitation.may_go_on.set()
         await asyncio.wait({first, second})
@@ -393,11 +395,11 @@ async def test_what_cannot_be_asked_is_refused(small_house: House, said: dict[st
 
 async def test_agents_of_others_and_dead_ones_are_not_there(small_house: House) -> None:
     world = small_house.world
-    home, elsewhere = [await world.denizen.create_organization(name) for name in ("Home", "Elsewhere")]
+    home, elsewhere = [await world.denizen.organizations.create(name) for name in ("Home", "Elsewhere")]
     noor = await world.person("Noor", organization=home)
     theirs = await world.agent("Theirs", organization=elsewhere)
     gone = await world.agent("Gone", organization=home)
-    await world.denizen.delete_agent(gone)
+    await world.denizen.agents.delete(gone)
     for agent in (theirs.id, "@theirs", gone.id, "@gone", "@nobody", "@noor"):
         answer = await small_house.call("POST", "/api/chat", noor, json={"agent": agent, "text": "Hi"})
         assert (answer.status_code, answer.json()["code"]) == (404, "not_found")

@@ -232,7 +232,7 @@ async def test_a_reader_that_takes_nothing_is_cut_off(small_world: World) -> Non
     noor = await small_world.person("Noor")
     hall = await small_world.space("Hall", noor)
     for _ in range(100):
-        await small_world.denizen.post(hall, noor, "x" * 90_000)
+        await small_world.denizen.spaces.post(hall, noor, "x" * 90_000)
     wanted = limits(send_seconds=SOON, header_seconds=2 * SOON)
     async with served(small_world, limits=wanted) as house, line(house) as slow:
         token = (await house.headers(noor))["Authorization"]

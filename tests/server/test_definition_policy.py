@@ -120,8 +120,8 @@ class Stage:
         """An agent of that person's organization which has lived a cycle, and is defined so without being asked."""
         home, denizen = self.people[who].organization_id, self.world.denizen
         denizen.models.register("quiet", scripted("Saw it."))
-        made = await denizen.create_agent(self.handle(), model="quiet", organization=home)
-        await denizen.trigger(made, "Test")
+        made = await denizen.agents.create(self.handle(), model="quiet", organization=home)
+        await denizen.agents.trigger(made, "Test")
         await denizen.run_until_idle()
         return await denizen.db.write(registry.edit, WITHOUT_LIMITS, made.id, define(**fields))
 
@@ -226,27 +226,27 @@ async def fork_in_process(stage: Stage, who: Who, fields: Fields) -> bool:
 
 async def create_in_python(stage: Stage, who: Who, fields: Fields) -> bool:
     home = stage.people[who].organization_id
-    return await tried(stage.world.denizen.create_agent(stage.handle(), organization=home, **fields))
+    return await tried(stage.world.denizen.agents.create(stage.handle(), organization=home, **fields))
 
 
 async def edit_in_python(stage: Stage, who: Who, fields: Fields) -> bool:
     agent = await stage.standing(who, {})
-    return await tried(stage.world.denizen.edit_agent(agent, **fields))
+    return await tried(stage.world.denizen.agents.edit(agent, **fields))
 
 
 async def apply_file_in_python(stage: Stage, who: Who, fields: Fields) -> bool:
     file = Source("agents.json", json.dumps({"name": stage.handle(), **fields}))
     home = stage.people[who].organization_id
-    return await tried(stage.world.denizen.apply(read([file]), organization=home))
+    return await tried(stage.world.denizen.agents.apply(read([file]), organization=home))
 
 
 async def import_in_python(stage: Stage, who: Who, fields: Fields) -> bool:
     home = stage.people[who].organization_id
-    return await tried(stage.world.denizen.import_file(stage.export(fields), organization=home))
+    return await tried(stage.world.denizen.organizations.import_file(stage.export(fields), organization=home))
 
 
 async def fork_in_python(stage: Stage, who: Who, fields: Fields) -> bool:
-    return await tried(stage.world.denizen.fork(await stage.standing(who, fields), handle=stage.handle()))
+    return await tried(stage.world.denizen.agents.fork(await stage.standing(who, fields), handle=stage.handle()))
 
 
 ON_THE_SERVER: dict[str, Way] = {
@@ -268,12 +268,12 @@ async def staged(url: str, folder: Path, access: HostAccess) -> AsyncGenerator[S
     async with open_world(url, host_access=access) as world, served(world) as house:
         people: dict[Who, Entity] = {}
         for name in ("first", "second"):
-            home = await world.denizen.create_organization(name)
+            home = await world.denizen.organizations.create(name)
             people |= await people_of(world, home)
-        plain = await world.denizen.create_agent("Plain", organization=people["first owner"].organization_id)
+        plain = await world.denizen.agents.create("Plain", organization=people["first owner"].organization_id)
         # Whoever is given a tool as an object in Python makes it a tool of the server.
-        await world.denizen.create_agent("Knows", tools=[weather], organization=people["first owner"].organization_id)
-        export = await written(world.denizen.export_agent(plain), folder / "plain.jsonl")
+        await world.denizen.agents.create("Knows", tools=[weather], organization=people["first owner"].organization_id)
+        export = await written(world.denizen.agents.export(plain), folder / "plain.jsonl")
         yield Stage(house, people, export)
 
 
@@ -351,14 +351,14 @@ async def test_programs_on_the_server_may_do_what_owners_may(ready_sqlite_url: s
 async def test_admins_may_make_the_policy_stricter_and_go_back_to_the_default(
     small_world: World, stricter: dict[str, Any]
 ) -> None:
-    home = await small_world.denizen.create_organization("First")
+    home = await small_world.denizen.organizations.create("First")
     policy, strict = DefinitionPolicy(author=Author("ann", "admin")), define(**stricter)
     await small_world.denizen.db.read(policy.check, home.id, None, strict)
     await small_world.denizen.db.read(policy.check, home.id, strict, define())
 
 
 async def test_admins_may_keep_what_an_owner_has_said_of_a_tool_and_not_move_it(small_world: World) -> None:
-    home = await small_world.denizen.create_organization("First")
+    home = await small_world.denizen.organizations.create("First")
     policy, before = DefinitionPolicy(author=Author("ann", "admin")), define(tools=[http(results="trusted")])
     await small_world.denizen.db.read(
         policy.check, home.id, before, define(tools=[http(results="trusted")], model="x:y")
@@ -382,7 +382,7 @@ async def test_admins_may_keep_what_an_owner_has_said_of_a_tool_and_not_move_it(
     ids=["argument", "one more argument", "one word", "path", "environment", "one more host", "subdomain"],
 )
 async def test_settings_allow_exactly_what_they_list(small_world: World, server: dict[str, Any]) -> None:
-    first, second = [await small_world.denizen.create_organization(name) for name in ("First", "Second")]
+    first, second = [await small_world.denizen.organizations.create(name) for name in ("First", "Second")]
     policy, definition = DefinitionPolicy(ACCESS, Author("ann", "owner")), define(mcp={"it": server})
     await small_world.denizen.db.read(policy.check, first.id, None, definition)
     with pytest.raises(NotAllowed, match=r"mcp\.it .* `organizations\.(programs|private_hosts)`"):

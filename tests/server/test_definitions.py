@@ -19,7 +19,7 @@ PROGRAM = {"name": "Cleo", "mcp": {"files": {"command": "ls"}}}
 
 async def people(world: World) -> tuple[Organization, Entity, Entity]:
     """An owner and an admin."""
-    home = await world.denizen.create_organization("Home")
+    home = await world.denizen.organizations.create("Home")
     olga, amin = [await world.person(name, organization=home) for name in ("Olga", "Amin")]
     await world.denizen.db.write(roles.set_role, amin.id, "admin")
     return home, olga, amin
@@ -59,8 +59,8 @@ async def test_a_budget_in_dollars_without_a_price_is_refused_with_the_name_of_t
 async def test_spaces_are_for_those_who_are_in_them(small_house: House) -> None:
     world = small_house.world
     home, olga, amin = await people(world)
-    await world.denizen.create_space("Garden", [olga], organization=home)
-    hall = await world.denizen.create_space("Hall", [olga, amin], organization=home)
+    await world.denizen.spaces.create("Garden", [olga], organization=home)
+    hall = await world.denizen.spaces.create("Hall", [olga, amin], organization=home)
     for document in (
         {"kind": "space", "name": "Garden", "members": ["amin"]},
         {"kind": "space", "name": "Garden", "private": True},
@@ -73,7 +73,7 @@ async def test_spaces_are_for_those_who_are_in_them(small_house: House) -> None:
         422,
         "a.yaml:1: Only Olga can change which messages Olga gets.",
     )
-    assert [each.attention for each in await world.denizen.members(hall)] == ["all", "all"]
+    assert [each.attention for each in await world.denizen.spaces.members(hall)] == ["all", "all"]
     assert await apply(small_house, amin, {"kind": "space", "name": "Hall", "private": True}) == (200, "changed")
 
 
@@ -81,7 +81,7 @@ async def test_apply_does_not_tell_that_a_private_space_exists(small_house: Hous
     """The answer is the same as where there is none; the private space is not touched, and its members find it."""
     world = small_house.world
     home, olga, amin = await people(world)
-    diary = await world.denizen.create_space("Diary", [olga], private=True, organization=home)
+    diary = await world.denizen.spaces.create("Diary", [olga], private=True, organization=home)
     told: list[list[str]] = []
     for name in ("Diary", "Nothing"):
         documents = [
@@ -92,10 +92,10 @@ async def test_apply_does_not_tell_that_a_private_space_exists(small_house: Hous
         told.append([each.replace(name, "…").replace(name.lower(), "…") for each in answers])
     assert told[0] == told[1]
     assert '"action":"created"' in told[0][0]
-    assert [each.entity.handle for each in await world.denizen.members(diary)] == ["olga"]
+    assert [each.entity.handle for each in await world.denizen.spaces.members(diary)] == ["olga"]
     # Each means the space that they are in.
     assert await apply(small_house, olga, {"kind": "space", "name": "Diary", "private": False}) == (200, "changed")
-    assert not (await world.denizen.get_space(diary.id)).private
+    assert not (await world.denizen.spaces.get(diary.id)).private
 
 
 async def applied(house: House, who: Entity, *documents: dict[str, Any]) -> str:
@@ -107,9 +107,9 @@ async def applied(house: House, who: Entity, *documents: dict[str, Any]) -> str:
 async def test_an_agent_as_a_document_names_no_private_space_of_others(small_house: House) -> None:
     world = small_house.world
     home, olga, amin = await people(world)
-    ada = await world.denizen.create_agent("Ada", organization=home)
+    ada = await world.denizen.agents.create("Ada", organization=home)
     for name, private, who in (("Diary", True, olga), ("Den", True, amin), ("Garden", False, olga)):
-        await world.denizen.create_space(name, [who, ada], private=private, organization=home)
+        await world.denizen.spaces.create(name, [who, ada], private=private, organization=home)
     for who, seen in ((olga, {"Diary", "Garden"}), (amin, {"Den", "Garden"})):
         answer = await small_house.call("GET", "/api/agents/@ada/document", who)
         assert {each["name"] for each in answer.json()["document"]["spaces"]} == seen
@@ -145,11 +145,11 @@ async def test_what_is_no_export_is_not_taken_in(small_world: World, media_type:
 async def test_an_export_in_which_something_was_forgotten_meanwhile_has_no_end(small_house: House) -> None:
     world = small_house.world
     home, olga, _ = await people(world)
-    hall = await world.denizen.create_space("Hall", [olga], organization=home)
+    hall = await world.denizen.spaces.create("Hall", [olga], organization=home)
     said = await world.say(olga, "The violet xylophone.", hall)
-    lines = world.denizen.export_space(hall)
+    lines = world.denizen.spaces.export(hall)
     begun = [await anext(lines), await anext(lines)]
-    await world.denizen.forget_message(said.id)
+    await world.denizen.spaces.forget_message(said.id)
     rest = [line async for line in _until_refused(lines)]
     assert len(begun + rest) > 2
     assert not any('"row":"end"' in line for line in rest)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import cast as typing_cast
 
 import pytest
+from fastapi.routing import APIRoute
 
 from denizen.access import tokens
 from denizen.agents.registry import Agent
 from denizen.clock import SECOND, Instant
-from denizen.server.application import ROOMS
+from denizen.server.route_modules import all_routes
 from denizen.spaces.directory import Entity, Space
 from tests.server.conftest import House
 
@@ -19,8 +21,7 @@ OPEN = {("GET", "/healthz"), ("GET", "/readyz"), ("GET", "/login"), ("POST", "/a
 GUARDED: list[tuple[str, str]] = sorted(
     {
         (method, route.path.replace("{space_id}", "{space}"))
-        for room in ROOMS
-        for route in room.router.routes
+        for route in typing_cast("list[APIRoute]", all_routes())
         for method in route.methods
         if not route.path.startswith(("/hooks/", "/v1/"))
     }
@@ -56,7 +57,7 @@ class Cast:
 @pytest.fixture
 async def cast(house: House) -> Cast:
     world = house.world
-    home, elsewhere = [await world.denizen.create_organization(name) for name in ("Home", "Elsewhere")]
+    home, elsewhere = [await world.denizen.organizations.create(name) for name in ("Home", "Elsewhere")]
     noor, sam = await world.person("Noor", organization=home), await world.person("Sam", organization=home)
     eve = await world.person("Eve", organization=elsewhere)
     ada = await world.agent("Ada", organization=home)
@@ -214,8 +215,8 @@ async def test_agents_are_shown_with_what_they_do_and_how_they_are(house: House)
     ada = await world.agent("Ada", instructions="You look after this house.\nNever tell about the treasure.")
     bee = await world.agent("Bee")
     gone = await world.agent("Gone")
-    await world.denizen.suspend_agent(bee)
-    await world.denizen.delete_agent(gone)
+    await world.denizen.agents.suspend(bee)
+    await world.denizen.agents.delete(gone)
 
     answer = await house.call("GET", "/api/agents", noor)
 

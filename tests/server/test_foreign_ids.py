@@ -59,14 +59,14 @@ def exports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Lines]:
             if name == "life":
                 agent = (await full_life(world)).ada
                 await world.denizen.db.write(_what_long_lives_have, agent.id)
-                lines = world.denizen.export_agent(agent)
+                lines = world.denizen.agents.export(agent)
             elif name == "ada":
-                lines = world.denizen.export_agent((await felt(world)).ada)
+                lines = world.denizen.agents.export((await felt(world)).ada)
             elif name == "kitchen":
-                lines = world.denizen.export_space((await felt(world)).kitchen)
+                lines = world.denizen.spaces.export((await felt(world)).kitchen)
             else:
                 panel = (await (asked(world) if name == "board" else moved(world)))[1]
-                lines = world.denizen.export_space(panel.space)
+                lines = world.denizen.spaces.export(panel.space)
             return await written(lines, folder / f"{name}.jsonl")
 
     return {name: parsed(asyncio.run(export(name))) for name in ("life", "ada", "kitchen", *PANELS)}
@@ -96,10 +96,10 @@ async def test_an_import_does_not_link_to_private_spaces_that_the_importer_is_no
     ada = await world.agent("Ada", *[reply("Yes."), "Answered Noor."] * 2)
     kitchen = await world.space("Kitchen", noor, ada)
     asked = await world.say(noor, "Are you there?", kitchen)
-    private = await world.denizen.create_space(f"{CANARY} club", [mia], private=True)
-    secret = await world.denizen.post(private, mia, f"The {CANARY} word is swordfish.")
+    private = await world.denizen.spaces.create(f"{CANARY} club", [mia], private=True)
+    secret = await world.denizen.spaces.post(private, mia, f"The {CANARY} word is swordfish.")
     await world.run()
-    file = await written(world.denizen.export_agent(ada), tmp_path / "ada.jsonl")
+    file = await written(world.denizen.agents.export(ada), tmp_path / "ada.jsonl")
     lines = [json.dumps(each) for each in parsed(file)]
     # Where a cycle comes from stays, or all of it would be hidden from whoever is not in the private space.
     lines = [each if '"cycle_space"' in each else each.replace(kitchen.id, private.id) for each in lines]
@@ -246,8 +246,8 @@ async def everything(house: House, town: Town, made: dict[str, Any], cycles: int
     told: dict[str, str] = {}
     part = Part({"agent": id, "message": "none"} if kind == "agent" else {"space": id, "panel": id})
     if kind == "space":
-        await denizen.join(SpaceId(id), EntityId(owner))
-        part.ids["message"] = (await denizen.messages(SpaceId(id)))[0].id
+        await denizen.spaces.join(SpaceId(id), EntityId(owner))
+        part.ids["message"] = (await denizen.spaces.messages(SpaceId(id)))[0].id
     for method, path, operation in small_town.operations(small_town.description()):
         streams = any("text/event-stream" in each.get("content", {}) for each in operation["responses"].values())
         if method != "GET" or streams:
@@ -272,11 +272,11 @@ def _whose(tx: Tx, secret: str) -> tokens.Token:
 
 async def _of_agent(house: House, id: AgentId, cycles: int) -> dict[str, str]:
     denizen = house.world.denizen
-    told = {"inspection": repr(await denizen.inspect(id)), "log": repr(await denizen.log(id))}
-    told["cycles"] = repr(await denizen.cycles(id))
+    told = {"inspection": repr(await denizen.minds.inspect(id)), "log": repr(await denizen.minds.log(id))}
+    told["cycles"] = repr(await denizen.minds.cycles(id))
     for number in range(1, cycles + 1):
         try:
-            told[f"replay {number}"] = repr(await denizen.replay(id, number))
+            told[f"replay {number}"] = repr(await denizen.minds.replay(id, number))
         except DenizenError as error:
             told[f"replay {number}"] = str(error)
     return told
@@ -284,13 +284,13 @@ async def _of_agent(house: House, id: AgentId, cycles: int) -> dict[str, str]:
 
 async def _of_space(house: House, id: SpaceId) -> dict[str, str]:
     denizen = house.world.denizen
-    told = {"messages": repr(await denizen.messages(id)), "members": repr(await denizen.members(id))}
-    space = await denizen.get_space(id)
+    told = {"messages": repr(await denizen.spaces.messages(id)), "members": repr(await denizen.spaces.members(id))}
+    space = await denizen.spaces.get(id)
     if space.kind == "panel":
-        for each in await denizen.rounds(id):
+        for each in await denizen.rounds.list(id):
             for said in each.spoken:
-                told[f"context of {said.voice} in {each.id}"] = repr(await denizen.reply_context(each, said.voice))
-        told["advisors"] = repr(await denizen.advisors(id))
+                told[f"context of {said.voice} in {each.id}"] = repr(await denizen.rounds.context(each, said.voice))
+        told["advisors"] = repr(await denizen.advisors.list(id))
     return told
 
 
@@ -340,7 +340,7 @@ async def test_a_space_that_another_organization_imports_later_stays_its_own(
             space = [*exports["kitchen"]]
             space[1] = {**space[1], "name": f"{CANARY} {row}"}
             space = exchanged(space, space[1]["id"], nowhere)
-            imported = await house.world.denizen.import_file(fuzzing.file(space), organization=theirs)
+            imported = await house.world.denizen.organizations.import_file(fuzzing.file(space), organization=theirs)
             assert imported.name == f"{CANARY} {row}"
             for what, text in (await everything(house, built.town, made, 1)).items():
                 assert CANARY not in text.lower(), (row, what)

@@ -30,7 +30,7 @@ class Cast:
 async def cast(house: House) -> Cast:
     """Mia has said something in the kitchen, and Ada has heard it. Noor owns the house, Sam is its admin."""
     world = house.world
-    home, elsewhere = [await world.denizen.create_organization(name) for name in ("Home", "Elsewhere")]
+    home, elsewhere = [await world.denizen.organizations.create(name) for name in ("Home", "Elsewhere")]
     noor, sam, mia = [await world.person(name, organization=home) for name in ("Noor", "Sam", "Mia")]
     await world.denizen.db.write(roles.set_role, sam.id, "admin")
     eve = await world.person("Eve", organization=elsewhere)

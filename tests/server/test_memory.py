@@ -34,7 +34,7 @@ async def cast(house: House) -> tuple[Entity, Entity, Space]:
 async def remembered(house: House, space: Space, text: str, **owner: Any) -> str:
     whose = Owner(organization_id=space.organization_id, **owner)
     await house.world.denizen.db.write(items.remember, whose, space.id, [Candidate("facts", text, ("m",))])
-    return (await house.world.denizen.memories(owner=whose.key))[0].id
+    return (await house.world.denizen.memory.list(owner=whose.key))[0].id
 
 
 async def test_chat_answers_with_the_summary_and_what_was_remembered(house: House) -> None:
@@ -76,7 +76,7 @@ async def test_a_request_settles_what_is_remembered_and_the_next_one_leaves_it(h
     }
     other = await house.call("POST", "/api/chat", noor, json={**body, "organizationId": "elsewhere"})
     assert (other.status_code, other.json()["code"]) == (404, "not_found")
-    said = [each.metadata for each in await house.world.denizen.messages(kitchen) if each.author_id == noor.id]
+    said = [each.metadata for each in await house.world.denizen.spaces.messages(kitchen) if each.author_id == noor.id]
     assert said == [{}, {"memory": {"organization": True}}]
 
 
@@ -146,7 +146,7 @@ async def test_admin_publishes_for_the_organization_and_a_member_does_not(house:
             for _ in range(2):
                 await house.call("POST", "/api/chat", who, json=body)
                 await house.world.denizen.run_until_idle()
-        published = await house.world.denizen.memories(owner=f"organization:{home}")
+        published = await house.world.denizen.memory.list(owner=f"organization:{home}")
         assert {each.text for each in published} == expected
 
 
@@ -165,7 +165,7 @@ async def test_what_an_admin_says_in_a_space_can_become_the_organizations(house:
             answer = await house.call("POST", f"{path}/messages", noor, json=said)
             assert (answer.status_code, answer.json()["metadata"]) == (201, {"memory": {"organization": True}})
             await house.world.denizen.run_until_idle()
-    published = await house.world.denizen.memories(owner=f"organization:{home}")
+    published = await house.world.denizen.memory.list(owner=f"organization:{home}")
     assert [each.text for each in published] == ["The launch is in May."]
     other = await house.call("POST", f"{path}/messages", noor, json={"text": "Hm.", "organizationId": "elsewhere"})
     assert (other.status_code, other.json()["code"]) == (404, "not_found")
@@ -173,7 +173,7 @@ async def test_what_an_admin_says_in_a_space_can_become_the_organizations(house:
 
 async def test_a_question_to_a_panel_can_name_the_organization(house: House) -> None:
     noor, _, _ = await cast(house)
-    panel = await house.world.denizen.create_panel("Board", [noor], model="m")
+    panel = await house.world.denizen.panels.create("Board", [noor], model="m")
     asked = {"text": "What now?", "organizationId": noor.organization_id}
     told = await house.call("POST", f"/api/panels/{panel.id}/rounds", noor, json=asked)
     assert told.json()["message"]["metadata"] == {"memory": {"organization": True}}
@@ -186,18 +186,18 @@ async def test_a_correction_is_one_for_whoever_else_has_it_and_for_the_summary(h
     world = house.world
     noor, ada = await world.person("Noor"), await world.agent("Ada")
     kitchen = await world.space("Kitchen", noor)
-    await world.denizen.join(kitchen, ada, attention="none")
+    await world.denizen.spaces.join(kitchen, ada, attention="none")
     for _ in range(4):
         await world.say(noor, "Hm.", kitchen)
-    assert await world.denizen.roll(kitchen) == "done"
-    hers = next(each for each in await world.denizen.memories(owner=f"user:{noor.id}") if "Bern" in each.text)
+    assert await world.denizen.memory.summarize(kitchen) == "done"
+    hers = next(each for each in await world.denizen.memory.list(owner=f"user:{noor.id}") if "Bern" in each.text)
     await house.call("PATCH", f"/api/memory/{hers.id}", noor, json={"text": "Noor lives in Basel."})
-    state = await world.denizen.conversation_memory(kitchen)
+    state = await world.denizen.memory.summary(kitchen)
     assert [each.text for each in state.memory.facts] == ["Noor lives in Basel.", "Noor sings."]
     for _ in range(2):
         await world.say(noor, "Hm.", kitchen)
-    assert await world.denizen.roll(kitchen) == "done"
-    live = [each for each in await world.denizen.memories() if each.superseded_by is None and "lives" in each.text]
+    assert await world.denizen.memory.summarize(kitchen) == "done"
+    live = [each for each in await world.denizen.memory.list() if each.superseded_by is None and "lives" in each.text]
     assert {each.text for each in live} == {"Noor lives in Basel."}
     assert {each.scope for each in live} == {"conversation", "user", "persona"}
     spelt = await house.call("PATCH", f"/api/memory/{live[0].id}", noor, json={"text": "Noor lives in BASEL!"})
@@ -217,7 +217,7 @@ async def test_who_forgets_what_a_conversation_remembers_leaves_others_what_is_t
         }.items()
     }
     assert (await house.call("DELETE", f"/api/memory/{ids['conversation']}", sam)).status_code == 204
-    left = {each.id for each in await house.world.denizen.memories()}
+    left = {each.id for each in await house.world.denizen.memory.list()}
     assert left == {ids["noor"], ids["everyone"]}
 
 

@@ -52,7 +52,7 @@ class Cast:
 
 
 async def cast_of(world: World, *turns: Turn, **more: Any) -> Cast:
-    home, elsewhere = [await world.denizen.create_organization(name) for name in ("Home", "Elsewhere")]
+    home, elsewhere = [await world.denizen.organizations.create(name) for name in ("Home", "Elsewhere")]
     noor, sam, mia = [await world.person(name, organization=home) for name in ("Noor", "Sam", "Mia")]
     await world.denizen.db.write(roles.set_role, sam.id, "admin")
     eve = await world.person("Eve", organization=elsewhere)
@@ -88,7 +88,7 @@ async def test_what_waits_is_listed_in_the_order_in_which_it_is_taken(house: Hou
     cast = await cast_of(house.world)
     for text in ("one", "two", "three"):
         await house.world.say(cast.noor, text, cast.kitchen)
-    await house.world.denizen.trigger(cast.ada, "CI", {"run": 7}, text="four", urgent=True)
+    await house.world.denizen.agents.trigger(cast.ada, "CI", {"run": 7}, text="four", urgent=True)
 
     first = await get(house, cast.sam, "inbox", limit=3)
     rest = await get(house, cast.sam, "inbox", limit=3, after=first["next"])
@@ -160,7 +160,7 @@ async def test_skipped_and_undone_cycles_are_shown_between_those_that_are_kept(h
         "Three.",
     )
     for at in range(5):
-        await world.denizen.trigger(cast.ada, "Test", text=f"{at}")
+        await world.denizen.agents.trigger(cast.ada, "Test", text=f"{at}")
         await world.run_after(60)
         await world.run_after(60)
 
@@ -196,10 +196,10 @@ async def test_skipped_cycles_are_found_whatever_others_did_meanwhile(house: Hou
     cast = await cast_of(world, "One.", [call("get_time_plans"), skip("mine")], "Two.")
     other = await world.agent("Bee", organization=cast.noor.organization_id)
     for _ in range(2):
-        await world.denizen.trigger(cast.ada, "Test")
+        await world.denizen.agents.trigger(cast.ada, "Test")
         await world.run_after(1_000)
     await world.denizen.db.write(_skips, other.id, MOST_FOUND + 1)
-    await world.denizen.trigger(cast.ada, "Test")
+    await world.denizen.agents.trigger(cast.ada, "Test")
     await world.run_after(1_000)
 
     page = await get(house, cast.sam, "cycles")
@@ -219,7 +219,7 @@ def _skips(tx: Tx, agent_id: str, count: int) -> None:
 async def test_the_cycle_under_way_stands_first(house: House) -> None:
     ask = ClientTool(name="confirm", description="Ask.", parameters={"type": "object", "properties": {}})
     cast = await cast_of(house.world, "One.", call("confirm"), tools=[ask])
-    await house.world.denizen.trigger(cast.ada, "Test")
+    await house.world.denizen.agents.trigger(cast.ada, "Test")
     await house.world.run()
     await house.world.say(cast.noor, "Go on.", cast.kitchen)
     await house.world.run()
@@ -329,7 +329,7 @@ async def test_the_log_is_read_page_by_page_in_both_directions(house: House) -> 
     cast = await cast_of(world, reply("Hello."), "Greeted Noor.", "Saw it.")
     await world.say(cast.noor, "Hello, Ada.", cast.kitchen)
     await world.run()
-    await world.denizen.trigger(cast.ada, "Test")
+    await world.denizen.agents.trigger(cast.ada, "Test")
     await world.run()
     whole = (await get(house, cast.sam, "log"))["entries"]
     assert [(each["seq"], each["cycle"], each["kind"]) for each in whole] == [
@@ -411,12 +411,12 @@ async def test_what_was_stopped_is_listed_without_the_words(house: House) -> Non
 async def test_a_mind_is_shown_whole(house: House) -> None:
     world = house.world
     cast = await cast_of(world, reply("Hello."), "Greeted Noor.", budget={"tokens_per_day": 10_000_000})
-    await world.denizen.set_goal(cast.ada, "Keep the pantry stocked.")
-    await world.denizen.set_note(cast.ada, "tea", "No sugar.")
-    await world.denizen.set_plan(cast.ada, "round", "Look around.", cron="0 7 * * *")
+    await world.denizen.goals.set(cast.ada, "Keep the pantry stocked.")
+    await world.denizen.notes.set(cast.ada, "tea", "No sugar.")
+    await world.denizen.plans.set(cast.ada, "round", "Look around.", cron="0 7 * * *")
     await world.say(cast.noor, "Hello, Ada.", cast.kitchen)
     await world.run()
-    await world.denizen.suspend_agent(cast.ada)
+    await world.denizen.agents.suspend(cast.ada)
     await world.say(cast.noor, "Still there?", cast.kitchen)
 
     mind = await get(house, cast.sam, "mind")
@@ -442,7 +442,7 @@ async def test_a_mind_is_shown_whole(house: House) -> None:
 async def test_an_overloaded_provider_is_not_a_defect(ready_sqlite_url: str) -> None:
     async with open_world(ready_sqlite_url, clock=JumpingClock()) as world, served(world) as house:
         noor, ada = await world.person("Noor"), await world.agent("Ada", "Saw it.")
-        await world.denizen.trigger(ada, "Test")
+        await world.denizen.agents.trigger(ada, "Test")
         await world.run()
         for error, told in [
             (ModelOverloaded("at secret.example"), (503, "model_overloaded")),

@@ -108,7 +108,7 @@ async def test_nothing_answers_at_the_address(house: House) -> None:
 
 async def test_the_chosen_model_is_used_at_once_and_after_a_restart(house: House, server: Loopback) -> None:
     world = house.world
-    noor, ada = await world.person("Noor"), await world.denizen.create_agent("Ada")
+    noor, ada = await world.person("Noor"), await world.denizen.agents.create("Ada")
     kitchen = await world.space("Kitchen", noor, ada)
     await house.say(noor, "Tea?", kitchen)
     await world.denizen.run_until_idle()
@@ -141,14 +141,14 @@ async def test_the_choice_survives_a_restart_and_can_be_taken_back(
     key = new_key()
     async with open_world(ready_sqlite_url, secret_key=key) as world:
         noor = await world.person("Noor")
-        await world.denizen.choose_model("compatible:qwen", address=server.url, key=SECRET)
+        await world.denizen.models.choose("compatible:qwen", address=server.url, key=SECRET)
         await world.restart()
-        assert (world.denizen.default_model, world.denizen.models.addresses) == (
+        assert (world.denizen.default_model, world.denizen.model_catalog.addresses) == (
             "compatible:qwen",
             {"compatible": f"{server.url}/v1"},
         )
         await _answers(world, server, noor)
-        await world.denizen.choose_model(None)
+        await world.denizen.models.choose(None)
         assert (world.denizen.default_model, world.denizen.server_models.source) == ("demo", "demo")
 
 
@@ -162,14 +162,14 @@ async def test_another_process_on_the_same_database_uses_the_choice_too(
     ):
         noor = await here.person("Noor")
         assert there.denizen.default_model == "demo"
-        await here.denizen.choose_model("compatible:qwen", address=server.url, key=SECRET)
+        await here.denizen.models.choose("compatible:qwen", address=server.url, key=SECRET)
         await _answers(there, server, noor)
         assert there.denizen.default_model == "compatible:qwen"
 
 
 async def _answers(world: World, server: Loopback, noor: Entity) -> None:
     server.tool, server.text = None, "Still here."
-    ada = await world.denizen.create_agent("Ada")
+    ada = await world.denizen.agents.create("Ada")
     kitchen = await world.space("Kitchen", noor, ada)
     await world.say(noor, "Tea?", kitchen)
     await world.denizen.run_until_idle()
@@ -251,8 +251,8 @@ async def test_only_operators_connect_models(house: House, server: Loopback) -> 
     await world.person("Noor")
     sam = await world.person("Sam")
     await world.denizen.db.write(roles.set_role, sam.id, "admin")
-    other = await world.denizen.create_organization("Elsewhere")
-    zoe = await world.denizen.create_person("Zoe", organization=other)
+    other = await world.denizen.organizations.create("Elsewhere")
+    zoe = await world.denizen.people.create("Zoe", organization=other)
     wanted = {"name": "compatible:m", "address": server.url}
     for who in (sam, zoe):
         assert (await _listed(house, who))["may_choose"] is False

@@ -335,5 +335,5 @@ async def test_without_an_issuer_its_tokens_are_unknown(small_house: House) -> N
 async def test_whoever_is_forgotten_is_unlinked(world: World) -> None:
     noor, sam = await world.person("Noor"), await world.person("Sam")
     await world.denizen.db.write(identities.link, sam.id, "https://login.example.com", "248289761001")
-    await world.denizen.forget_person(sam, by=noor)
+    await world.denizen.people.forget(sam, by=noor)
     assert await world.denizen.db.read(identities.identities_of, sam.id) == []

@@ -52,7 +52,7 @@ def text_of(told: list[Any]) -> str:
 
 async def test_agents_are_models(house: House) -> None:
     world = house.world
-    home, elsewhere = [await world.denizen.create_organization(name) for name in ("Home", "Elsewhere")]
+    home, elsewhere = [await world.denizen.organizations.create(name) for name in ("Home", "Elsewhere")]
     noor = await world.person("Noor", organization=home)
     for name in ("Ada", "Bee"):
         await world.agent(name, organization=home)
@@ -90,7 +90,7 @@ async def test_the_last_message_of_the_user_is_said_and_the_answer_is_all_that_t
     assert (about["outcome"], about["cycle"]) == ("acted", 1)
     nothing_said = "Ada read this and did not reply."
     assert (nothing.choices[0].message.content, nothing.choices[0].finish_reason) == (nothing_said, "stop")
-    messages = await world.denizen.messages(about["space_id"])
+    messages = await world.denizen.spaces.messages(about["space_id"])
     assert [each.text for each in messages] == ["Did it\npass?", "It did.", "All of it.", "Thanks"]
 
 
@@ -129,7 +129,7 @@ async def test_in_a_space_of_several_agents_the_answer_may_be_that_of_another(ho
     ada = await world.agent("Ada", skip("not mine"), skip("not mine"))
     ben = await world.agent("Ben", reply("One two three."), "Counted.", reply("Four."), "Counted.")
     hall = await world.space("Hall", noor, ada, ben)
-    await world.denizen.set_floor(hall, "one")
+    await world.denizen.spaces.set_floor(hall, "one")
     async with client(house, noor) as noors, world.denizen.living():
         told = await chunks(noors, "Count", user=hall.id, stream_options={"include_usage": True})
         answer = await house.call("POST", "/api/chat", noor, json={"agent": "@ada", "text": "On", "space": hall.id})
@@ -201,7 +201,7 @@ async def test_an_agent_that_cannot_answer_is_an_error_that_is_not_tried_again(s
     async with AsyncOpenAI(base_url=address, api_key=secret, max_retries=2) as noors:
         for trouble, sentence in [
             (lambda: world.denizen.db.write(reject_key), "OpenAI rejected the API key of Ada."),
-            (lambda: world.denizen.suspend_agent(ada), "Ada is suspended."),
+            (lambda: world.denizen.agents.suspend(ada), "Ada is suspended."),
         ]:
             await trouble()
             for stream in (False, True):
@@ -210,7 +210,7 @@ async def test_an_agent_that_cannot_answer_is_an_error_that_is_not_tried_again(s
                 assert (failure.value.status_code, failure.value.code) == (503, "agent_unavailable")
                 assert failure.value.type == "server_error"
                 assert failure.value.body["message"].startswith(sentence)  # type: ignore[index]
-    assert len(await world.denizen.inbox(ada)) == 4
+    assert len(await world.denizen.minds.inbox(ada)) == 4
 
 
 @pytest.mark.parametrize(("cause", "code"), [("model", "agent_unavailable"), ("too_large", "message_refused")])
@@ -222,7 +222,7 @@ async def test_trouble_that_comes_later_is_an_error_too(
     noor, ada = await world.person("Noor"), await world.agent("Ada")
 
     async def trouble() -> None:
-        while not (events := await world.denizen.inbox(ada)):
+        while not (events := await world.denizen.minds.inbox(ada)):
             pass
         assert events[-1].space_id is not None
         assert events[-1].message_id is not None
@@ -242,7 +242,7 @@ async def test_trouble_that_comes_later_is_an_error_too(
             return failure.value
 
         asking = tasks.create_task(ask())
-        while len(await world.denizen.inbox(ada)) < 2:
+        while len(await world.denizen.minds.inbox(ada)) < 2:
             pass
         await trouble()
         whole = await asking
@@ -275,7 +275,7 @@ async def test_when_the_server_stops_the_answer_ends_as_it_should(small_house: H
             told.append(await anext(stream))
         waiting = tasks.create_task(noors.chat.completions.create(model="ada", messages=said("More")))
         [space] = (await small_house.call("GET", "/api/spaces", noor)).json()["spaces"]
-        while len(await world.denizen.messages(space["id"])) < 2:
+        while len(await world.denizen.spaces.messages(space["id"])) < 2:
             pass
         small_house.stop.set()
         told += [chunk async for chunk in stream]

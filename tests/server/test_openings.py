@@ -49,11 +49,11 @@ async def test_an_owner_reads_for_an_hour_and_the_members_are_told(house: House)
     # The agent has it in its inbox, and is not woken by it.
     assert len(said) == 3
     assert await world.inbox(ada) == [notice["text"]]
-    await world.denizen.join(den, olga)
+    await world.denizen.spaces.join(den, olga)
     deleted = await house.call("DELETE", f"/api/spaces/{den.id}/messages/{notice['id']}", olga)
     assert (deleted.status_code, deleted.json()["code"]) == (403, "not_allowed")
     assert (await house.call("POST", path, olga, json=body)).status_code == 422
-    await world.denizen.leave(den, olga)
+    await world.denizen.spaces.leave(den, olga)
 
     [entry] = (await house.call("GET", "/api/audit", amin)).json()["entries"]
     assert (entry["action"], entry["by"]["name"], entry["reason"]) == (

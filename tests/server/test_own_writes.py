@@ -289,8 +289,8 @@ async def visit(built: Built, folder: Path) -> AsyncGenerator[Visit]:
             secrets = await _secrets(world, home, EntityId(owner["id"]), built.town.secrets)
             mine = {name: await _me(client, secret) for name, secret in secrets.items()}
             own_ids = {name: each["id"] for name, each in mine.items()}
-            private = await world.denizen.create_space(
-                "Zoe's", [await world.denizen.find("zoe", organization=home)], private=True, organization=home
+            private = await world.denizen.spaces.create(
+                "Zoe's", [await world.denizen.people.find("zoe", organization=home)], private=True, organization=home
             )
             ids = {**built.town.home.ids, "private space": private.id}
             ids |= {f"token of {name}": each["token"]["id"] for name, each in mine.items()}
@@ -303,7 +303,7 @@ async def _secrets(world: World, home: OrganizationId, owner: EntityId, of_town:
     write = world.denizen.db.write
     people = {
         "owner": owner,
-        "outsider": (await world.denizen.create_person("Zoe", organization=home)).id,
+        "outsider": (await world.denizen.people.create("Zoe", organization=home)).id,
         "outside service": (await write(directory.create_entity, home, "service", name="Cron", handle="cron")).id,
     }
     made = {

@@ -99,9 +99,9 @@ async def test_a_round_as_it_happens(small_house: House) -> None:
     noor = await house.world.person("Noor")
     hesitation = Hesitation()
     house.world.denizen.models.register("m", forever(speaking, pause=hesitation))
-    panel = await house.world.denizen.create_panel("Board", [noor], advisors=["Seth"], model="m")
+    panel = await house.world.denizen.panels.create("Board", [noor], advisors=["Seth"], model="m")
     async with house.world.denizen.living(), house.stream(noor, panel.space) as early:
-        asked = await house.world.denizen.ask_panel(panel, noor, "Well?")
+        asked = await house.world.denizen.panels.ask(panel, noor, "Well?")
         await early.until("panel.delta")
         async with house.listen(noor, "/api/stream") as late:
             await late.until("panel.delta")
@@ -119,7 +119,7 @@ async def test_a_round_as_it_happens(small_house: House) -> None:
                     "done",
                     "Seth says: this is what there is to say.",
                 )
-        await house.world.denizen.edit_panel(panel, crosstalk=1)
+        await house.world.denizen.panels.edit(panel, crosstalk=1)
         assert (await early.until("panel.changed"))[-1].data["panel"] == panel.id
     assert next(each for each in early.seen if each.name == "panel.round").data["id"] == asked.id
 
@@ -140,7 +140,7 @@ async def test_a_panel_as_a_model(small_house: House) -> None:
     house = small_house
     noor, sam = await house.world.person("Noor"), await house.world.person("Sam")
     house.world.denizen.models.register("m", forever(speaking))
-    panel = await house.world.denizen.create_panel("The Board", [noor], advisors=["Seth", "Buber"], model="m")
+    panel = await house.world.denizen.panels.create("The Board", [noor], advisors=["Seth", "Buber"], model="m")
     name = f"panel:{panel.id}"
     listed = (await house.call("GET", "/v1/models", noor)).json()
     assert [each["id"] for each in listed["data"]] == [name]
@@ -170,7 +170,7 @@ async def test_who_cannot_answer_is_told_as_a_sentence(small_house: House) -> No
     path, said = "/v1/chat/completions", [{"role": "user", "content": "Well?"}]
     told: list[str] = []
     for advisors in ([{"name": "Seth", "model": "locked"}, "Buber"], [{"name": "Seth", "model": "locked"}]):
-        panel = await house.world.denizen.create_panel("Board", [noor], advisors=advisors, model="m")
+        panel = await house.world.denizen.panels.create("Board", [noor], advisors=advisors, model="m")
         body = {"model": f"panel:{panel.id}", "messages": said}
         async with house.world.denizen.living():
             answer = (await house.call("POST", path, noor, json=body)).json()
@@ -193,7 +193,7 @@ async def test_a_panel_as_a_model_streams_while_it_is_written(small_house: House
     house.world.denizen.models.register("slow", forever(speaking, pause=hesitation))
     house.world.denizen.models.register("m", others)
     advisors = [{"name": "Seth", "model": "slow"}, "Buber"]
-    panel = await house.world.denizen.create_panel("Board", [noor], advisors=advisors, model="m")
+    panel = await house.world.denizen.panels.create("Board", [noor], advisors=advisors, model="m")
     body = {"model": f"panel:{panel.id}", "messages": [{"role": "user", "content": "Well?"}], "stream": True}
     body["stream_options"] = {"include_usage": True}
     headers, path = await house.headers(noor), "/v1/chat/completions"
@@ -203,8 +203,8 @@ async def test_a_panel_as_a_model_streams_while_it_is_written(small_house: House
             while not told.startswith("## Seth\n\nSeth says"):
                 told += _content(await anext(lines))
             assert told in BOTH
-            [asked] = await house.world.denizen.rounds(panel)
-            while (await house.world.denizen.round(asked)).spoken[1].state != "done":
+            [asked] = await house.world.denizen.rounds.list(panel)
+            while (await house.world.denizen.rounds.get(asked)).spoken[1].state != "done":
                 pass
             hesitation.may_go_on.set()
             rest = [line async for line in lines if line]
@@ -221,7 +221,7 @@ async def test_who_waits_for_a_panel_is_told_that_the_server_stops(small_house: 
     noor = await house.world.person("Noor")
     hesitation = Hesitation()
     house.world.denizen.models.register("slow", forever(speaking, pause=hesitation))
-    panel = await house.world.denizen.create_panel("Board", [noor], advisors=["Seth"], model="slow")
+    panel = await house.world.denizen.panels.create("Board", [noor], advisors=["Seth"], model="slow")
     body = {"model": f"panel:{panel.id}", "messages": [{"role": "user", "content": "Well?"}], "stream": True}
     headers = await house.headers(noor)
     async with house.world.denizen.living():
@@ -235,7 +235,7 @@ async def test_who_waits_for_a_panel_is_told_that_the_server_stops(small_house: 
         await house.world.run()
     assert "".join(map(_content, rest)) == f"\n\n{STOPPING}"
     assert json.loads(rest[-2].removeprefix("data: "))["choices"][0]["finish_reason"] == "length"
-    assert "this is what there is to say" in await house.world.denizen.panel_transcript(panel)
+    assert "this is what there is to say" in await house.world.denizen.panels.transcript(panel)
 
 
 def _content(line: str) -> str:

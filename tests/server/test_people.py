@@ -28,7 +28,7 @@ class Cast:
 
 async def make_cast(house: House) -> Cast:
     world = house.world
-    home, elsewhere = [await world.denizen.create_organization(name) for name in ("Home", "Elsewhere")]
+    home, elsewhere = [await world.denizen.organizations.create(name) for name in ("Home", "Elsewhere")]
     noor, ann, sam = [await world.person(name, organization=home) for name in ("Noor", "Ann", "Sam")]
     await world.denizen.db.write(roles.set_role, ann.id, "admin")
     eve = await world.person("Eve", organization=elsewhere)
@@ -68,7 +68,7 @@ async def test_owners_settle_what_holds_for_all(house: House, cast: Cast) -> Non
     budget = {"dollars_per_day": "2.5", "tokens_per_day": None, "dollars": None, "tokens": None}
     settings = {"spaces_by": "admin", "budget": budget, "secret_hosts": {}}
     assert (changed["name"], changed["settings"]) == ("Our house", settings)
-    assert (await house.world.denizen.budget(cast.noor.organization_id)) is not None
+    assert (await house.world.denizen.budgets.get(cast.noor.organization_id)) is not None
 
     opened = await house.call("POST", "/api/spaces", cast.sam, json={"name": "Den"})
     assert problem(opened) == (403, "not_allowed")

@@ -92,11 +92,11 @@ async def test_spaces_one_comes_into_and_leaves_are_followed(house: House) -> No
         await begun(stream)
         attic = await world.space("Attic", sam, ada)
         await world.say(sam, "Before Noor", attic)
-        await world.denizen.join(attic, noor)
+        await world.denizen.spaces.join(attic, noor)
         joined = await stream.until("agent.status")
         await world.say(sam, "Welcome", attic)
         joined += await stream.until("message")
-        await world.denizen.leave(attic, noor)
+        await world.denizen.spaces.leave(attic, noor)
         [left] = await stream.until("space.left")
         await world.say(sam, "She is gone", attic)
         await world.say(noor, "Home", hall)
@@ -114,7 +114,7 @@ async def test_spaces_one_comes_into_and_leaves_are_followed(house: House) -> No
         assert ready.data["spaces"] == [hall.id]
         assert said(await stream.until("message")) == ["Home"]
     # And from before it came: a space that the cursor does not hold is told with its last number.
-    await world.denizen.join(attic, noor)
+    await world.denizen.spaces.join(attic, noor)
     async with house.listen(noor, PATH, last=left.id) as stream:
         events = await stream.until("message")
     assert [(each.name, each.data.get("last_seq")) for each in events[:2]] == [("space.joined", 3), ("ready", None)]
@@ -156,7 +156,7 @@ async def test_a_changed_space_is_told_as_it_is(small_house: House) -> None:
     hall = await world.space("Hall", noor)
     async with small_house.listen(noor, PATH) as stream:
         await begun(stream)
-        await world.denizen.join(hall, ada)
+        await world.denizen.spaces.join(hall, ada)
         world.denizen.bus.publish(space_topic(hall.id), SpaceChanged(hall.id).to_payload())
         [changed, status] = await stream.until("agent.status")
     assert (changed.name, changed.data["space"], changed.data["name"]) == ("space.changed", hall.id, "Hall")
@@ -194,10 +194,10 @@ async def test_calls_come_from_the_spaces_one_is_in(small_house: House) -> None:
         await stream.until("agent.status")
         world.denizen.bus.publish(space_topic(hall.id), frame)
         assert (await stream.next()).data == frame
-        await world.denizen.leave(hall, noor)
+        await world.denizen.spaces.leave(hall, noor)
         await stream.until("space.left")
         world.denizen.bus.publish(space_topic(hall.id), frame)
-        await world.denizen.join(hall, noor)
+        await world.denizen.spaces.join(hall, noor)
         assert [each.name for each in await stream.until("space.joined")] == ["space.joined"]
 
 

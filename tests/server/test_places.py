@@ -68,11 +68,11 @@ async def test_a_space_is_opened_with_those_who_shall_be_in_it(house: House, cas
 
 
 async def test_nobody_is_put_into_a_space_who_is_not_there(house: House, cast: Cast) -> None:
-    elsewhere = await house.world.denizen.create_organization("Elsewhere")
+    elsewhere = await house.world.denizen.organizations.create("Elsewhere")
     eve = await house.world.person("Eve", organization=elsewhere)
     dead = await house.world.agent("Bea", organization=cast.noor.organization_id)
-    await house.world.denizen.delete_agent(dead)
-    await house.world.denizen.remove_person(cast.kim)
+    await house.world.denizen.agents.delete(dead)
+    await house.world.denizen.people.remove(cast.kim)
 
     for who in ("@eve", eve.id, "@nobody", dead.id, "@kim", cast.kim.id):
         answer = await house.call("POST", "/api/spaces", cast.sam, json={"name": "Den", "members": [who]})
@@ -118,14 +118,14 @@ async def test_a_space_tells_that_its_agents_have_stopped_and_members_let_them_g
     space = await opened(house, cast.sam, members=["@ada", "@bo"], floor="all", agent_run_limit=1)
     path = f"/api/spaces/{space['id']}"
     for text in ("One", "Two"):
-        await house.world.denizen.post(space["id"], cast.ada, text)
+        await house.world.denizen.spaces.post(space["id"], cast.ada, text)
     assert (await house.call("GET", path, cast.sam)).json()["stopped"]
     assert [each["stopped"] for each in (await house.call("GET", "/api/spaces", cast.sam)).json()["spaces"]] == [True]
 
     assert problem(await house.call("POST", f"{path}/continue", cast.kim)) == (404, "not_found")
     assert problem(await house.call("POST", f"{path}/continue", cast.ada)) == (403, "not_allowed")
     assert not (await house.call("POST", f"{path}/continue", cast.sam)).json()["stopped"]
-    assert [event.wakes for event in await house.world.denizen.inbox(bo)] == [True, True]
+    assert [event.wakes for event in await house.world.denizen.minds.inbox(bo)] == [True, True]
 
 
 async def test_members_rename_and_hide_a_space_and_its_agents_hear_of_it(house: House, cast: Cast) -> None:
@@ -141,7 +141,7 @@ async def test_members_rename_and_hide_a_space_and_its_agents_hear_of_it(house: 
     assert (await house.call("PATCH", path, cast.kim, json={})).json() == changed
     assert problem(await house.call("PATCH", path, cast.ada, json={"name": "Mine"})) == (403, "not_allowed")
 
-    await house.world.denizen.post(space["id"], cast.sam, "@ada Hello")
+    await house.world.denizen.spaces.post(space["id"], cast.sam, "@ada Hello")
     await house.world.run()
     assert "Big kitchen" in (await house.world.prompts(cast.ada))[0][0]
 
@@ -194,7 +194,7 @@ async def test_members_come_change_and_go(house: House, cast: Cast) -> None:
         assert problem(await house.call("DELETE", f"{path}/{nobody}", cast.kim)) == (404, "not_found")
     assert (await house.call("DELETE", f"{path}/{cast.kim.id}", cast.kim)).status_code == 204
     assert problem(await house.call("GET", f"/api/spaces/{space['id']}", cast.kim)) == (404, "not_found")
-    assert await house.world.denizen.members(space["id"]) == []
+    assert await house.world.denizen.spaces.members(space["id"]) == []
 
 
 async def test_those_who_run_the_organization_run_the_spaces_they_are_in(house: House, cast: Cast) -> None:
@@ -294,7 +294,7 @@ async def test_a_search_goes_on_where_it_stopped(house: House, cast: Cast, talk:
 
 async def test_what_one_may_not_know_of_is_not_searched(house: House, cast: Cast, talk: tuple[Space, Space]) -> None:
     _, attic = talk
-    elsewhere = await house.world.denizen.create_organization("Elsewhere")
+    elsewhere = await house.world.denizen.organizations.create("Elsewhere")
     eve = await house.world.person("Eve", organization=elsewhere)
 
     async def ask(who: Entity | Agent, **query: str) -> tuple[int, str]:
@@ -313,7 +313,7 @@ async def test_members_whose_names_look_alike_are_marked(house: House) -> None:
     """Also where letters of another script, or nothing that can be seen, make the difference."""
     world = house.world
     noor, sam = await world.person("Noor"), await world.person("Sam")
-    other = await world.denizen.create_person("N\u200bооr", handle="n2")
+    other = await world.denizen.people.create("N\u200bооr", handle="n2")
     kitchen = await world.space("Kitchen", noor, sam)
     members = (await house.call("GET", f"/api/spaces/{kitchen.id}", noor)).json()["members"]
     assert [each["namesake"] for each in members] == [False, False]

@@ -86,7 +86,7 @@ async def test_plans_are_made_changed_and_called_off(house: House, noor: Entity,
         "2026-01-06T06:00:00Z",
     )
     await ask(house, noor, "PUT", "plans/Morning round", instruction="Look twice.", after="2 hours")
-    timer = await house.world.denizen.set_timer(ada, "Tea", after="1 hour")
+    timer = await house.world.denizen.plans.set_timer(ada, "Tea", after="1 hour")
 
     listed = (await ask(house, noor, "GET", "plans")).json()["plans"]
 
@@ -117,7 +117,7 @@ async def test_the_agent_hears_of_it_with_its_next_cycle(house: House, noor: Ent
 
 async def test_none_of_it_is_for_members_or_others(house: House, noor: Entity, ada: Agent) -> None:
     mia = await house.world.person("Mia")
-    elsewhere = await house.world.denizen.create_organization("Elsewhere")
+    elsewhere = await house.world.denizen.organizations.create("Elsewhere")
     eve = await house.world.person("Eve", organization=elsewhere)
     for method, path, body in [
         ("POST", "goals", {"text": "x"}),
@@ -132,6 +132,6 @@ async def test_none_of_it_is_for_members_or_others(house: House, noor: Entity, a
         assert outcome(await house.call(method, f"{ADA}/{path}", mia, **sent)) == (403, "not_allowed")
         theirs = await house.call(method, f"/api/agents/{ada.id}/{path}", eve, **sent)
         assert outcome(theirs) == (404, "not_found")
-    assert await house.world.denizen.goals(ada) == []
-    assert await house.world.denizen.notes(ada) == []
-    assert await house.world.denizen.plans(ada) == []
+    assert await house.world.denizen.goals.list(ada) == []
+    assert await house.world.denizen.notes.list(ada) == []
+    assert await house.world.denizen.plans.list(ada) == []

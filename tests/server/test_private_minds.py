@@ -91,7 +91,7 @@ async def club(world: World) -> AsyncGenerator[Club]:
         window={"max_tokens": Toolbox(PREBUILT).tokens + 4_000, "min_recent_cycles": 2},
         cycle={"silent_reply": "ignore"},
     )
-    await denizen.join(den, ada)
+    await denizen.spaces.join(den, ada)
     hall = await world.space("Hall", olga, amin, mia, ada)
     said = await world.say(noor, SENTENCE, den)
     await world.run()
@@ -102,15 +102,15 @@ async def club(world: World) -> AsyncGenerator[Club]:
     for at in range(12):
         await world.say(olga, f"This is day {at}. " + "And it is a long one. " * 20, hall)
         await world.run()
-    await denizen.set_state_of_mind(ada, den, mood="patient")
+    await denizen.reflection.set_state_of_mind(ada, den, mood="patient")
     owner = Owner("persona", noor.organization_id, user_id=noor.id, agent_id=ada.id)
     await denizen.db.write(items.remember, owner, den.id, [Candidate("facts", f"Noor knows {WORD}.", (said.id,))])
-    [memory] = await denizen.memories(owner=owner.key)
-    await denizen.suspend_agent(ada)
+    [memory] = await denizen.memory.list(owner=owner.key)
+    await denizen.agents.suspend(ada)
     await world.say(noor, f"Do you still know {WORD}?", den)
-    [waiting] = await denizen.inbox(ada)
-    cycles = await denizen.cycles(ada)
-    everything = await denizen.inspect(ada)
+    [waiting] = await denizen.minds.inbox(ada)
+    cycles = await denizen.minds.cycles(ada)
+    everything = await denizen.minds.inspect(ada)
     assert WORD in cycles[0].summary
     assert WORD in everything.era.text
     assert WORD in (everything.era.layers or ""), "nothing of the private space has been compacted yet"
@@ -253,13 +253,13 @@ async def test_no_stream_tells_of_a_private_space(there: Club) -> None:
     for role, who in there.outside.items():
         for path in paths:
             async with house.listen(who, path, **({"after": 0} if "agents" in path else {})) as stream:
-                await denizen.set_state_of_mind(there.ada, there.den, mood="patient")
+                await denizen.reflection.set_state_of_mind(there.ada, there.den, mood="patient")
                 await house.say(there.noor, f"Again: {WORD}", there.den)
                 await house.say(who, f"The {role} is here.", there.hall)
                 if "agents" in path:
-                    await denizen.resume_agent(there.ada)
+                    await denizen.agents.resume(there.ada)
                     await denizen.run_until_idle()
-                    await denizen.suspend_agent(there.ada)
+                    await denizen.agents.suspend(there.ada)
                     await stream.until("agent.status", status="suspended")
                 else:
                     await stream.until("message", text=f"The {role} is here.")
@@ -272,37 +272,37 @@ async def test_an_export_by_an_owner_has_stand_ins_and_can_be_taken_in(there: Cl
     assert "Good morning, Ada." in answer.text
     denizen = there.house.world.denizen
     # Whoever runs the server has everything: that is how an agent is moved.
-    assert WORD in "".join([line async for line in denizen.export_agent(there.ada)])
+    assert WORD in "".join([line async for line in denizen.agents.export(there.ada)])
     file = tmp_path / "ada.jsonl"
     file.write_text(answer.text)
-    made = await denizen.import_file(file, handle="ada-again")
-    assert made.counts["cycle"] == len(await denizen.cycles(there.ada))
-    twin = await denizen.find("ada-again")
-    assert not any(WORD in str(each.message) for each in await denizen.log(twin.id))
+    made = await denizen.organizations.import_file(file, handle="ada-again")
+    assert made.counts["cycle"] == len(await denizen.minds.cycles(there.ada))
+    twin = await denizen.people.find("ada-again")
+    assert not any(WORD in str(each.message) for each in await denizen.minds.log(twin.id))
 
 
 async def test_an_agent_that_was_moved_is_as_private_as_before(there: Club, tmp_path: Path) -> None:
     denizen, owner = there.house.world.denizen, there.outside["owner"]
     file = tmp_path / "ada.jsonl"
-    file.write_text("".join([line async for line in denizen.export_agent(there.ada)]))
-    await denizen.import_file(file, handle="moved")
-    fork = await denizen.fork(there.ada, handle="forked")
+    file.write_text("".join([line async for line in denizen.agents.export(there.ada)]))
+    await denizen.organizations.import_file(file, handle="moved")
+    fork = await denizen.agents.fork(there.ada, handle="forked")
     for handle in ("moved", "forked"):
         for path in ("mind", "log?limit=200", "cycles", "notes", "goals", "export"):
             answer = await there.house.call("GET", f"/api/agents/@{handle}/{path}", owner)
             assert answer.status_code == 200
             assert WORD not in answer.text.lower(), (handle, path)
-    assert any(WORD in str(each.message) for each in await denizen.log(fork, reader=there.noor))
+    assert any(WORD in str(each.message) for each in await denizen.minds.log(fork, reader=there.noor))
 
 
 async def test_python_reads_as_someone_or_as_whoever_runs_it(there: Club) -> None:
     denizen, owner = there.house.world.denizen, there.outside["owner"]
-    for read in (denizen.log, denizen.cycles, denizen.inspect, denizen.inbox):
+    for read in (denizen.minds.log, denizen.minds.cycles, denizen.minds.inspect, denizen.minds.inbox):
         assert WORD in repr(await read(there.ada)), read
         assert WORD in repr(await read(there.ada, reader=there.noor)), read
         assert WORD not in repr(await read(there.ada, reader=owner)).lower(), read
-    assert WORD in repr(await denizen.replay(there.ada, 4))
-    assert WORD not in repr(await denizen.replay(there.ada, 4, reader=owner)).lower()
+    assert WORD in repr(await denizen.minds.replay(there.ada, 4))
+    assert WORD not in repr(await denizen.minds.replay(there.ada, 4, reader=owner)).lower()
 
 
 async def _admin(there: Club) -> Entity:

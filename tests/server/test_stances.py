@@ -166,7 +166,7 @@ async def test_nobody_is_told_a_stance_who_may_not_read_it(small_house: House) -
     for each in (iris, was, less):
         await world.denizen.db.write(roles.set_role, each.id, "admin")
     for each in (sam, was, less):
-        await world.denizen.join(room, each)
+        await world.denizen.spaces.join(room, each)
     _, small_house.secrets[less.id] = await world.denizen.db.write(tokens.create, less.id, "Reader", role="member")
     hall = await world.space("Hall", noor, sam, iris, was, less)
     async with AsyncExitStack() as stack:
@@ -176,7 +176,7 @@ async def test_nobody_is_told_a_stance_who_may_not_read_it(small_house: House) -
         of_agent = await stack.enter_async_context(listen(sam, f"/api/agents/{ada.id}/stream"))
         owners = await stack.enter_async_context(listen(noor, "/api/stream"))
         await world.denizen.db.write(roles.set_role, was.id, "member")
-        await world.denizen.set_state_of_mind(ada, room, mood="curious")
+        await world.denizen.reflection.set_state_of_mind(ada, room, mood="curious")
         assert (await owners.until("agent.stance"))[-1].data["stance"]["state"]["mood"] == "curious"
         # What was said after it has come, and it has not.
         await world.say(noor, "Good night.", hall)
@@ -184,6 +184,6 @@ async def test_nobody_is_told_a_stance_who_may_not_read_it(small_house: House) -
             assert "agent.stance" not in {each.name for each in await stream.until("message", text="Good night.")}
         await world.say(noor, "Good night.", room)
         assert "agent.stance" not in {each.name for each in await of_room.until("message", text="Good night.")}
-        await world.denizen.suspend_agent(ada)
+        await world.denizen.agents.suspend(ada)
         told = await of_agent.until("agent.status", status="suspended")
         assert {each.name for each in told} == {"agent.status"}

@@ -164,7 +164,7 @@ async def test_a_member_has_an_agent_try_again_where_they_wait(house: House) -> 
     elsewhere = await world.space("Elsewhere", sam)
     assert (await house.call("POST", path, sam, json={"space": elsewhere.id})).json()["code"] == "invalid_input"
 
-    await world.denizen.join(two, sam)
+    await world.denizen.spaces.join(two, sam)
     tried = await house.call("POST", path, sam, json={"space": two.id})
     assert (tried.status_code, tried.json()["handle"]) == (200, "bo")
     await world.run()
@@ -199,12 +199,12 @@ async def test_a_panel_in_which_nobody_can_answer_shows_why(house: House) -> Non
     model = forever(lambda *_: ModelKeyRejected("401"))
     house.world.denizen.models.register("m", model)
     noor = await house.world.person("Noor")
-    panel = await house.world.denizen.create_panel("Board", [noor], advisors=["Seth", "Buber"], model="m")
+    panel = await house.world.denizen.panels.create("Board", [noor], advisors=["Seth", "Buber"], model="m")
     text = "The advisors could not answer: the provider rejected the API key. "
     text += "Check it under Administration › Keys, then try again."
     here = f"/api/spaces/{panel.id}/stream"
     async with house.listen(noor, "/api/stream") as person, house.listen(noor, here) as space:
-        turn = await house.world.denizen.ask_panel(panel, noor, "Hello?")
+        turn = await house.world.denizen.panels.ask(panel, noor, "Hello?")
         await house.world.run()
         for stream in (person, space):
             told = (await stream.until("space.statuses"))[-1].data

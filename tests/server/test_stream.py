@@ -140,15 +140,15 @@ async def test_statuses_are_of_the_agents_in_the_space(small_house: House) -> No
 
     async with small_house.stream(noor, kitchen) as stream:
         await seen(stream, ("Ada", "sleeping"))
-        await world.denizen.suspend_agent(cat)
-        await world.denizen.suspend_agent(ada)
+        await world.denizen.agents.suspend(cat)
+        await world.denizen.agents.suspend(ada)
         await seen(stream, ("Ada", "suspended"))
-        await world.denizen.join(kitchen, bee)
+        await world.denizen.spaces.join(kitchen, bee)
         await seen(stream, ("Bee", "sleeping"))
         assert (await stream.next()).name == "space.changed"
         await small_house.say(noor, "Bye", kitchen)
         assert (await stream.next()).name == "message"
-        await world.denizen.suspend_agent(bee)
+        await world.denizen.agents.suspend(bee)
         await seen(stream, ("Bee", "suspended"))
 
 
@@ -157,7 +157,7 @@ async def test_what_a_former_holder_says_is_not_told(small_house: House) -> None
     world = small_house.world
     noor, ada = await world.person("Noor"), await world.agent("Ada")
     kitchen = await world.space("Kitchen", noor, ada)
-    await world.denizen.suspend_agent(ada)  # which moves the epoch on
+    await world.denizen.agents.suspend(ada)  # which moves the epoch on
     topic, id_, bus = space_topic(kitchen.id), MessageId("m1"), world.denizen.bus
 
     async with small_house.stream(noor, kitchen) as stream:
@@ -177,7 +177,7 @@ async def test_an_idle_stream_beats_and_looks_for_what_it_missed(small_world: Wo
     async with served(world) as house, house.stream(noor, kitchen) as stream:
         await idle(world)
         async with elsewhere(world) as denizen:
-            await denizen.post(kitchen, noor, "Nobody heard")
+            await denizen.spaces.post(kitchen, noor, "Nobody heard")
         world.clock.advance(14.9)
         world.clock.advance(0.1)
         assert await stream.next() == SentEvent(":", "heartbeat")
@@ -195,7 +195,7 @@ async def test_after_a_gap_the_database_is_read(small_world: World) -> None:
     assert isinstance(bus, LocalBus)
     async with served(world) as house, house.stream(noor, kitchen) as stream:
         async with elsewhere(world) as denizen:
-            await denizen.post(kitchen, noor, "Nobody heard")
+            await denizen.spaces.post(kitchen, noor, "Nobody heard")
         bus.gap()
         assert texts([await stream.next()]) == [(1, "Nobody heard")]
 
@@ -237,7 +237,7 @@ async def test_what_is_said_through_another_instance_is_heard(ready_postgres_url
 
 
 async def leaves(house: House, noor: Entity, kitchen: Space) -> None:
-    await house.world.denizen.leave(kitchen, noor)
+    await house.world.denizen.spaces.leave(kitchen, noor)
 
 
 async def token_revoked(house: House, noor: Entity, kitchen: Space) -> None:
@@ -360,7 +360,7 @@ async def test_every_reader_sees_every_message_once_whatever_happens(ready_url: 
         async def post(who: Entity) -> None:
             for number in range(20):
                 if chance.random() < 0.2:
-                    await other.post(kitchen, who, f"{who.name} {number}")
+                    await other.spaces.post(kitchen, who, f"{who.name} {number}")
                 else:
                     await house.say(who, f"{who.name} {number}", kitchen)
                 for _ in range(chance.randrange(4)):
@@ -384,7 +384,7 @@ async def test_every_reader_sees_every_message_once_whatever_happens(ready_url: 
             await residents.run_until_idle()
             end = await house.say(people[0], THE_END, kitchen)
 
-        said = (await world.denizen.messages(kitchen))[: end["seq"]]
+        said = (await world.denizen.spaces.messages(kitchen))[: end["seq"]]
         assert len(said) > 61
         for each in reading:
             assert texts(each.result()) == [(message.seq, message.text) for message in said]
@@ -430,9 +430,9 @@ async def test_a_reader_hears_that_a_message_was_edited_or_deleted(house: House)
     posted = await world.say(noor, "Tea at four", kitchen)
     async with house.stream(sam, kitchen, after=0) as stream:
         await stream.until("message")
-        await world.denizen.edit_message(posted.id, "Tea at five", by=noor)
+        await world.denizen.spaces.edit_message(posted.id, "Tea at five", by=noor)
         edited = (await stream.until("message.edited"))[-1]
-        await world.denizen.delete_message(posted.id, by=noor)
+        await world.denizen.spaces.delete_message(posted.id, by=noor)
         deleted = (await stream.until("message.deleted"))[-1]
     assert (edited.id, edited.data["id"], edited.data["text"]) == (None, posted.id, "Tea at five")
     assert (deleted.id, deleted.data["id"], deleted.data["text"]) == (None, posted.id, "[deleted]")

@@ -106,7 +106,7 @@ async def test_every_reader_sees_every_message_once_and_in_order(
                     world.clock.skip(15)
                 await asyncio.wait(everyone, timeout=0.02)
 
-        said = {room.id: await first.denizen.messages(room) for room in rooms}
+        said = {room.id: await first.denizen.spaces.messages(room) for room in rooms}
     for world in worlds:
         await world.close()
     expected = {id_: [(each.seq, each.text) for each in found] for id_, found in said.items()}

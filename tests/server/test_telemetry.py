@@ -66,7 +66,7 @@ async def test_metrics_are_for_admins(small_house: House) -> None:
 async def test_metrics_of_all_are_for_the_first_organization_alone(house: House) -> None:
     """Who owns another one is told nothing of what the others do."""
     world = house.world
-    home, elsewhere = [await world.denizen.create_organization(name) for name in ("Home", "Elsewhere")]
+    home, elsewhere = [await world.denizen.organizations.create(name) for name in ("Home", "Elsewhere")]
     noor, eve = await world.person("Noor", organization=home), await world.person("Eve", organization=elsewhere)
 
     answers = [await house.call("GET", "/metrics", who) for who in (noor, eve)]
@@ -289,7 +289,7 @@ async def test_nothing_that_was_said_or_kept_gets_out(
 
     async with house_of(ready_sqlite_url, telemetry) as house, _service(shop) as port:
         world = house.world
-        await world.denizen.set_secret("SHOP_KEY", secret)
+        await world.denizen.secrets.set("SHOP_KEY", secret)
         order = HttpTool(
             name="order",
             description=f"Order a {canary}.",

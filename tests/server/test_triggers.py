@@ -31,7 +31,7 @@ async def test_what_happened_is_told_to_the_agent_and_wakes_it(house: House) -> 
 
     answer = await tell(house, noor, ada, text="The build failed.", data={"run": 4711})
 
-    [event] = await world.denizen.inbox(ada)
+    [event] = await world.denizen.minds.inbox(ada)
     assert (answer.status_code, answer.json()) == (202, {"id": event.id})
     assert event.payload == {"service": "CI", "text": "The build failed.", "data": {"run": 4711}}
     await world.run()
@@ -43,17 +43,17 @@ async def test_an_agent_may_be_named_by_its_handle(house: House) -> None:
     noor, ada = await world.person("Noor"), await world.agent("Ada")
     answers = [await tell(house, noor, named, text="Hello.", urgent=True) for named in ("@ada", "@ADA", ada.id)]
     assert [each.status_code for each in answers] == [202] * 3
-    assert [each.lane for each in await world.denizen.inbox(ada)] == ["urgent"] * 3
+    assert [each.lane for each in await world.denizen.minds.inbox(ada)] == ["urgent"] * 3
 
 
 async def test_other_organizations_agents_are_as_those_that_do_not_exist(house: House) -> None:
     """Dead ones too; and a person is no agent."""
     world = house.world
-    home, elsewhere = [await world.denizen.create_organization(name) for name in ("Home", "Elsewhere")]
+    home, elsewhere = [await world.denizen.organizations.create(name) for name in ("Home", "Elsewhere")]
     noor = await world.person("Noor", organization=home)
     gone = await world.agent("Gone", organization=home)
     ada = await world.agent("Ada", organization=elsewhere)
-    await world.denizen.delete_agent(gone)
+    await world.denizen.agents.delete(gone)
 
     missing = await tell(house, noor, "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f", text="Hello?")
 

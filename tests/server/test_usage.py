@@ -51,7 +51,7 @@ async def noor(house: House) -> Entity:
 async def agents(house: House, noor: Entity) -> tuple[Agent, Agent]:
     """Ada and Bee, who used something on Monday and on Wednesday, and others who are none of our business."""
     world = house.world
-    elsewhere = await world.denizen.create_organization("Elsewhere")
+    elsewhere = await world.denizen.organizations.create("Elsewhere")
     home = noor.organization_id
     ada, bee = await world.agent("Ada", organization=home), await world.agent("Bee", organization=home)
     theirs = await world.agent("Their", organization=elsewhere)
@@ -109,7 +109,7 @@ async def test_agents_and_models_are_told_apart_the_dearest_first(
 async def test_what_panels_used_is_part_of_it(house: House, noor: Entity, agents: tuple[Agent, Agent]) -> None:
     """By day and by model; by agent, each panel under its own name."""
     denizen, week = house.world.denizen, {"since": "2026-01-05", "until": "2026-01-07"}
-    panel = await denizen.create_panel("Board", [noor], advisors=["Seth"], organization=noor.organization_id)
+    panel = await denizen.panels.create("Board", [noor], advisors=["Seth"], organization=noor.organization_id)
     await denizen.db.write(costs.enter, noor.organization_id, panel.id, Charge("small", 7, 3, 0, 0, 9_000_000))
 
     by_agent = await usage(house, noor, by="agent", **week)
@@ -122,7 +122,7 @@ async def test_what_panels_used_is_part_of_it(house: House, noor: Entity, agents
     assert (by_agent["total"]["calls"], by_agent["total"]["dollars"]) == (5, 9.505)
     assert [each["calls"] for each in (await usage(house, noor, by="model", **week))["groups"]] == [4, 1]
     assert (await usage(house, noor, agent="@bee", **week))["total"]["calls"] == 1
-    told = await denizen.spending(organization=noor.organization_id)
+    told = await denizen.budgets.spending(organization=noor.organization_id)
     assert [(each.panel_id, each.calls) for each in told if each.agent_id is None] == [(panel.id, 1)]
 
 
@@ -171,14 +171,14 @@ async def test_a_budget_is_set_seen_and_lifted(house: House, noor: Entity, agent
     assert (seen.json()["today"]["calls"], seen.json()["today"]["dollars"]) == (1, 0.5)
     for wrong in ({"dollars_per_day": 0}, {"tokens": 1.5}, {"dolars": 3}, {"dollars": "NaN"}, {"tokens": 2**60}):
         assert outcome(await house.call("PUT", path, noor, json=wrong)) == (422, "invalid_input")
-    assert (await house.world.denizen.budget(noor.organization_id)) is None
+    assert (await house.world.denizen.budgets.get(noor.organization_id)) is None
 
 
 async def test_an_agent_that_rests_goes_on_when_the_budget_is_raised(house: House, noor: Entity) -> None:
     ada = await house.world.agent("Ada", "Saw it.", window={"output_tokens": 256})
     path = "/api/organization/budget"
     await house.call("PUT", path, noor, json={"tokens": 10})
-    await house.world.denizen.trigger(ada, "Test")
+    await house.world.denizen.agents.trigger(ada, "Test")
     await house.world.run()
     rests = (await house.call("GET", "/api/agents/@ada", noor)).json()
     assert (rests["status"], rests["resting"]) == ("suspended", {"scope": "organization:total", "until": None})
@@ -198,4 +198,4 @@ async def test_money_is_for_admins(house: House, noor: Entity, agents: tuple[Age
         ("PUT", "/api/organization/budget", {"json": {"tokens": 1}}),
     ]:
         assert outcome(await house.call(method, path, mia, **body)) == (403, "not_allowed")
-    assert await house.world.denizen.budget(noor.organization_id) is None
+    assert await house.world.denizen.budgets.get(noor.organization_id) is None

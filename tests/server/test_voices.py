@@ -24,16 +24,16 @@ async def board(house: House, *advisors: Any, answers: int = 1) -> tuple[Entity,
     models.register("m", forever(speaking))
     models.register("utility", scripted(*[PATIENT] * answers, name="utility"))
     noor = await house.world.person("Noor")
-    made = house.world.denizen.create_panel("Board", [noor], advisors=advisors, model="m", reflection=BASIC)
+    made = house.world.denizen.panels.create("Board", [noor], advisors=advisors, model="m", reflection=BASIC)
     return noor, await made
 
 
 async def test_a_voices_stance_is_seen_set_reset_and_tried(small_house: House) -> None:
     """Everything that Python can do with it, HTTP can; each voice has its own."""
     noor, panel = await board(small_house, "Seth", {"name": "Buber", "reflection": OFF}, answers=3)
-    await small_house.world.denizen.ask_panel(panel, noor, CROSS)
+    await small_house.world.denizen.panels.ask(panel, noor, CROSS)
     await small_house.world.run()
-    seth, buber = await small_house.world.denizen.advisors(panel)
+    seth, buber = await small_house.world.denizen.advisors.list(panel)
     of_panel = f"/api/panels/{panel.id}/stances"
 
     async def ask(method: str, path: str = "", **body: Any) -> Any:
@@ -83,10 +83,10 @@ async def test_voices_that_there_are_not_and_panels_of_others_are_not_found(smal
     noor, panel = await board(small_house, "Seth", "Buber")
     denizen = small_house.world.denizen
     sam = await small_house.world.person("Sam")
-    seth, buber = await denizen.advisors(panel)
-    other = await denizen.create_panel("Other", [noor], advisors=["Pema"])
-    [pema] = await denizen.advisors(other)
-    await denizen.remove_advisor(panel, buber)
+    seth, buber = await denizen.advisors.list(panel)
+    other = await denizen.panels.create("Other", [noor], advisors=["Pema"])
+    [pema] = await denizen.advisors.list(other)
+    await denizen.advisors.remove(panel, buber)
     for who, voice in ((noor, buber.id), (noor, pema.id), (noor, "synthesis"), (noor, "no%00body"), (sam, seth.id)):
         path = f"/api/panels/{panel.id}/stances/{voice}"
         for method, where, body in (
@@ -100,13 +100,13 @@ async def test_voices_that_there_are_not_and_panels_of_others_are_not_found(smal
             answer = await small_house.call(method, f"{path}{where}", who, json=body)
             assert (answer.status_code, answer.json()["code"]) == (404, "not_found"), (voice, method, where)
     assert (await small_house.call("GET", f"/api/panels/{panel.id}/stances", sam)).status_code == 404
-    assert await denizen.advisor_states_of_mind(panel, seth) == []
+    assert await denizen.advisors.states_of_mind(panel, seth) == []
 
 
 async def test_what_cannot_be_is_refused_and_nothing_is_changed(small_house: House) -> None:
     """With a sentence that names it: also in a file of advisors, and where a panel is opened."""
     noor, panel = await board(small_house, "Seth")
-    [seth] = await small_house.world.denizen.advisors(panel)
+    [seth] = await small_house.world.denizen.advisors.list(panel)
     path, wrong = f"/api/panels/{panel.id}", {"profile": "basik"}
     advisor, no_profile = {"name": "Pema", "reflection": wrong}, "there is no profile 'basik'"
     unknown = {"sentiment": {"enabled": True, "presets": ["cheer_up"]}}
@@ -126,15 +126,15 @@ async def test_what_cannot_be_is_refused_and_nothing_is_changed(small_house: Hou
         answer = await small_house.call(method, where, noor, json=body)
         assert answer.status_code == 422, (where, answer.text)
         assert told in answer.text
-    assert [each.name for each in (await small_house.world.denizen.panels(noor))] == ["Board"]
-    assert [each.name for each in await small_house.world.denizen.advisors(panel)] == ["Seth"]
+    assert [each.name for each in (await small_house.world.denizen.panels.list(noor))] == ["Board"]
+    assert [each.name for each in await small_house.world.denizen.advisors.list(panel)] == ["Seth"]
     now = (await small_house.call("GET", path, noor)).json()
     assert (now["settings"]["reflection"]["profile"], now["advisors"][0]["reflection"]) == ("basic", None)
 
 
 async def test_how_a_panel_and_its_advisors_reflect_is_set_taken_along_and_taken_away(small_house: House) -> None:
     noor, panel = await board(small_house, "Seth")
-    [seth] = await small_house.world.denizen.advisors(panel)
+    [seth] = await small_house.world.denizen.advisors.list(panel)
     path = f"/api/panels/{panel.id}"
     names = (await small_house.call("GET", "/api/reflection", noor)).json()
     assert names["profiles"] == ["off", "basic", "standard", "advanced", "tutor"]
@@ -156,10 +156,10 @@ async def test_how_a_panel_and_its_advisors_reflect_is_set_taken_along_and_taken
 async def test_a_state_of_mind_that_changes_is_told_in_the_stream(small_house: House) -> None:
     """What reflecting came to, and what somebody does by hand: `panel.changed`, and a request tells what it is."""
     noor, panel = await board(small_house, "Seth")
-    [seth] = await small_house.world.denizen.advisors(panel)
+    [seth] = await small_house.world.denizen.advisors.list(panel)
     path = f"/api/panels/{panel.id}/stances/{seth.id}"
     async with small_house.stream(noor, panel.space) as there, small_house.listen(noor, "/api/stream") as own:
-        await small_house.world.denizen.ask_panel(panel, noor, CROSS)
+        await small_house.world.denizen.panels.ask(panel, noor, CROSS)
         await small_house.world.run()
         for stream in (there, own):
             assert (await stream.until("panel.changed"))[-1].data["panel"] == panel.id

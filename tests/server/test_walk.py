@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
@@ -18,8 +19,9 @@ from denizen.access.roles import ROLES, Role
 from denizen.access.vault import new_key
 from denizen.app import Runtime
 from denizen.cli.config import render_access
-from denizen.server.application import ROOMS, create_app
+from denizen.server.application import create_app
 from denizen.server.permissions import Permission, permissions
+from denizen.server.route_modules import MODULES
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import metadata
 from tests.server import small_town
@@ -40,7 +42,7 @@ def _walk_of(room: ModuleType) -> list[Permission]:
     return sorted(there, key=lambda each: (_ORDER.index(each.method), each.path))
 
 
-WALKS = {room.__name__.rpartition(".")[2]: _walk_of(room) for room in ROOMS}
+WALKS = {name: _walk_of(import_module(f"denizen.server.routes.{name}")) for name in MODULES}
 ASKERS: tuple[Role | None, ...] = (None, *ROLES)
 _ROWS = {table.name: statement(select(table)) for table in metadata.sorted_tables}
 

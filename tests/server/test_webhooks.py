@@ -40,7 +40,7 @@ async def send(house: House, path: str, body: bytes, **headers: str) -> httpx2.R
 
 
 async def make(house: House, agent: str = "@ada", **wanted: Any) -> tuple[dict[str, Any], str]:
-    noor = await house.world.denizen.find("noor")
+    noor = await house.world.denizen.people.find("noor")
     answer = await house.call("POST", f"/api/agents/{agent}/webhooks", noor, json={"name": "GitHub", **wanted})
     assert answer.status_code == 201, answer.text
     assert answer.headers["cache-control"] == "no-store"
@@ -174,10 +174,10 @@ def test_a_webhook_may_be_sent_a_megabyte() -> None:
 
 async def test_other_organizations_webhooks_are_as_those_that_do_not_exist(house: House) -> None:
     world = house.world
-    home, elsewhere = [await world.denizen.create_organization(name) for name in ("Home", "Elsewhere")]
+    home, elsewhere = [await world.denizen.organizations.create(name) for name in ("Home", "Elsewhere")]
     noor, eve = await world.person("Noor", organization=home), await world.person("Eve", organization=elsewhere)
     ada = await world.agent("Ada", organization=home)
-    webhook, _ = await world.denizen.create_webhook(ada, "GitHub", scheme="github")
+    webhook, _ = await world.denizen.webhooks.create(ada, "GitHub", scheme="github")
 
     attempts = [
         ("GET", f"/api/agents/{ada.id}/webhooks", eve),
@@ -189,7 +189,7 @@ async def test_other_organizations_webhooks_are_as_those_that_do_not_exist(house
         body = {"json": {"name": "Mine"}} if method == "POST" else {}
         answer = await house.call(method, path, who, **body)
         assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
-    [untouched] = await world.denizen.webhooks(ada)
+    [untouched] = await world.denizen.webhooks.list(ada)
     assert untouched.revoked_at is None
 
 
@@ -200,18 +200,18 @@ async def test_what_cannot_be_a_webhook_is_refused(small_house: House, wanted: d
     noor, ada = await small_house.world.person("Noor"), await small_house.world.agent("Ada")
     answer = await small_house.call("POST", f"/api/agents/{ada.id}/webhooks", noor, json={"name": "GitHub", **wanted})
     assert (answer.status_code, answer.json()["code"]) == (422, "invalid_input")
-    assert await small_house.world.denizen.webhooks(ada) == []
+    assert await small_house.world.denizen.webhooks.list(ada) == []
 
 
 async def test_a_house_without_its_key_says_so_and_nothing_more(ready_url: str) -> None:
     async with open_world(ready_url, secret_key=new_key()) as world:
         await world.person("Noor")
         ada = await world.agent("Ada")
-        webhook, secret = await world.denizen.create_webhook(ada, "GitHub", scheme="github")
+        webhook, secret = await world.denizen.webhooks.create(ada, "GitHub", scheme="github")
     async with open_world(ready_url) as world, served(world) as house:
         signature = github_signature(secret, PUSH)
         sent = await send(house, webhook.path, PUSH, X_Hub_Signature_256=signature)
         assert (sent.status_code, sent.json()["code"]) == (500, "secret_unreadable")
-        noor = await world.denizen.find("noor")
+        noor = await world.denizen.people.find("noor")
         made = await house.call("POST", f"/api/agents/{ada.id}/webhooks", noor, json={"name": "GitHub"})
         assert (made.status_code, made.json()["code"]) == (500, "secret_key_missing")

@@ -17,7 +17,7 @@ WELL = {"missing": [], "agents": [], "dead": [], "late": [], "alerts": []}
 
 async def test_a_house_says_what_needs_a_person(house: House) -> None:
     world = house.world
-    home, elsewhere = [await world.denizen.create_organization(name) for name in ("Home", "Elsewhere")]
+    home, elsewhere = [await world.denizen.organizations.create(name) for name in ("Home", "Elsewhere")]
     noor = await world.person("Noor", organization=home)
     eve = await world.person("Eve", organization=elsewhere)
     ada = await world.agent("Ada", *[RuntimeError("No.")] * (DEAD_AFTER + 3), organization=home)
@@ -55,8 +55,8 @@ async def test_health_looks_at_every_agent(house: House) -> None:
     world = house.world
     noor = await world.person("Noor")
     well, parked, lost, resting = [await world.agent(name) for name in ("Ada", "Bo", "Cy", "Di")]
-    await world.denizen.edit_agent(lost, tools=["no_such_tool"])
-    await world.denizen.suspend_agent(resting)
+    await world.denizen.agents.edit(lost, tools=["no_such_tool"])
+    await world.denizen.agents.suspend(resting)
     await world.say(noor, "Hello?", await world.space("Two", noor, parked))
 
     def reject_key(tx: Tx) -> None:
@@ -100,7 +100,7 @@ async def test_health_asks_models_if_told_to(small_house: House) -> None:
     broken = scripted(ModelKeyRejected("No."))
     world.denizen.models.register("python:shared", broken)
     for name in ("Ada", "Bo"):
-        await world.denizen.create_agent(name, model="python:shared")
+        await world.denizen.agents.create(name, model="python:shared")
     plain = (await small_house.call("GET", "/api/health", noor)).json()
     assert [each["can_think"] for each in plain["agents"]] == [True, True]
     probed = (await small_house.call("GET", "/api/health?probe=true", noor)).json()

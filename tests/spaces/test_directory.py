@@ -12,8 +12,8 @@ from tests.world import World
 
 
 async def test_people_of_another_organization_cannot_join(world: World):
-    here = await world.denizen.create_organization("Here")
-    there = await world.denizen.create_organization("There")
+    here = await world.denizen.organizations.create("Here")
+    there = await world.denizen.organizations.create("There")
     noor = await world.person("Noor", organization=here)
     ada = await world.agent("Ada", organization=here)
     stranger = await world.person("Stranger", organization=there)
@@ -22,16 +22,16 @@ async def test_people_of_another_organization_cannot_join(world: World):
 
     for each in (stranger, spy):
         with pytest.raises(InvalidInput, match="another organization"):
-            await world.denizen.join(hall, each)
+            await world.denizen.spaces.join(hall, each)
         with pytest.raises(InvalidInput, match="another organization"):
             await world.space("Trap", noor, each, organization=here)
 
-    assert [member.entity.name for member in await world.denizen.members(hall)] == ["Noor", "Ada"]
+    assert [member.entity.name for member in await world.denizen.spaces.members(hall)] == ["Noor", "Ada"]
 
 
 async def test_a_space_is_found_by_name_in_its_own_organization_only(world: World):
-    here = await world.denizen.create_organization("Here")
-    there = await world.denizen.create_organization("There")
+    here = await world.denizen.organizations.create("Here")
+    there = await world.denizen.organizations.create("There")
     ours = await world.space("Hall", organization=here)
     second = await world.space("Hall", organization=here)
     theirs = await world.space("Hall", organization=there)
@@ -44,8 +44,8 @@ async def test_a_space_is_found_by_name_in_its_own_organization_only(world: Worl
 
 
 async def test_a_handle_belongs_to_one_of_an_organization(world: World):
-    here = await world.denizen.create_organization("Here")
-    there = await world.denizen.create_organization("There")
+    here = await world.denizen.organizations.create("Here")
+    there = await world.denizen.organizations.create("There")
     noor = await world.person("Noor", organization=here)
     with pytest.raises(HandleTaken):
         await world.person("Another Noor", handle="@NOOR", organization=here)
@@ -53,38 +53,38 @@ async def test_a_handle_belongs_to_one_of_an_organization(world: World):
         await world.agent("Noor", organization=here)
     other = await world.person("Noor", organization=there)
 
-    assert await world.denizen.find("@Noor", organization=here) == noor
-    assert await world.denizen.find("noor", organization=there) == other
+    assert await world.denizen.people.find("@Noor", organization=here) == noor
+    assert await world.denizen.people.find("noor", organization=there) == other
     with pytest.raises(NotFound):
-        await world.denizen.find("nobody", organization=here)
+        await world.denizen.people.find("nobody", organization=here)
 
 
 async def test_joining_twice_is_joining_once_and_leaving_is_final(world: World):
     noor, bert = await world.person("Noor"), await world.person("Bert")
     hall = await world.space("Hall", noor)
 
-    await world.denizen.join(hall, bert, attention="mentions")
-    await world.denizen.join(hall, bert)
-    assert [(each.entity.name, each.attention) for each in await world.denizen.members(hall)] == [
+    await world.denizen.spaces.join(hall, bert, attention="mentions")
+    await world.denizen.spaces.join(hall, bert)
+    assert [(each.entity.name, each.attention) for each in await world.denizen.spaces.members(hall)] == [
         ("Noor", "all"),
         ("Bert", "mentions"),
     ]
-    await world.denizen.leave(hall, bert)
-    await world.denizen.leave(hall, bert)
-    assert [each.entity.name for each in await world.denizen.members(hall)] == ["Noor"]
+    await world.denizen.spaces.leave(hall, bert)
+    await world.denizen.spaces.leave(hall, bert)
+    assert [each.entity.name for each in await world.denizen.spaces.members(hall)] == ["Noor"]
 
 
 async def test_what_is_not_there_is_not_found(world: World):
     noor = await world.person("Noor")
     hall = await world.space("Hall", noor)
     with pytest.raises(NotFound):
-        await world.denizen.join(new_id(), noor)  # pyright: ignore[reportArgumentType]
+        await world.denizen.spaces.join(new_id(), noor)  # pyright: ignore[reportArgumentType]
     with pytest.raises(NotFound):
-        await world.denizen.join(hall, new_id())  # pyright: ignore[reportArgumentType]
+        await world.denizen.spaces.join(hall, new_id())  # pyright: ignore[reportArgumentType]
     with pytest.raises(NotFound):
-        await world.denizen.attend(hall, new_id(), "none")  # pyright: ignore[reportArgumentType]
+        await world.denizen.spaces.set_attention(hall, new_id(), "none")  # pyright: ignore[reportArgumentType]
     with pytest.raises(InvalidInput, match="all, mentions, none"):
-        await world.denizen.attend(hall, noor, "some")  # pyright: ignore[reportArgumentType]
+        await world.denizen.spaces.set_attention(hall, noor, "some")  # pyright: ignore[reportArgumentType]
 
 
 async def test_an_agent_reads_and_enters_only_spaces_it_is_in(world: World):

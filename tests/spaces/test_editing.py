@@ -22,7 +22,7 @@ async def test_an_edited_message_says_the_new_thing_and_keeps_its_place(world: W
     world.clock.advance(60)
 
     async with listening(world, hall) as heard:
-        edited = await world.denizen.edit_message(posted.id, "Tea at *five*?", by=noor)
+        edited = await world.denizen.spaces.edit_message(posted.id, "Tea at *five*?", by=noor)
         assert await heard() == [{"type": "message.edited", "space": hall.id, "seq": 1, "id": posted.id}]
 
     assert (edited.seq, edited.text, edited.plain, edited.mentions) == (1, "Tea at *five*?", "Tea at five?", ())
@@ -37,16 +37,16 @@ async def test_a_deleted_message_leaves_its_place(world: World):
     await world.say(bert, "What?", hall)
 
     async with listening(world, hall) as heard:
-        deleted = await world.denizen.delete_message(posted.id, by=noor)
-        again = await world.denizen.delete_message(posted.id, by=noor)
+        deleted = await world.denizen.spaces.delete_message(posted.id, by=noor)
+        again = await world.denizen.spaces.delete_message(posted.id, by=noor)
         assert await heard() == [{"type": "message.deleted", "space": hall.id, "seq": 1, "id": posted.id}]
 
     assert again == deleted
     assert (deleted.text, deleted.plain, deleted.mentions, deleted.metadata) == ("[deleted]", "[deleted]", (), {})
     assert deleted.deleted_at is not None
-    assert [message.seq for message in await world.denizen.messages(hall)] == [1, 2]
+    assert [message.seq for message in await world.denizen.spaces.messages(hall)] == [1, 2]
     with pytest.raises(InvalidInput, match="deleted"):
-        await world.denizen.edit_message(posted.id, "Oh yes", by=noor)
+        await world.denizen.spaces.edit_message(posted.id, "Oh yes", by=noor)
 
 
 async def test_only_the_author_and_those_who_run_the_space_may(world: World):
@@ -55,17 +55,17 @@ async def test_only_the_author_and_those_who_run_the_space_may(world: World):
     posted = await world.say(noor, "Mine", hall)
 
     with pytest.raises(NotAllowed):
-        await world.denizen.edit_message(posted.id, "Ours", by=bert)
+        await world.denizen.spaces.edit_message(posted.id, "Ours", by=bert)
     with pytest.raises(NotAllowed):
-        await world.denizen.delete_message(posted.id, by=bert)
+        await world.denizen.spaces.delete_message(posted.id, by=bert)
     with pytest.raises(NotFound, match=f"There is no message '{posted.id}'"):
-        await world.denizen.delete_message(posted.id, by=cleo)
+        await world.denizen.spaces.delete_message(posted.id, by=cleo)
     with pytest.raises(NotFound):
-        await world.denizen.delete_message(MessageId("nothing"), by=noor)
+        await world.denizen.spaces.delete_message(MessageId("nothing"), by=noor)
     assert await world.transcript(hall) == ["Noor: Mine"]
 
     await world.denizen.db.write(directory.join, hall.id, cleo.id, role="admin")
-    await world.denizen.delete_message(posted.id, by=cleo)
+    await world.denizen.spaces.delete_message(posted.id, by=cleo)
     assert await world.transcript(hall) == ["Noor: [deleted]"]
 
 
@@ -77,10 +77,12 @@ async def test_what_still_waits_is_read_as_it_is_now(world: World):
     first = await world.say(noor, "Tea at four?", hall)
     second = await world.say(noor, "Or not?", hall)
 
-    await world.denizen.edit_message(first.id, "@ada Tea at five?", by=noor)
-    await world.denizen.delete_message(second.id, by=noor)
+    await world.denizen.spaces.edit_message(first.id, "@ada Tea at five?", by=noor)
+    await world.denizen.spaces.delete_message(second.id, by=noor)
 
-    assert [(event.type, event.text) for event in await world.denizen.inbox(ada)] == [("mention", "@ada Tea at five?")]
+    assert [(event.type, event.text) for event in await world.denizen.minds.inbox(ada)] == [
+        ("mention", "@ada Tea at five?")
+    ]
     await world.run()
     assert await world.inbox(ada) == []
     assert "four" not in "\n".join(await world.history(ada))
@@ -97,8 +99,8 @@ async def test_agents_that_have_read_it_are_told_once_and_keep_what_they_saw(wor
     await world.run()
     before = await world.history(ada)
 
-    await world.denizen.edit_message(posted.id, "Tea at five.", by=noor)
-    await world.denizen.edit_message(posted.id, "Tea at five.", by=noor)
+    await world.denizen.spaces.edit_message(posted.id, "Tea at five.", by=noor)
+    await world.denizen.spaces.edit_message(posted.id, "Tea at five.", by=noor)
     await world.run()
     assert await world.history(ada) == before, "nobody was woken"
 
@@ -118,9 +120,9 @@ async def test_agents_are_told_of_a_deletion_and_by_whom(world: World):
     await world.denizen.db.write(directory.join, hall.id, bert.id, role="owner")
     await world.say(noor, "When shall I come?", hall)
     await world.run()
-    answer = (await world.denizen.messages(hall))[1]
+    answer = (await world.denizen.spaces.messages(hall))[1]
 
-    await world.denizen.delete_message(answer.id, by=bert)
+    await world.denizen.spaces.delete_message(answer.id, by=bert)
     await world.say(noor, "Hm.", hall)
     await world.run()
 
@@ -132,15 +134,17 @@ async def test_whoever_is_mentioned_only_now_has_it_in_the_inbox(world: World):
     ada = await world.agent("Ada", "Hello.", cycle=QUIET)
     noor, bert = await world.person("Noor"), await world.person("Bert")
     hall = await world.space("Hall", noor, bert, ada)
-    await world.denizen.attend(hall, ada, "mentions")
+    await world.denizen.spaces.set_attention(hall, ada, "mentions")
     posted = await world.say(noor, "Hello", hall)
     world.clock.advance(1)
     assert await world.inbox(ada) == []
 
-    await world.denizen.edit_message(posted.id, "Hello, @ada", by=noor)
-    await world.denizen.edit_message(posted.id, "Hello there, @ada", by=noor)
+    await world.denizen.spaces.edit_message(posted.id, "Hello, @ada", by=noor)
+    await world.denizen.spaces.edit_message(posted.id, "Hello there, @ada", by=noor)
 
-    assert [(event.type, event.text) for event in await world.denizen.inbox(ada)] == [("mention", "Hello there, @ada")]
+    assert [(event.type, event.text) for event in await world.denizen.minds.inbox(ada)] == [
+        ("mention", "Hello there, @ada")
+    ]
     await world.run()
     assert len(await world.cycles(ada)) == 1
     assert await world.denizen.db.read(check) == []
@@ -154,8 +158,8 @@ async def test_what_can_be_recalled_follows(world: World):
     edited = await world.say(noor, "The walrus sleeps in the bathtub.", hall)
     deleted = await world.say(noor, "The ostrich sleeps in the wardrobe.", hall)
     await world.run()
-    await world.denizen.edit_message(edited.id, "The penguin sleeps in the sink.", by=noor)
-    await world.denizen.delete_message(deleted.id, by=noor)
+    await world.denizen.spaces.edit_message(edited.id, "The penguin sleeps in the sink.", by=noor)
+    await world.denizen.spaces.delete_message(deleted.id, by=noor)
 
     async def recalled(query: str) -> str:
         await world.restart(ada=scripted(call("recall", query=query), "Looked."))
@@ -166,5 +170,5 @@ async def test_what_can_be_recalled_follows(world: World):
     assert "The penguin sleeps in the sink." in await recalled("penguin")
     assert "The" not in await recalled("walrus bathtub")
     assert "The" not in await recalled("ostrich wardrobe")
-    await world.denizen.delete_message(edited.id, by=noor)
+    await world.denizen.spaces.delete_message(edited.id, by=noor)
     assert "The" not in await recalled("penguin sink")

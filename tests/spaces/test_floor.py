@@ -130,7 +130,7 @@ async def hall_of(
 async def inboxes(world: World, agents: Sequence[Agent]) -> dict[str, list[tuple[str, bool, bool]]]:
     """By agent: the text of each event in the inbox, whether it wakes, and whether somebody waits."""
     return {
-        each.entity.name: [(event.text, event.wakes, event.waits) for event in await world.denizen.inbox(each)]
+        each.entity.name: [(event.text, event.wakes, event.waits) for event in await world.denizen.minds.inbox(each)]
         for each in agents
     }
 
@@ -197,7 +197,7 @@ async def test_the_others_read_it_at_their_next_waking(world: World):
 
 async def test_what_is_said_to_another_person_wakes_one_and_nobody_waits(world: World):
     noor, agents, hall = await hall_of(world, "Ada", "Bo")
-    await world.denizen.join(hall, await world.person("Mia"))
+    await world.denizen.spaces.join(hall, await world.person("Mia"))
     await world.say(noor, "@mia, lunch?", hall)
     await world.say(noor, "@property is a decorator", hall)
     assert await inboxes(world, agents) == {
@@ -212,7 +212,7 @@ async def test_who_is_suspended_or_parked_is_passed_over(world: World):
     def park(tx: Tx) -> None:
         parking.park(tx, agents[1].id, "key", provider="OpenAI")
 
-    await world.denizen.suspend_agent(agents[0])
+    await world.denizen.agents.suspend(agents[0])
     await world.denizen.db.write(park)
     await world.say(noor, "Hi", hall)
     assert await inboxes(world, agents) == {
@@ -225,7 +225,7 @@ async def test_who_is_suspended_or_parked_is_passed_over(world: World):
 
 async def test_who_is_addressed_and_cannot_answer_is_told_of_and_another_takes_over(world: World):
     noor, agents, hall = await hall_of(world, "Ada", "Bo")
-    await world.denizen.suspend_agent(agents[1])
+    await world.denizen.agents.suspend(agents[1])
     await world.say(noor, "@bo, hi", hall)
     assert await inboxes(world, agents) == {"Ada": [("@bo, hi", True, True)], "Bo": [("@bo, hi", True, True)]}
     assert await shown(world, hall) == ["Bo is suspended. Your message is kept. Bo answers when somebody resumes it."]
@@ -234,7 +234,7 @@ async def test_who_is_addressed_and_cannot_answer_is_told_of_and_another_takes_o
 async def test_where_nobody_can_answer_the_space_shows_why(world: World):
     noor, agents, hall = await hall_of(world, "Ada", "Bo")
     for each in agents:
-        await world.denizen.suspend_agent(each)
+        await world.denizen.agents.suspend(each)
     await world.say(noor, "Hi", hall)
     assert await shown(world, hall) == ["Ada is suspended. Your message is kept. Ada answers when somebody resumes it."]
 
@@ -267,11 +267,11 @@ async def test_it_is_passed_on_until_the_last_and_no_further(world: World):
 async def test_what_nobody_took_over_is_given_back_to_be_told(world: World):
     noor, agents, hall = await hall_of(world, "Ada", "Bo")
     await world.say(noor, "Hi", hall)
-    (hi,) = await world.denizen.inbox(agents[0])
+    (hi,) = await world.denizen.minds.inbox(agents[0])
     assert await world.denizen.db.write(floor.pass_on, agents[0].id, [hi]) == []
-    (hi,) = await world.denizen.inbox(agents[1])
+    (hi,) = await world.denizen.minds.inbox(agents[1])
     assert (hi.wakes, hi.waits) == (True, True)
-    await world.denizen.suspend_agent(agents[0])
+    await world.denizen.agents.suspend(agents[0])
     assert await world.denizen.db.write(floor.pass_on, agents[1].id, [hi]) == [hi]
 
 
@@ -279,20 +279,20 @@ async def test_what_nobody_took_over_is_given_back_to_be_told(world: World):
 async def test_under_other_floors_nothing_is_passed_on(world: World, setting: Floor):
     noor, agents, hall = await hall_of(world, "Ada", "Bo", floor=setting)
     await world.say(noor, "@ada, hi", hall)
-    (hi,) = await world.denizen.inbox(agents[0])
+    (hi,) = await world.denizen.minds.inbox(agents[0])
     assert await world.denizen.db.write(floor.pass_on, agents[0].id, [hi]) == [hi]
 
 
 async def test_when_the_chosen_one_is_suspended_or_deleted_the_next_takes_over(world: World):
     noor, agents, hall = await hall_of(world, "Ada", "Bo", "Cy")
     await world.say(noor, "Hi", hall)
-    await world.denizen.suspend_agent(agents[0])
+    await world.denizen.agents.suspend(agents[0])
     assert await inboxes(world, agents) == {
         "Ada": [("Hi", False, False)],
         "Bo": [("Hi", True, True)],
         "Cy": [("Hi", False, False)],
     }
-    await world.denizen.delete_agent(agents[1])
+    await world.denizen.agents.delete(agents[1])
     assert (await inboxes(world, agents))["Cy"] == [("Hi", True, True)]
 
 
@@ -313,7 +313,7 @@ async def test_what_is_urgent_reaches_an_agent_at_work_that_does_not_take_it_up(
     await world.say(noor, "@bo, work", hall)
     await world.run()
     assert any("MID-CYCLE UPDATE" in each and "stop everything" in each for each in await world.history(bo))
-    assert [event.text for event in await world.denizen.inbox(cy)] == [
+    assert [event.text for event in await world.denizen.minds.inbox(cy)] == [
         "@ada, stop everything!", "@bo, work", "Stopping."
     ]  # fmt: skip
 
@@ -345,10 +345,10 @@ async def test_after_so_many_messages_agents_wake_each_other_no_more_and_the_spa
         for number in range(1, 5):
             await post_as(world, ada, f"{number}", hall)
         assert [frame["type"] for frame in await heard()].count("space.changed") == 1
-    assert [(event.text, event.wakes) for event in await world.denizen.inbox(bo)] == [
+    assert [(event.text, event.wakes) for event in await world.denizen.minds.inbox(bo)] == [
         ("Hi", True), ("1", True), ("2", True), ("3", False), ("4", False)
     ]  # fmt: skip
-    assert (await world.denizen.get_space(hall)).stopped
+    assert (await world.denizen.spaces.get(hall)).stopped
     assert await world.denizen.db.read(floor.stopped, hall.id)
 
 
@@ -361,8 +361,8 @@ async def test_what_a_person_says_lets_them_go_on_too(world: World):
         await world.say(noor, "Hi again", hall)
         assert [frame["type"] for frame in await heard()].count("space.changed") == 1
     await post_as(world, ada, "3", hall)
-    assert not (await world.denizen.get_space(hall)).stopped
-    woken = [event.text for event in await world.denizen.inbox(bo) if event.wakes]
+    assert not (await world.denizen.spaces.get(hall)).stopped
+    woken = [event.text for event in await world.denizen.minds.inbox(bo) if event.wakes]
     assert woken == ["1", "Hi", "Hi again", "3"]
 
 
@@ -371,20 +371,20 @@ async def test_a_person_lets_them_go_on(world: World):
     noor, (ada, bo), hall = await hall_of(world, "Ada", "Bo", floor="all", limit=1)
     for text in ("1", "2"):
         await post_as(world, ada, text, hall, hop=5)
-    await world.denizen.let_agents_go_on(hall, noor)
-    assert [(event.text, event.wakes, event.hop) for event in await world.denizen.inbox(bo)] == [
+    await world.denizen.spaces.let_agents_go_on(hall, noor)
+    assert [(event.text, event.wakes, event.hop) for event in await world.denizen.minds.inbox(bo)] == [
         ("1", True, 5), ("2", True, 0)
     ]  # fmt: skip
-    assert not (await world.denizen.get_space(hall)).stopped
-    await world.denizen.let_agents_go_on(hall, noor)
+    assert not (await world.denizen.spaces.get(hall)).stopped
+    await world.denizen.spaces.let_agents_go_on(hall, noor)
 
 
 async def test_under_one_only_those_go_on_who_were_addressed(world: World):
     noor, (ada, bo, cy), hall = await hall_of(world, "Ada", "Bo", "Cy", limit=1)
     for text in ("@bo 1", "@bo 2", "nobody"):
         await post_as(world, ada, text, hall)
-    assert (await world.denizen.get_space(hall)).stopped
-    await world.denizen.let_agents_go_on(hall, noor)
+    assert (await world.denizen.spaces.get(hall)).stopped
+    await world.denizen.spaces.let_agents_go_on(hall, noor)
     found = await inboxes(world, [bo, cy])
     assert [each[1] for each in found["Bo"]] == [True, True, False]
     assert [each[1] for each in found["Cy"]] == [False, False, False]
@@ -395,41 +395,41 @@ async def test_what_wakes_nobody_does_not_count(world: World):
     _, (ada, _), hall = await hall_of(world, "Ada", "Bo", limit=1)
     for number in range(5):
         await post_as(world, ada, f"Step {number}", hall)
-    assert not (await world.denizen.get_space(hall)).stopped
+    assert not (await world.denizen.spaces.get(hall)).stopped
 
 
 async def test_without_a_limit_they_never_stop(world: World):
     _, (ada, bo), hall = await hall_of(world, "Ada", "Bo", floor="all", limit=0)
     for number in range(20):
         await post_as(world, ada, f"{number}", hall)
-    assert all(event.wakes for event in await world.denizen.inbox(bo))
+    assert all(event.wakes for event in await world.denizen.minds.inbox(bo))
 
 
 async def test_only_a_person_in_the_space_lets_them_go_on(world: World):
     _, (ada, _), hall = await hall_of(world, "Ada", "Bo")
     with pytest.raises(InvalidInput):
-        await world.denizen.let_agents_go_on(hall, ada)
+        await world.denizen.spaces.let_agents_go_on(hall, ada)
     with pytest.raises(NotFound):
-        await world.denizen.let_agents_go_on(hall, await world.person("Mia"))
+        await world.denizen.spaces.let_agents_go_on(hall, await world.person("Mia"))
 
 
 # Settings
 
 
 async def test_a_new_space_has_the_floor_one_and_another_can_be_set(world: World):
-    hall = await world.denizen.create_space("Hall")
+    hall = await world.denizen.spaces.create("Hall")
     assert (hall.floor, hall.agent_run_limit, hall.stopped) == ("one", 12, False)
-    await world.denizen.set_floor(hall, "addressed")
-    await world.denizen.set_agent_run_limit(hall, 3)
-    changed = await world.denizen.get_space(hall)
+    await world.denizen.spaces.set_floor(hall, "addressed")
+    await world.denizen.spaces.set_agent_run_limit(hall, 3)
+    changed = await world.denizen.spaces.get(hall)
     assert (changed.floor, changed.agent_run_limit) == ("addressed", 3)
-    made = await world.denizen.create_space("Attic", floor="all", agent_run_limit=0)
-    assert await world.denizen.get_space(made) == made
+    made = await world.denizen.spaces.create("Attic", floor="all", agent_run_limit=0)
+    assert await world.denizen.spaces.get(made) == made
 
 
 async def test_what_is_no_floor_and_no_limit_is_refused(world: World):
-    hall = await world.denizen.create_space("Hall")
+    hall = await world.denizen.spaces.create("Hall")
     with pytest.raises(InvalidInput, match="one of all, addressed, one"):
-        await world.denizen.set_floor(hall, "everyone")  # pyright: ignore[reportArgumentType]
+        await world.denizen.spaces.set_floor(hall, "everyone")  # pyright: ignore[reportArgumentType]
     with pytest.raises(InvalidInput, match="agent_run_limit"):
-        await world.denizen.set_agent_run_limit(hall, -1)
+        await world.denizen.spaces.set_agent_run_limit(hall, -1)

@@ -35,7 +35,7 @@ async def test_a_message_stands_in_the_space_and_in_every_inbox_but_the_authors(
 
     assert await world.inbox(ada) == []
     assert await world.inbox(bee) == ["Hello, *all*"]
-    (message,) = await world.denizen.messages(hall)
+    (message,) = await world.denizen.spaces.messages(hall)
     assert (message.id, message.seq, message.author_name, message.text, message.plain, message.metadata) == (
         posted.id,
         1,
@@ -90,7 +90,7 @@ async def test_a_commit_that_fails_leaves_neither_message_nor_event(world: World
     assert await world.denizen.db.read(_counts) == (0, 0)
 
     await world.say(noor, "Hello", hall)
-    assert [message.seq for message in await world.denizen.messages(hall)] == [1]
+    assert [message.seq for message in await world.denizen.spaces.messages(hall)] == [1]
     assert await world.inbox(ada) == ["Hello"]
 
 
@@ -102,7 +102,7 @@ async def test_attention_decides_what_reaches_an_inbox(world: World, attention: 
     ada = await world.agent("Ada")
     noor = await world.person("Noor")
     hall = await world.space("Hall", noor, ada)
-    await world.denizen.attend(hall, ada, attention)  # pyright: ignore[reportArgumentType]
+    await world.denizen.spaces.set_attention(hall, ada, attention)  # pyright: ignore[reportArgumentType]
 
     await world.say(noor, "Good morning", hall)
     await world.say(noor, "@ada, are you there?", hall)
@@ -120,9 +120,9 @@ async def test_a_handle_mentions_whoever_has_it_and_nobody_else(small_world: Wor
     for text_ in ("@ADA hi", "`@ada` is a handle", "@adam hi", "mail me at noor@ada.example"):
         await world.say(noor, text_, hall)
 
-    mentions = [message.mentions for message in await world.denizen.messages(hall)]
+    mentions = [message.mentions for message in await world.denizen.spaces.messages(hall)]
     assert mentions == [("ada",), (), ("adam",), ()]
-    assert [event.type for event in await world.denizen.inbox(ada)] == [
+    assert [event.type for event in await world.denizen.minds.inbox(ada)] == [
         "mention",
         "space_message",
         "space_message",
@@ -138,19 +138,19 @@ async def test_only_members_may_speak(world: World):
         await world.say(bert, "Let me in", hall)
     assert await world.transcript(hall) == []
 
-    await world.denizen.join(hall, bert)
+    await world.denizen.spaces.join(hall, bert)
     await world.say(bert, "Thank you", hall)
-    await world.denizen.leave(hall, bert)
+    await world.denizen.spaces.leave(hall, bert)
     with pytest.raises(NotAMember):
         await world.say(bert, "Wait", hall)
     assert await world.transcript(hall) == ["Bert: Thank you"]
-    assert [message.seq for message in await world.denizen.messages(hall)] == [1]
+    assert [message.seq for message in await world.denizen.spaces.messages(hall)] == [1]
 
 
 async def test_nothing_can_be_said_in_a_space_that_is_not_there(world: World):
     noor = await world.person("Noor")
     with pytest.raises(NotFound):
-        await world.denizen.post(SpaceId(new_id()), noor, "Hello?")
+        await world.denizen.spaces.post(SpaceId(new_id()), noor, "Hello?")
 
 
 @pytest.mark.parametrize("nothing", ["", "   ", "\n\t "])
@@ -188,7 +188,7 @@ async def test_metadata_may_hold_any_text_at_all(world: World):
     noor = await world.person("Noor")
     hall = await world.space("Hall", noor)
     await world.say(noor, "Hello", hall, metadata={"half \ud83d": "a\0b \udc00"})
-    (message,) = await world.denizen.messages(hall)
+    (message,) = await world.denizen.spaces.messages(hall)
     assert message.metadata == {"half \ud83d": "a\0b \udc00"}
 
 
@@ -207,7 +207,7 @@ async def test_posting_again_under_the_same_id_is_posting_once(world: World):
 
     assert first == again == late
     assert await world.transcript(hall) == ["Noor: Hello", "Ada: Hello."]
-    assert [message.seq for message in await world.denizen.messages(hall)] == [1, 2]
+    assert [message.seq for message in await world.denizen.spaces.messages(hall)] == [1, 2]
     with pytest.raises(InvalidInput):
         await world.say(noor, "Hello", attic, id=id)
 
@@ -221,7 +221,7 @@ async def test_sequence_numbers_are_whole_under_fifty_posts_at_once(world: World
     posted = await asyncio.gather(*(world.say(people[at % 5], f"message {at}", hall) for at in range(50)))
 
     assert sorted(each.seq for each in posted) == list(range(1, 51))
-    messages_ = await world.denizen.messages(hall)
+    messages_ = await world.denizen.spaces.messages(hall)
     assert [message.seq for message in messages_] == list(range(1, 51))
     assert {message.id: message.seq for message in messages_} == {each.id: each.seq for each in posted}
     assert sorted(await world.inbox(ada)) == sorted(message.text for message in messages_)
@@ -236,7 +236,7 @@ async def test_a_reply_says_what_it_replies_to(world: World):
     await world.say(noor, "I asked you something", hall, reply_to=first.id)
     await world.run()
 
-    assert [message.reply_to for message in await world.denizen.messages(hall)] == [None, first.id]
+    assert [message.reply_to for message in await world.denizen.spaces.messages(hall)] == [None, first.id]
     assert await world.newest_inbox(ada) == (
         "[INBOX - 1 new event]\n"
         "Now: Monday 2026-01-05 09:00 UTC\n"

@@ -41,10 +41,10 @@ async def test_whoever_joins_has_read_what_was_said_before(world: World) -> None
     noor, sam = await world.person("Noor"), await world.person("Sam")
     hall = await world.space("Hall", noor)
     await world.say(noor, "One", hall)
-    await world.denizen.join(hall, sam)
+    await world.denizen.spaces.join(hall, sam)
     assert await unread(world, hall, sam) == [0]
     await world.say(noor, "Two", hall)
-    await world.denizen.join(hall, sam)
+    await world.denizen.spaces.join(hall, sam)
     assert await unread(world, hall, sam) == [1]
 
 
@@ -56,13 +56,13 @@ async def test_a_mark_moves_both_ways_and_no_further_than_what_was_said(world: W
         await world.say(noor, f"{number}", hall)
 
     for seq, left in [(2, 1), (3, 0), (1, 2), (0, 3)]:
-        assert (await world.denizen.mark_read(hall, sam, seq)).unread == left
+        assert (await world.denizen.spaces.mark_read(hall, sam, seq)).unread == left
         assert await unread(world, hall, noor, sam) == [0, left]
     for seq in (-1, 4):
         with pytest.raises(InvalidInput, match="up to 3"):
-            await world.denizen.mark_read(hall, sam, seq)
+            await world.denizen.spaces.mark_read(hall, sam, seq)
     with pytest.raises(NotFound):
-        await world.denizen.mark_read(hall, eve, 1)
+        await world.denizen.spaces.mark_read(hall, eve, 1)
 
 
 async def test_deleted_messages_keep_their_place_in_the_count(world: World) -> None:
@@ -70,7 +70,7 @@ async def test_deleted_messages_keep_their_place_in_the_count(world: World) -> N
     noor, sam = await world.person("Noor"), await world.person("Sam")
     hall = await world.space("Hall", noor, sam)
     said = await world.say(noor, "Oh", hall)
-    await world.denizen.delete_message(said, by=noor)
+    await world.denizen.spaces.delete_message(said, by=noor)
     assert await unread(world, hall, sam) == [1]
 
 
@@ -103,19 +103,19 @@ async def test_what_mentions_oneself_is_counted_among_the_newest(world: World) -
     await world.person("Sammy", handle="sam-a")
     hall, cellar = await world.space("Hall", noor, sam), await world.space("Cellar", noor, sam)
     said = [
-        await world.denizen.post(hall, noor, text)
+        await world.denizen.spaces.post(hall, noor, text)
         for text in ("@sam_a?", "@sam-a?", "Hello, @SAM_A and @noor", "Nobody", "@sam_a!")
     ]
-    await world.denizen.post(cellar, noor, "@noor")
+    await world.denizen.spaces.post(cellar, noor, "@noor")
 
     async def mentions(who: Entity) -> list[int]:
         places = await world.denizen.db.read(reading.places_of, who.id, limit=10)
         return [place.unread_mentions for place, _ in places]
 
     assert (await mentions(sam), await mentions(noor)) == ([3, 0], [0, 0])
-    await world.denizen.delete_message(said[-1], by=noor)
+    await world.denizen.spaces.delete_message(said[-1], by=noor)
     assert await mentions(sam) == [2, 0]
-    assert (await world.denizen.mark_read(hall, sam, 1)).unread_mentions == 1
+    assert (await world.denizen.spaces.mark_read(hall, sam, 1)).unread_mentions == 1
     for number in range(reading.LOOKED_AT - 1):
-        await world.denizen.post(hall, noor, f"{number}")
+        await world.denizen.spaces.post(hall, noor, f"{number}")
     assert (await world.denizen.db.read(reading.place_of, hall.id, sam.id)).unread_mentions == 0

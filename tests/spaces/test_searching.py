@@ -144,11 +144,11 @@ async def test_a_search_looks_at_so_much_and_no_more(small_world: World) -> None
     milk = (hall, noor.id, "milk")
     await say_all(small_world, [(hall, noor.id, "tea"), *[milk] * (searching.MESSAGES_LOOKED_AT + 100)])
 
-    first = await small_world.denizen.search(noor, "tea")
+    first = await small_world.denizen.spaces.search(noor, "tea")
     assert first.messages == []
     assert first.next is not None
     assert sorted(Cursor.read(first.next).positions.values()) == [101]
-    second = await small_world.denizen.search(noor, "tea", before=first.next)
+    second = await small_world.denizen.spaces.search(noor, "tea", before=first.next)
     assert ([each.seq for each in second.messages], second.next) == ([1], None)
 
 
@@ -158,7 +158,7 @@ async def test_long_messages_count_for_more(small_world: World) -> None:
     hall = await small_world.space("Hall", noor)
     await say_all(small_world, [(hall, noor.id, "milk " * 19_800)] * 100)
 
-    found = await small_world.denizen.search(noor, "tea")
+    found = await small_world.denizen.spaces.search(noor, "tea")
 
     assert found.next is not None
     [left] = Cursor.read(found.next).positions.values()
@@ -169,13 +169,13 @@ async def test_deleted_and_forgotten_messages_are_not_found(world: World) -> Non
     noor, sam = await world.person("Noor"), await world.person("Sam")
     hall = await world.space("Hall", noor, sam)
     deleted, forgotten, edited = [await world.say(sam, f"tea {name}", hall) for name in ("one", "two", "three")]
-    await world.denizen.delete_message(deleted, by=sam)
-    await world.denizen.forget_message(forgotten)
-    await world.denizen.edit_message(edited, "coffee three", by=sam)
+    await world.denizen.spaces.delete_message(deleted, by=sam)
+    await world.denizen.spaces.forget_message(forgotten)
+    await world.denizen.spaces.edit_message(edited, "coffee three", by=sam)
 
     for words in ("tea", "deleted", "forgotten", "one", "two"):
-        assert (await world.denizen.search(noor, words)).messages == []
-    [found] = (await world.denizen.search(noor, "coffee")).messages
+        assert (await world.denizen.spaces.search(noor, words)).messages == []
+    [found] = (await world.denizen.spaces.search(noor, "coffee")).messages
     assert (found.id, found.author_name) == (edited.id, "Sam")
 
 
@@ -188,7 +188,7 @@ async def test_a_search_is_narrowed_to_a_space_or_an_author(world: World) -> Non
             await world.say(who, f"**tea** of {who.name} in the {space.name}", space)
 
     async def plain(**where: object) -> list[str]:
-        found = await world.denizen.search(noor, "tea", **where)  # pyright: ignore[reportArgumentType]
+        found = await world.denizen.spaces.search(noor, "tea", **where)  # pyright: ignore[reportArgumentType]
         assert found.next is None
         return [each.plain for each in found.messages]
 
@@ -204,7 +204,7 @@ async def test_nobody_finds_what_was_said_where_they_are_not(world: World) -> No
     await world.say(noor, "tea", secret)
     await world.say(noor, "tea", hall)
 
-    assert [each.space_id for each in (await world.denizen.search(sam, "tea")).messages] == [hall.id]
-    assert (await world.denizen.search(sam, "tea", space=secret)).messages == []
-    await world.denizen.leave(hall, sam)
-    assert (await world.denizen.search(sam, "tea")).messages == []
+    assert [each.space_id for each in (await world.denizen.spaces.search(sam, "tea")).messages] == [hall.id]
+    assert (await world.denizen.spaces.search(sam, "tea", space=secret)).messages == []
+    await world.denizen.spaces.leave(hall, sam)
+    assert (await world.denizen.spaces.search(sam, "tea")).messages == []

@@ -58,7 +58,7 @@ async def test_a_life_goes_on_from_a_backup_that_was_made_in_the_middle_of_a_tho
         ada = await world.agent("Ada", reply("One moment."), held, "Helped.", reply("Noted."), "Noted.")
         noor = await world.person("Noor")
         hall = await world.space("Hall", noor, ada)
-        await world.denizen.set_timer(ada, "Tea.", after="1h")
+        await world.denizen.plans.set_timer(ada, "Tea.", after="1h")
         await world.say(noor, "Help!", hall)
         async with world.denizen.living():
             await held.begun.wait()
@@ -78,7 +78,7 @@ async def test_a_life_goes_on_from_a_backup_that_was_made_in_the_middle_of_a_tho
             assert await later.denizen.db.read(_instances) == []
             later.denizen.models.register("python:ada", scripted(reply("Done."), "Helped.", tea, "Told."))
             await later.run()
-            said = [each.text for each in await later.denizen.messages(hall)]
+            said = [each.text for each in await later.denizen.spaces.messages(hall)]
             assert said == ["Help!", "One moment.", "Done.", "Tea!"]
             assert await check_database(later.denizen.db) == []
         found = await asyncio.to_thread(examine, url)
@@ -110,7 +110,7 @@ async def test_what_was_forgotten_is_in_no_backup(small_world: World, tmp_path: 
     noor = await small_world.person("Noor")
     hall = await small_world.space("Hall", noor)
     said = await small_world.say(noor, "the password is swordfish", hall)
-    await small_world.denizen.forget_message(said.id)
+    await small_world.denizen.spaces.forget_message(said.id)
     back_up(small_world.url, tmp_path / "backup")
     assert b"swordfish" not in (tmp_path / "backup").read_bytes()
 

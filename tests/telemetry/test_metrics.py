@@ -86,7 +86,7 @@ async def test_the_numbers_are_what_happened(counted: World) -> None:
     await counted.run()
 
     found = read(await counted.denizen.metrics())
-    spent = await counted.denizen.spending()
+    spent = await counted.denizen.budgets.spending()
     input_tokens = sum(each.input_tokens for each in spent)
     output_tokens = sum(each.output_tokens for each in spent)
     assert {name[1:]: value for name, value in found.items() if name[0] == "denizen_cycles_total"} == {
@@ -142,7 +142,7 @@ async def test_who_waits_longest_and_who_is_parked_is_looked_up(counted: World) 
     found = read(await counted.denizen.metrics())
     assert found["denizen_oldest_unanswered_seconds",] == 0
     assert found["denizen_agents_parked", "key"] == 0
-    await counted.denizen.suspend_agent(bob)
+    await counted.denizen.agents.suspend(bob)
     await counted.say(noor, "Bob?", await counted.space("Cellar", noor, bob))
     counted.clock.advance(100)
     await counted.say(noor, "Ada?", await counted.space("Hall", noor, ada))

@@ -203,8 +203,8 @@ async def test_tools_that_fail_are_refused_or_wait(traced: World, telemetry: Tel
     noor = await traced.person("Noor")
     await traced.say(noor, "Hi", await traced.space("Hall", noor, ada))
     await traced.run()
-    [waiting] = await traced.denizen.waiting_calls(noor)
-    await traced.denizen.answer(waiting, "the left one", by=noor)
+    [waiting] = await traced.denizen.calls.waiting(noor)
+    await traced.denizen.calls.answer(waiting, "the left one", by=noor)
     await traced.run()
     await telemetry.aclose()
 

@@ -72,7 +72,7 @@ async def test_private_words_are_stopped_and_the_agent_is_told_why(world: World,
     assert "Den" in refusal
     assert "greenhouse" not in refusal
     assert "blue pot" not in refusal
-    (crossing,) = await world.denizen.crossings(ada)
+    (crossing,) = await world.denizen.minds.crossings(ada)
     assert (crossing.from_space, crossing.from_space_id, crossing.to_space_id) == ("Den", den.id, hall.id)
     assert crossing.words >= 8
     assert await refused(world, ada) == [("send_message", "private_words")]
@@ -86,7 +86,7 @@ async def test_private_words_in_disguise_are_stopped(small_world: World, how: st
     await world.say(noor, "The gardener comes on Thursday, by the way.", den)
     await world.run()
     assert await ask(world, bert, hall) == []
-    assert [each.from_space_id for each in await world.denizen.crossings(ada)] == [den.id]
+    assert [each.from_space_id for each in await world.denizen.minds.crossings(ada)] == [den.id]
 
 
 @pytest.mark.parametrize("at", range(0, len(ORDINARY), 2))
@@ -101,7 +101,7 @@ async def test_the_agent_hears_how_many_words_it_were(world: World):
     text = "As I heard, the spare key lies under the blue pot behind the old shed."
     ada, _, bert, _, hall = await told_in_private(world, reply(text), "Kept quiet.")
     assert await ask(world, bert, hall) == []
-    assert [each.words for each in await world.denizen.crossings(ada)] == [11]
+    assert [each.words for each in await world.denizen.minds.crossings(ada)] == [11]
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ async def test_the_agent_hears_how_many_words_it_were(world: World):
 async def test_fewer_words_and_words_of_its_own_pass(world: World, harmless: str):
     ada, _, bert, _, hall = await told_in_private(world, reply(harmless), "Answered.")
     assert await ask(world, bert, hall) == [harmless]
-    assert await world.denizen.crossings(ada) == []
+    assert await world.denizen.minds.crossings(ada) == []
 
 
 async def test_what_was_said_in_the_same_space_too_passes(world: World):
@@ -123,12 +123,12 @@ async def test_what_was_said_in_the_same_space_too_passes(world: World):
     await world.say(noor, f"Everyone: {SECRET}", hall)
     await world.run()
     assert await ask(world, bert, hall) == [SECRET]
-    assert await world.denizen.crossings(ada) == []
+    assert await world.denizen.minds.crossings(ada) == []
 
 
 async def test_what_was_said_where_it_is_not_private_passes(world: World):
     _, noor, bert, _, hall = await told_in_private(world, "Heard it.", reply(SECRET), "Answered.")
-    ada = await world.denizen.find("ada")
+    ada = await world.denizen.people.find("ada")
     yard = await world.space("Yard", noor, ada)
     await world.say(noor, SECRET, yard)
     await world.run()
@@ -169,7 +169,7 @@ async def test_one_cycle_that_hears_both_spaces_does_not_carry_words_across(worl
     await world.say(bert, "Where is the key?", hall)
     await world.run()
     assert await world.transcript(hall) == ["Bert: Where is the key?"]
-    assert [each.from_space for each in await world.denizen.crossings(ada)] == ["Den"]
+    assert [each.from_space for each in await world.denizen.minds.crossings(ada)] == ["Den"]
 
 
 @pytest.mark.parametrize("answer", ['{"mail": {"messageId": "1"}}', '[{"messageId": 1}]', 'no JSON, "messageId"'])
@@ -193,7 +193,7 @@ async def test_what_the_agent_has_only_read_is_guarded_too(world: World):
     den = await world.space("Den", noor, private=True)
     await world.say(noor, SECRET, den)
     ada = await world.agent("Ada", cycle=QUIET)
-    await world.denizen.join(den, ada)
+    await world.denizen.spaces.join(den, ada)
     hall = await world.space("Hall", noor, bert, ada)
     model = scripted(call("read_messages", space_id=den.id), reply(SECRET), "Kept quiet.")
     await world.restart(ada=model)
@@ -202,7 +202,7 @@ async def test_what_the_agent_has_only_read_is_guarded_too(world: World):
 
 async def test_an_agent_that_has_left_the_private_space_still_keeps_quiet(world: World):
     ada, _, bert, den, hall = await told_in_private(world, reply(SECRET), "Kept quiet.")
-    await world.denizen.leave(den, ada)
+    await world.denizen.spaces.leave(den, ada)
     assert await ask(world, bert, hall) == []
 
 
@@ -214,7 +214,7 @@ async def test_several_private_spaces_are_told_apart(world: World):
     await world.say(cleo, other, attic)
     await world.run()
     assert await ask(world, bert, hall) == ["I cannot say."]
-    assert [each.from_space for each in await world.denizen.crossings(ada)] == ["Attic"]
+    assert [each.from_space for each in await world.denizen.minds.crossings(ada)] == ["Attic"]
 
 
 async def test_a_long_life_is_guarded_to_its_beginning(small_world: World):
@@ -229,7 +229,7 @@ async def test_a_long_life_is_guarded_to_its_beginning(small_world: World):
         await world.say(noor, f"The pot number {number} stands under the greenhouse roof with key {number}.", den)
         await world.run()
     assert await ask(world, bert, hall) == []
-    assert len(await world.denizen.crossings(ada)) == 1
+    assert len(await world.denizen.minds.crossings(ada)) == 1
 
 
 @pytest.mark.parametrize(
@@ -261,9 +261,9 @@ async def test_text_is_looked_at_only_where_something_of_it_could_be_stopped(wor
 
     assert await free(ada) == {den.id}
     assert await free(bee) is None
-    await world.denizen.leave(den, ada)
+    await world.denizen.spaces.leave(den, ada)
     assert await free(ada) == {den.id}, "it still knows what it heard there"
-    await world.denizen.edit_agent(ada, private_guard={"enabled": False})
+    await world.denizen.agents.edit(ada, private_guard={"enabled": False})
     assert await free(ada) is None
 
 
@@ -401,12 +401,12 @@ async def test_a_call_that_people_see_is_stopped_like_a_message(world: World, ar
         await ask(world, bert, hall)
         assert not [frame for frame in await heard() if frame["type"].startswith("call.")]
     assert printed == []
-    assert await world.denizen.calls(hall) == []
+    assert await world.denizen.calls.list(hall) == []
     refusal = (await world.history(ada))[-2]
     assert refusal.startswith('results: print_label → {"success": false, "error": "private_words"')
     assert "Not called: what you wrote for it shares 13 consecutive words" in refusal
     assert "greenhouse" not in refusal
-    (crossing,) = await world.denizen.crossings(ada)
+    (crossing,) = await world.denizen.minds.crossings(ada)
     assert (crossing.from_space_id, crossing.to_space_id, crossing.words) == (den.id, hall.id, 13)
     assert await refused(world, ada) == [("print_label", "private_words")]
 
@@ -417,8 +417,8 @@ async def test_a_call_with_words_of_its_own_is_made_and_shown(world: World):
     ada, _, bert, _, hall = await told_in_private(world, *turns, tools=[printing(printed)])
     await ask(world, bert, hall)
     assert printed == ["Key: ask Noor."]
-    assert [each.parsed_arguments for each in await world.denizen.calls(hall)] == [{"what": "Key: ask Noor."}]
-    assert await world.denizen.crossings(ada) == []
+    assert [each.parsed_arguments for each in await world.denizen.calls.list(hall)] == [{"what": "Key: ask Noor."}]
+    assert await world.denizen.minds.crossings(ada) == []
 
 
 async def test_a_call_in_the_private_space_itself_is_made_and_streams(world: World):
@@ -447,7 +447,7 @@ async def test_a_call_that_nobody_sees_is_not_guarded(world: World):
     ada, _, bert, _, hall = await told_in_private(world, call("file_away", what=SECRET), "Filed it.", tools=[file_away])
     await ask(world, bert, hall)
     assert told == [SECRET]
-    assert await world.denizen.crossings(ada) == []
+    assert await world.denizen.minds.crossings(ada) == []
 
 
 async def test_an_effect_that_would_ask_people_is_refused_if_they_may_not_know_its_words(world: World):
@@ -464,7 +464,7 @@ async def test_an_effect_that_would_ask_people_is_refused_if_they_may_not_know_i
     ada, noor, bert, _, hall = await told_in_private(world, *turns, tools=[file_away], effects=rules)
     await ask(world, bert, hall)
     assert filed == []
-    assert [await world.denizen.waiting_calls(each) for each in (noor, bert)] == [[], []]
+    assert [await world.denizen.calls.waiting(each) for each in (noor, bert)] == [[], []]
     assert await refused(world, ada) == [("file_away", "private_words")]
 
 
@@ -474,9 +474,9 @@ async def test_a_question_to_people_is_stopped_like_a_message(world: World, opti
     turns = (call("confirm", what=SECRET), "Did not ask.")
     ada, noor, bert, _, hall = await told_in_private(world, *turns, tools=[asking(**options)])
     await ask(world, bert, hall)
-    assert [await world.denizen.waiting_calls(each) for each in (noor, bert)] == [[], []]
+    assert [await world.denizen.calls.waiting(each) for each in (noor, bert)] == [[], []]
     assert [each.stop_reason for each in await world.cycles(ada)] == ["answered", "answered"]
-    assert [each.to_space_id for each in await world.denizen.crossings(ada)] == [hall.id]
+    assert [each.to_space_id for each in await world.denizen.minds.crossings(ada)] == [hall.id]
     assert await refused(world, ada) == [("confirm", "private_words")]
 
 
@@ -489,7 +489,7 @@ async def test_a_question_in_no_space_is_for_everyone_around_the_agent(world: Wo
     await world.space("Hall", noor, *([bert] if others else []), ada)
     await world.say(noor, SECRET, den)
     await world.run()
-    await world.denizen.trigger(ada, "bell")
+    await world.denizen.agents.trigger(ada, "bell")
     await world.run()
-    assert len(await world.denizen.waiting_calls(noor)) == (0 if others else 1)
-    assert [each.to_space_id for each in await world.denizen.crossings(ada)] == ([""] if others else [])
+    assert len(await world.denizen.calls.waiting(noor)) == (0 if others else 1)
+    assert [each.to_space_id for each in await world.denizen.minds.crossings(ada)] == ([""] if others else [])

@@ -80,7 +80,7 @@ async def while_it_works(
     noor, bo = await world.person("Noor"), await world.agent("Bo")
     ada = await world.agent("Ada", call("work"), *turns, tools=[work], cycle=cycle)
     hall = await world.space("Hall", noor, ada, bo)
-    await world.denizen.attend(hall, bo, "none")
+    await world.denizen.spaces.set_attention(hall, bo, "none")
     await world.say(noor, "@ada, work!", hall)
     await world.run()
     return noor, ada, hall

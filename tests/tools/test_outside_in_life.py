@@ -73,7 +73,7 @@ async def ordered(world: World, *turns: Any, **options: Any) -> tuple[Agent, Spa
 
 
 async def test_an_http_tool_is_called_with_its_secret_and_its_key(world: World, service: Service):
-    await world.denizen.set_secret("SHOP_KEY", "s3cr3t-of-the-shop")
+    await world.denizen.secrets.set("SHOP_KEY", "s3cr3t-of-the-shop")
     tool = service.tool("/orders", headers={"Authorization": "Bearer ${SHOP_KEY}"})
     ada, shop = await ordered(world, call("order", number=4), reply("Ordered."), "Done.", tools=[tool])
     ((body, headers),) = service.asked
@@ -89,7 +89,7 @@ async def test_a_secret_goes_to_no_other_host_than_those_it_may_be_sent_to(
     """Whoever has defined the tool. The model is told why, and an MCP server that would have it is left out."""
     async with open_world(ready_sqlite_url, secret_key=new_key()) as world:
         noor = await world.person("Noor")
-        await world.denizen.set_secret("SHOP_KEY", "s3cr3t-of-the-shop")
+        await world.denizen.secrets.set("SHOP_KEY", "s3cr3t-of-the-shop")
         tool = service.tool("/orders", headers={"Authorization": "Bearer ${SHOP_KEY}"})
         mcp = {"shop": McpServer(url=tool.url, headers={"X": "${SHOP_KEY}"}, allow_private=tool.allow_private)}
         turns = call("order", number=4), "It failed.", call("order", number=4), "Ordered."
@@ -99,14 +99,14 @@ async def test_a_secret_goes_to_no_other_host_than_those_it_may_be_sent_to(
         async def order(*hosts: str) -> None:
             settled = {"secret_hosts": {"SHOP_KEY": hosts}}
             await world.denizen.db.write(organization.change_settings, noor.organization_id, settled)
-            await world.denizen.trigger(ada, "Test")
+            await world.denizen.agents.trigger(ada, "Test")
             await world.run_after(600)
 
         await order("shop.example", "127.0.0.1:1")
         assert service.asked == []
         assert "order failed: The secret SHOP_KEY may not be sent to 127.0.0.1." in (await world.history(ada))[2]
         assert "mcp server left out" in capsys.readouterr().out
-        await world.denizen.edit_agent(ada, mcp={})
+        await world.denizen.agents.edit(ada, mcp={})
         await order(f"127.0.0.1:{service.port}")
         ((_, headers),) = service.asked
         assert headers["Authorization"] == "Bearer s3cr3t-of-the-shop"
@@ -121,10 +121,10 @@ async def test_a_link_that_nobody_here_wrote_makes_a_get_an_effect(world: World,
     turns = call("order", what="Oslo"), call("order", what=leak), "Waited."
     ada = await world.agent("Ada", *turns, tools=[look_up])
     await world.space("Office", noor, ada)
-    await world.denizen.trigger(ada, "page")
+    await world.denizen.agents.trigger(ada, "page")
     await world.run()
     assert len(service.asked) == 1
-    (asked,) = await world.denizen.waiting_calls(noor)
+    (asked,) = await world.denizen.calls.waiting(noor)
     assert (asked.why or "").startswith(f"what '{leak}' does not stand in a person's words")
 
 
@@ -151,8 +151,8 @@ async def test_a_service_that_does_not_take_the_work_will_not_answer_it(world: W
     turns = [call("order", number=4), reply("It failed."), "Done."]
     ada, _ = await ordered(world, *turns, tools=[service.tool("/broken", mode="async", visible=True)])
     assert "order failed: HTTP 500" in (await world.history(ada))[2]
-    noor = await world.denizen.find("noor")
-    assert await world.denizen.waiting_calls(noor) == []
+    noor = await world.denizen.people.find("noor")
+    assert await world.denizen.calls.waiting(noor) == []
 
 
 async def test_the_tools_of_an_mcp_server_are_the_agents_own(small_world: World, tmp_path: Path):

@@ -154,7 +154,7 @@ async def test_a_cycle_in_two_private_spaces_is_summed_up_for_nobody(world: Worl
     noor, sam = await world.person("Noor"), await world.person("Sam")
     with_noor = await world.space("Noor", noor, ada, private=True)
     with_sam = await world.space("Sam", sam, ada, private=True)
-    await world.denizen.edit_agent(ada, cycle={"silent_reply": "ignore"})
+    await world.denizen.agents.edit(ada, cycle={"silent_reply": "ignore"})
     await world.say(noor, "I give a canoe.", with_noor)
     await world.say(sam, "I give a kite.", with_sam)
     await world.run()
@@ -250,9 +250,9 @@ async def test_meaning_finds_what_shares_no_word(ready_sqlite_url: str):
         asking = scripted(call("recall", query="What is the name of the dog?"), reply("Biscuit."), "Answered.")
         world._options["embedder"] = "local"
         await world.restart(ada=asking)
-        assert (await world.denizen.reindexing()).done == 0
-        await world.denizen.reindex()
-        done = await world.denizen.reindexing()
+        assert (await world.denizen.minds.reindex_progress()).done == 0
+        await world.denizen.minds.reindex()
+        done = await world.denizen.minds.reindex_progress()
         assert done.done == done.all == 9
         await world.say(noor, "Do you remember?", kitchen)
         await world.run()

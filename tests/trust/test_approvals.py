@@ -61,15 +61,15 @@ class Story:
         return self.world.denizen
 
     async def asked(self) -> list[Call]:
-        return [each for each in await self.denizen.waiting_calls(self.noor) if each.asks_approval]
+        return [each for each in await self.denizen.calls.waiting(self.noor) if each.asks_approval]
 
     async def answer(self, verdict: dict[str, Any], by: Entity | None = None) -> None:
         (asked,) = await self.asked()
-        await self.denizen.answer(asked, verdict, by=by or self.noor)
+        await self.denizen.calls.answer(asked, verdict, by=by or self.noor)
         await self.world.run()
 
     async def said(self) -> list[str]:
-        return [each.text for each in await self.denizen.messages(self.space) if each.author_id == self.ada.id]
+        return [each.text for each in await self.denizen.spaces.messages(self.space) if each.author_id == self.ada.id]
 
     def told(self) -> str:
         """What the model was told last of the calls that it made."""
@@ -167,7 +167,7 @@ async def test_nobody_approves_in_time(world: World) -> None:
     assert SENT == []
     assert "Refused: nobody approved this call of send_email within 1 minute." in at.told()
     with pytest.raises(AlreadySettled, match="The time to approve this is over"):
-        await at.denizen.answer(asked, {"confirmed": True}, by=at.noor)
+        await at.denizen.calls.answer(asked, {"confirmed": True}, by=at.noor)
 
 
 async def test_a_code_that_comes_after_the_time_is_over_approves_nothing(world: World) -> None:
@@ -177,7 +177,7 @@ async def test_a_code_that_comes_after_the_time_is_over_approves_nothing(world: 
     (asked,) = await at.asked()
     world.clock.advance(60)
     with pytest.raises(AlreadySettled, match="The time to approve this is over: it counts as refused"):
-        await at.denizen.answer(asked, {"confirmed": True}, by=at.noor)
+        await at.denizen.calls.answer(asked, {"confirmed": True}, by=at.noor)
     await world.say(at.noor, f"yes {asked.code}", at.space)
     await world.run()
     assert SENT == []
@@ -207,7 +207,7 @@ async def test_after_something_else_arrived_an_approval_is_for_the_same_call_aga
     await world.run()
     assert SENT == []
     assert "nobody has approved this call of send_email, and something else has arrived" in at.told()
-    await at.denizen.answer(asked, {"confirmed": True}, by=at.noor)
+    await at.denizen.calls.answer(asked, {"confirmed": True}, by=at.noor)
     await world.run()
     assert [EVE] == SENT, "once, since it was approved once"
     assert len(await at.asked()) == 1, "the second call asks again"
@@ -239,10 +239,10 @@ async def test_an_approval_can_be_seen_and_revoked(world: World) -> None:
     send = call("send_email", **EVE)
     at = await story(world, send, reply("Done."), "Done.", send, "Done.")
     await at.answer({"confirmed": True, "times": 5})
-    (grant,) = await at.denizen.approvals(at.ada)
+    (grant,) = await at.denizen.calls.approvals(at.ada)
     assert (grant.tool, grant.uses_left, grant.given_by) == ("send_email", 4, at.noor.id)
-    await at.denizen.revoke_approval(at.ada, grant.id, by=at.noor)
-    assert await at.denizen.approvals(at.ada) == []
+    await at.denizen.calls.revoke_approval(at.ada, grant.id, by=at.noor)
+    assert await at.denizen.calls.approvals(at.ada) == []
     await world.say(at.noor, "Once more.", at.space)
     await world.run()
     assert len(await at.asked()) == 1
@@ -254,10 +254,10 @@ async def test_an_approval_ends_when_the_tools_change(world: World) -> None:
     send = call("send_email", **EVE)
     at = await story(world, send, reply("Done."), "Done.", send, "Done.")
     await at.answer({"confirmed": True, "times": 5})
-    await at.denizen.edit_agent(at.ada, instructions="You are brief.")
-    assert len(await at.denizen.approvals(at.ada)) == 1, "of other changes it survives"
-    await at.denizen.edit_agent(at.ada, tools=["send_email"])
-    assert await at.denizen.approvals(at.ada) == []
+    await at.denizen.agents.edit(at.ada, instructions="You are brief.")
+    assert len(await at.denizen.calls.approvals(at.ada)) == 1, "of other changes it survives"
+    await at.denizen.agents.edit(at.ada, tools=["send_email"])
+    assert await at.denizen.calls.approvals(at.ada) == []
 
 
 async def test_only_people_of_the_house_approve(world: World) -> None:
@@ -265,9 +265,9 @@ async def test_only_people_of_the_house_approve(world: World) -> None:
     (asked,) = await at.asked()
     guest = await world.person("Guest")
     await at.denizen.db.write(lambda tx: tx.run(_make_guest, who=guest.id))
-    await at.denizen.join(at.space, guest)
+    await at.denizen.spaces.join(at.space, guest)
     with pytest.raises(NotAllowed, match="Only a person can approve this: a member"):
-        await at.denizen.answer(asked, {"confirmed": True}, by=guest)
+        await at.denizen.calls.answer(asked, {"confirmed": True}, by=guest)
     await world.say(guest, f"yes {asked.code}", at.space)
     await world.run()
     assert SENT == []
@@ -278,7 +278,7 @@ async def test_an_answer_that_is_no_verdict_is_refused(world: World, answer: Any
     at = await story(world, call("send_email", **EVE), "Done.")
     (asked,) = await at.asked()
     with pytest.raises(InvalidInput, match="Answer an approval with"):
-        await at.denizen.answer(asked, answer, by=at.noor)
+        await at.denizen.calls.answer(asked, answer, by=at.noor)
     assert len(await at.asked()) == 1
 
 
@@ -315,7 +315,7 @@ async def test_calls_that_are_shown_or_run_in_the_background(world: World, how: 
     (asked,) = await at.asked()
     await at.answer({"confirmed": True})
     assert [EVE] == SENT
-    seen = {each.id: each for each in await at.denizen.calls(at.space)}
+    seen = {each.id: each for each in await at.denizen.calls.list(at.space)}
     assert (seen[asked.id].state, seen[asked.id].result) == ("answered", "sent")
 
 
@@ -329,7 +329,7 @@ async def test_the_tools_that_an_agent_names_first_are_the_only_ones_that_act(wo
     space = await world.space("Office", noor, ada)
     await world.say(noor, "Write to bo@x.example.", space)
     await world.run()
-    (asked,) = await world.denizen.waiting_calls(noor)
+    (asked,) = await world.denizen.calls.waiting(noor)
     assert "send_email is not among the tools that the agent named" in (asked.why or "")
 
 

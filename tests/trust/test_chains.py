@@ -143,7 +143,7 @@ class Chains(RuleBasedStateMachine):
             for name in AGENTS
         ]
         for each in self.agents:
-            await self.world.denizen.join(self.hall, each, attention="mentions")
+            await self.world.denizen.spaces.join(self.hall, each, attention="mentions")
 
     def _run(self, do: Callable[..., Awaitable[object]], *args: Any) -> None:
         async def work() -> None:
@@ -175,7 +175,7 @@ class Chains(RuleBasedStateMachine):
         word = self._new_word()
 
         async def work() -> None:
-            await self.world.denizen.trigger(self.agents[agent], "Feed", text=word)
+            await self.world.denizen.agents.trigger(self.agents[agent], "Feed", text=word)
             await self.world.run()
 
         self._run(work)

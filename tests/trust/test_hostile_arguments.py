@@ -40,7 +40,7 @@ async def test_deeply_nested_arguments_ask_or_are_refused_and_the_agent_goes_on(
     office = await world.space("Office", noor, ada)
     await world.say(noor, "Read the page.", office)
     await world.run()
-    for asked in await world.denizen.waiting_calls(noor):
-        await world.denizen.answer(asked, {"confirmed": False}, by=noor)
+    for asked in await world.denizen.calls.waiting(noor):
+        await world.denizen.calls.answer(asked, {"confirmed": False}, by=noor)
         await world.run()
     assert (await world.transcript(office))[-1] == "Ada: I could not."

@@ -100,7 +100,7 @@ async def long_term_memory(story: Story) -> set[int]:
     grace = await story.agent("Grace")
     study = await story.world.space("Study", story.noor, grace)
     await story.say(story.noor, "What is the weather like in Lisbon?", study)
-    entries = await story.world.denizen.log(grace)
+    entries = await story.world.denizen.minds.log(grace)
     (told,) = [each for each in entries if each.kind == "remembered"]
     said = await story.marks("SELECT outside FROM messages WHERE author_id = :id", id=grace.id)
     assert said
@@ -113,7 +113,7 @@ async def summary_before_the_window(story: Story) -> set[int]:
     ada = await story.agent("Ada", window={**SMALL, "strategy": "rolling"})
     helper = await story.agent("Helper")
     kitchen = await story.world.space("Kitchen", story.noor, story.eve, helper)
-    await story.world.denizen.join(kitchen, ada, attention="none")
+    await story.world.denizen.spaces.join(kitchen, ada, attention="none")
     await story.say(story.eve, "Buy eggs.", kitchen)
     for _ in range(3):
         await story.say(story.noor, "Eggs?", kitchen)
@@ -166,7 +166,7 @@ async def recalled_passage(story: Story) -> set[int]:
     for number in range(6):
         await story.say(story.noor, f"Go on, {number}. " + "Well. " * 160, kitchen)
     await story.say(story.noor, "Please recall violin", kitchen)
-    entries = await story.world.denizen.log(ada)
+    entries = await story.world.denizen.minds.log(ada)
     (found,) = [each for each in entries if each.kind == "results" and "cellar" in as_text(each.message)]
     return {int(found.outside is not None), int(found.outside == (EARLIER,))}
 
@@ -174,12 +174,12 @@ async def recalled_passage(story: Story) -> set[int]:
 async def panel_advisor(story: Story) -> set[int]:
     """Advisors who see a guest's question in a turn before, and one who sees what another has said."""
     story.world.denizen.models.register("m", forever(lambda *_: "Hm."))
-    panel = await story.world.denizen.create_panel(
+    panel = await story.world.denizen.panels.create(
         "Board", [story.noor, story.eve], advisors=["Seth", "Buber"], model="m", crosstalk=1
     )
-    await story.world.denizen.ask_panel(panel, story.eve, "Sell it?")
+    await story.world.denizen.panels.ask(panel, story.eve, "Sell it?")
     await story.world.run()
-    await story.world.denizen.ask_panel(panel, story.noor, "And now?")
+    await story.world.denizen.panels.ask(panel, story.noor, "And now?")
     await story.world.run()
     said = await story.marks("SELECT outside FROM replies WHERE state = 'done'")
     assert len(said) == 8
@@ -192,8 +192,8 @@ async def fork(story: Story) -> set[int]:
     kitchen = await story.world.space("Kitchen", story.noor, story.eve, ada)
     await story.say(story.noor, "Hello", kitchen)
     await story.say(story.eve, "Buy eggs.", kitchen)
-    before = await story.world.denizen.fork(ada, at=1)
-    after = await story.world.denizen.fork(ada)
+    before = await story.world.denizen.agents.fork(ada, at=1)
+    after = await story.world.denizen.agents.fork(ada)
     assert not await story.is_marked(before)
     return {int(await story.is_marked(after))}
 
@@ -204,9 +204,9 @@ async def notice_of_an_edit(story: Story) -> set[int]:
     kitchen = await story.world.space("Kitchen", story.noor, story.eve, ada)
     posted = await story.world.say(story.eve, "Buy milk.", kitchen)
     await story.world.run()
-    await story.world.denizen.edit_message(posted, "Buy eggs.", by=story.eve)
+    await story.world.denizen.spaces.edit_message(posted, "Buy eggs.", by=story.eve)
     await story.say(story.noor, "And?", kitchen)
-    entries = [each for each in await story.world.denizen.log(ada) if each.kind == "inbox"]
+    entries = [each for each in await story.world.denizen.minds.log(ada) if each.kind == "inbox"]
     assert "Buy eggs." in as_text(entries[-1].message)
     return {int(entries[-1].outside is not None)}
 
@@ -237,8 +237,8 @@ async def test_the_mark_is_inherited(world: World, way: str, guest: bool):
 async def exported(story: Story, ada: Agent, kitchen: Space, folder: Path) -> list[Path]:
     """The agent and the space, each in a file."""
     denizen = story.world.denizen
-    agent = await written_to(denizen.export_agent(ada), folder / "agent.jsonl")
-    return [agent, await written_to(denizen.export_space(kitchen), folder / "space.jsonl")]
+    agent = await written_to(denizen.agents.export(ada), folder / "agent.jsonl")
+    return [agent, await written_to(denizen.spaces.export(kitchen), folder / "space.jsonl")]
 
 
 @pytest.mark.parametrize("guest", [True, False], ids=["guest", "member"])
@@ -252,11 +252,11 @@ async def test_an_import_keeps_the_marks_and_that_of_anyone_but_an_operator_mark
     kitchen = await world.space("Kitchen", story.noor, story.eve, ada)
     await story.say(story.noor, "Hello", kitchen)
     await story.say(story.eve, "Buy eggs.", kitchen)
-    elsewhere = await world.denizen.create_organization("Elsewhere")
-    owner = await world.denizen.create_person("Otto", organization=elsewhere)
+    elsewhere = await world.denizen.organizations.create("Elsewhere")
+    owner = await world.denizen.people.create("Otto", organization=elsewhere)
     by = OPERATOR if operator else Actor(owner.id)
     agent, space = [
-        await world.denizen.import_file(each, organization=elsewhere, by=by)
+        await world.denizen.organizations.import_file(each, organization=elsewhere, by=by)
         for each in await exported(story, ada, kitchen, tmp_path)
     ]
     marked = guest or not operator

@@ -134,7 +134,7 @@ SILENT = {"silent_reply": "ignore"}
 async def test_a_skipped_cycle_leaves_no_mark(world: World):
     """Nothing of it is in the window, so nothing of what it read is."""
     home = await kitchen(world, call("skip"), reply("Hello."), "1.", cycle=SILENT)
-    await world.denizen.trigger(home.ada, "Feed", text=PAGE)
+    await world.denizen.agents.trigger(home.ada, "Feed", text=PAGE)
     await world.run()
     await world.say(home.noor, "Hello", home.space)
     await world.run()
@@ -153,21 +153,21 @@ async def test_what_a_guest_or_a_service_writes_is_from_outside_and_what_a_membe
     home = await kitchen(world, reply("1"), "1.", reply("2"), "2.", cycle=SILENT)
     eve = await world.person("Eve")
     await make_guest(world, eve)
-    await world.denizen.join(home.space, eve)
+    await world.denizen.spaces.join(home.space, eve)
     await world.say(home.noor, "Hello", home.space)
     await world.run()
     await world.say(eve, PAGE, home.space)
     await world.run()
     assert await marks(world, "SELECT outside FROM messages ORDER BY seq") == [0, 0, 1, 1]
-    entries = await world.denizen.log(home.ada)
+    entries = await world.denizen.minds.log(home.ada)
     assert [entry.outside for entry in entries if entry.kind == "inbox"] == [None, (Source("guest", eve.id),)]
 
 
 async def test_an_event_of_a_service_marks_the_cycle_that_it_wakes(world: World):
     home = await kitchen(world, reply("News.", space_id=""), "1.", cycle=SILENT)
-    await world.denizen.trigger(home.ada, "Feed", text=PAGE)
+    await world.denizen.agents.trigger(home.ada, "Feed", text=PAGE)
     await world.run()
-    (entry, *_) = await world.denizen.log(home.ada)
+    (entry, *_) = await world.denizen.minds.log(home.ada)
     assert entry.outside == (Source("service", "Feed"),)
 
 
@@ -175,12 +175,12 @@ async def test_another_agent_that_reads_a_marked_message_is_marked(world: World)
     turns = [reply("@grace hello."), "1.", call("get_page"), reply("@grace look: eggs."), "2."]
     home = await kitchen(world, *turns, cycle=SILENT)
     grace = await world.agent("Grace", reply("Hm."), "1.", reply("Yes."), "2.", cycle=SILENT)
-    await world.denizen.join(home.space, grace, attention="mentions")
-    await world.denizen.attend(home.space, home.ada, "mentions")
+    await world.denizen.spaces.join(home.space, grace, attention="mentions")
+    await world.denizen.spaces.set_attention(home.space, home.ada, "mentions")
     for words in ("@ada greet Grace", "@ada look at it"):
         await world.say(home.noor, words, home.space)
         await world.run()
-    entries = await world.denizen.log(grace)
+    entries = await world.denizen.minds.log(grace)
     assert [each.outside for each in entries if each.kind == "inbox"] == [None, (Source("agent", home.ada.id),)]
     said = "SELECT outside FROM messages WHERE author_id = :id ORDER BY seq"
     assert await marks(world, said, id=grace.id) == [0, 1]
@@ -191,8 +191,8 @@ async def test_reading_marked_messages_marks_the_cycle(world: World):
     home = await kitchen(world, call("read_messages"), reply("I see."), "1.", cycle=SILENT)
     eve = await world.person("Eve")
     await make_guest(world, eve)
-    await world.denizen.join(home.space, eve)
-    await world.denizen.attend(home.space, home.ada, "mentions")
+    await world.denizen.spaces.join(home.space, eve)
+    await world.denizen.spaces.set_attention(home.space, home.ada, "mentions")
     await world.say(eve, PAGE, home.space)
     await world.say(home.noor, "@ada what did Eve write?", home.space)
     await world.run()
@@ -209,7 +209,7 @@ async def test_a_late_result_is_from_outside_and_an_answer_of_a_person_is_not(wo
     await world.say(home.noor, "Fetch it.", home.space)
     await world.run()
     assert await said_by_ada(home) == [1]
-    entries = [entry for entry in await world.denizen.log(home.ada) if entry.kind in ("inbox", "update")]
+    entries = [entry for entry in await world.denizen.minds.log(home.ada) if entry.kind in ("inbox", "update")]
     assert entries[-1].outside == (Source("tool", "fetch"),)
 
 
@@ -219,12 +219,12 @@ async def test_the_answer_of_a_person_is_trusted_and_that_of_a_guest_is_not(worl
     home = await kitchen(world, *turns, tools=(ask,), cycle=SILENT)
     eve = await world.person("Eve")
     await make_guest(world, eve)
-    await world.denizen.join(home.space, eve)
+    await world.denizen.spaces.join(home.space, eve)
     for who in (home.noor, eve):
         await world.say(home.noor, "@ada ask", home.space)
         await world.run()
-        (question,) = await world.denizen.waiting_calls(who)
-        await world.denizen.answer(question, "Blue.", by=who)
+        (question,) = await world.denizen.calls.waiting(who)
+        await world.denizen.calls.answer(question, "Blue.", by=who)
         await world.run()
     assert await said_by_ada(home) == [0, 1]
 
@@ -278,11 +278,11 @@ async def test_held_gives_the_words_of_trusted_people_and_the_sources_of_text_fr
     home = await kitchen(world, *turns, tools=(get_page, probe.tool()), cycle=SILENT)
     eve = await world.person("Eve")
     await make_guest(world, eve)
-    await world.denizen.join(home.space, eve)
+    await world.denizen.spaces.join(home.space, eve)
     elsewhere = await world.space("Hall", home.noor, home.ada)
     first = await world.say(home.noor, "Order 12 eggs", home.space)
     await world.run()
-    await world.denizen.post(home.space, eve, "Order 99 eggs")
+    await world.denizen.spaces.post(home.space, eve, "Order 99 eggs")
     second = await world.say(home.noor, "Now pay", home.space)
     await world.run()
     before, after = probe.held
@@ -300,9 +300,9 @@ async def test_short_words_of_a_guest_and_of_an_agent_that_read_a_page_are_forgo
     grace = await world.agent("Grace", call("read_messages"), "1.", cycle=SILENT)
     eve = await world.person("Eve")
     await make_guest(world, eve)
-    await world.denizen.join(home.space, eve)
-    await world.denizen.join(home.space, grace, attention="mentions")
-    await world.denizen.attend(home.space, home.ada, "mentions")
+    await world.denizen.spaces.join(home.space, eve)
+    await world.denizen.spaces.join(home.space, grace, attention="mentions")
+    await world.denizen.spaces.set_attention(home.space, home.ada, "mentions")
     blue = await world.say(eve, "Blue 88", home.space)
     for words in ("@ada look", "@grace read"):
         await world.say(home.noor, words, home.space)
@@ -310,12 +310,12 @@ async def test_short_words_of_a_guest_and_of_an_agent_that_read_a_page_are_forgo
     history = "\n".join(await world.history(grace))
     assert 'Eve (guest): "Blue 88"' in history
     assert 'Ada (agent) [holds text from outside]: "Plum 77"' in history
-    plum = next(each for each in await world.denizen.messages(home.space) if each.text == "Plum 77")
+    plum = next(each for each in await world.denizen.spaces.messages(home.space) if each.text == "Plum 77")
     for message in (blue.id, plum.id):
-        await world.denizen.forget_message(message)
+        await world.denizen.spaces.forget_message(message)
     history = "\n".join(await world.history(grace))
     assert "Blue 88" not in history
     assert "Plum 77" not in history
-    assert [each.outside for each in await world.denizen.log(grace) if each.kind == "results"] == [
+    assert [each.outside for each in await world.denizen.minds.log(grace) if each.kind == "results"] == [
         (Source("guest", eve.id), Source("agent", home.ada.id))
     ]

@@ -137,7 +137,7 @@ async def live(life: Life, *, rounds: int) -> None:
         for said, *_rest in TALK:
             await _hear(life, noor, said, hours=2)
         await _hear(life, life.mia, "Noor, are you coming down?", hours=5)
-    await world.denizen.trigger(ada, "Meter", {"kwh": None}, text="An unreadable report of the meter.")
+    await world.denizen.agents.trigger(ada, "Meter", {"kwh": None}, text="An unreadable report of the meter.")
     for _ in range(7):
         await world.run_after(200)
     await _hear(life, noor, "Where is my violin?", hours=1)

@@ -217,15 +217,15 @@ async def _move_in(house: House) -> Pictured:
     models.register(HAIKU, _releasing(tick))
     models.register("utility", forever(_sum_up, name="gpt-5-mini"))
     models.register("reflecting", forever(_reflect, name="gpt-5-mini"))
-    ada = await world.denizen.create_agent("Ada", model=SONNET, instructions=INSTRUCTIONS, window=WINDOW)
-    bo = await world.denizen.create_agent(
+    ada = await world.denizen.agents.create("Ada", model=SONNET, instructions=INSTRUCTIONS, window=WINDOW)
+    bo = await world.denizen.agents.create(
         "Bo",
         model=HAIKU,
         tools=[run_tests, _CONFIRM],
         instructions="You are an engineer: careful, precise, a little dry. You answer technical questions and check "
         "things.",
     )
-    vera = await world.denizen.create_agent(
+    vera = await world.denizen.agents.create(
         "Vera",
         model=MINI,
         instructions="You review texts. Say first what is good, then the three changes that would help most.",
@@ -237,7 +237,7 @@ async def _move_in(house: House) -> Pictured:
     thesis = await world.space("Thesis", noor, sam, vera)
     await world.space("Noor and Ada", noor, ada, private=True)
     with_bo = await world.space("Noor and Bo", noor, bo, private=True)
-    board = await world.denizen.create_panel(
+    board = await world.denizen.panels.create(
         "Bakery",
         [noor],
         advisors=_ADVISORS,
@@ -249,7 +249,7 @@ async def _move_in(house: House) -> Pictured:
     models.register("musing", forever(_muse))
     # Nobody wakes for what is said there before its turn.
     for agent in (ada, bo):
-        await world.denizen.attend(release, agent, "none")
+        await world.denizen.spaces.set_attention(release, agent, "none")
     return Pictured(house, noor, sam, mia, ada, bo, vera, kitchen, lobby, release, thesis, with_bo, board)
 
 
@@ -282,14 +282,14 @@ def _releasing(pause: Pause) -> ScriptedModel:
 async def _look_after(pictured: Pictured) -> None:
     """Keys, tokens and budgets are as whoever looks after the house has set them."""
     denizen, now = pictured.world.denizen, pictured.world.clock.now()
-    await denizen.set_secret("ANTHROPIC_API_KEY", "sk-ant-0123456789-abcdefghij-Qr7A")
-    await denizen.set_secret("OPENAI_API_KEY", "sk-0123456789-abcdefghij-x2Lw")
+    await denizen.secrets.set("ANTHROPIC_API_KEY", "sk-ant-0123456789-abcdefghij-Qr7A")
+    await denizen.secrets.set("OPENAI_API_KEY", "sk-0123456789-abcdefghij-x2Lw")
     year = 365 * 86_400 * SECOND
     _, secret = await denizen.db.write(tokens.create, pictured.noor.id, "Backup script", expires_at=Instant(now + year))
     pictured.house.secrets[pictured.noor.id] = secret
     await denizen.db.write(tokens.create, pictured.mia.id, "Shopping list on her phone", role="member")
-    await denizen.set_budget(dollars_per_day=5)
-    await denizen.edit_agent(pictured.bo, budget={"dollars_per_day": 1.5})
+    await denizen.budgets.set(dollars_per_day=5)
+    await denizen.agents.edit(pictured.bo, budget={"dollars_per_day": 1.5})
 
 
 async def _write_a_thesis(pictured: Pictured) -> None:
@@ -349,7 +349,7 @@ async def _remember(pictured: Pictured) -> None:
 async def _keep(pictured: Pictured, category: str, text: str, *replaced: str, **owner: Any) -> None:
     kitchen = pictured.kitchen
     whose = Owner(organization_id=kitchen.organization_id, **owner)
-    source = (await pictured.world.denizen.messages(kitchen, limit=1))[0].id
+    source = (await pictured.world.denizen.spaces.messages(kitchen, limit=1))[0].id
     kept = [Candidate(category, text, (source,), 80, replaced)]
     await pictured.world.denizen.db.write(items.remember, whose, kitchen.id, kept)
 
@@ -391,7 +391,7 @@ async def _release(pictured: Pictured) -> None:
         await world.say(who, text, release)
         await world.run_after(180)
     for agent in (pictured.ada, pictured.bo):
-        await world.denizen.attend(release, agent, "mentions")
+        await world.denizen.spaces.set_attention(release, agent, "mentions")
     # One after the other: who is quicker would be another each time.
     for text in ("Good. @bo run the tests, please, and deploy if they pass.", "@ada, could you write the notes?"):
         await world.say(pictured.noor, text, release)
@@ -399,8 +399,8 @@ async def _release(pictured: Pictured) -> None:
     await world.run_after(60)
     # All but the last message in the lobby was read: what a picture shows is read by it, and the next is another.
     for space in (pictured.kitchen, pictured.lobby, pictured.thesis, pictured.with_bo, release):
-        last = len(await world.denizen.messages(space))
-        await world.denizen.mark_read(space, pictured.noor, last - (space == pictured.lobby))
+        last = len(await world.denizen.spaces.messages(space))
+        await world.denizen.spaces.mark_read(space, pictured.noor, last - (space == pictured.lobby))
 
 
 # Advice
@@ -482,12 +482,12 @@ def _muse(messages: list[ModelMessage], _info: Info) -> Turn:
 async def _ask_the_board(pictured: Pictured) -> None:
     """It was asked, what was said is put together, and there was a vote; then one of them was asked more."""
     world, noor = pictured.world, pictured.noor
-    asked = await world.denizen.ask_panel(
+    asked = await world.denizen.panels.ask(
         pictured.board, noor, "I could take over the empty shop at the corner and open a **bakery**. Should I sign?"
     )
     await world.run_after(20)
-    await world.denizen.vote(asked, "Sign the lease by Friday?", by=noor)
+    await world.denizen.rounds.vote(asked, "Sign the lease by Friday?", by=noor)
     await world.run_after(20)
     for text in _ASKED_NEXT:
-        await world.denizen.ask_panel(pictured.board, noor, text)
+        await world.denizen.panels.ask(pictured.board, noor, text)
         await world.run_after(20)

@@ -90,11 +90,11 @@ async def test_agents_are_listed_with_how_they_are_and_can_rest(house: House, vi
     await page.get_by_role("button", name="Actions for Ada").click()
     await page.get_by_role("menuitem", name="Suspend").click()
     await expect(row).to_contain_text("suspended")
-    assert await world.denizen.status(ada) == "suspended"
+    assert await world.denizen.agents.status(ada) == "suspended"
     await page.get_by_role("button", name="Actions for Ada").click()
     await page.get_by_role("menuitem", name="Resume").click()
     await expect(row).not_to_contain_text("suspended")
-    assert await world.denizen.status(ada) == "sleeping"
+    assert await world.denizen.agents.status(ada) == "sleeping"
 
     await page.get_by_role("button", name="Actions for Bo").click()
     await page.get_by_role("menuitem", name="Talk to Bo").click()

@@ -33,7 +33,7 @@ async def test_what_was_said_and_changed_meanwhile_is_there_when_the_connection_
     await hers.check_accessibility()
     await write(page, "Is anyone there?")
     await expect(page.get_by_text("Waiting for a connection").first).to_be_visible()
-    await world.denizen.edit_message(first.id, "Tea at five", by=sam)
+    await world.denizen.spaces.edit_message(first.id, "Tea at five", by=sam)
     await world.say(sam, "I am back.", kitchen)
     await hers.context.set_offline(False)
     await expect(page.get_by_text("No connection.")).to_have_count(0)
@@ -42,7 +42,7 @@ async def test_what_was_said_and_changed_meanwhile_is_there_when_the_connection_
     await expect(page.get_by_role("article")).to_have_count(3)
     await expect(page.get_by_role("article", name="Sam: Tea at five")).to_be_visible()
     await expect(page.get_by_text("Waiting for a connection")).to_have_count(0)
-    assert [each.text for each in await world.denizen.messages(kitchen)] == [
+    assert [each.text for each in await world.denizen.spaces.messages(kitchen)] == [
         "Tea at five",
         "I am back.",
         "Is anyone there?",
@@ -62,7 +62,7 @@ async def test_a_stream_that_breaks_is_resumed_without_gaps_or_doubles(house: Ho
     await hers.context.set_offline(True)
     await expect(page.get_by_text("No connection.")).to_be_visible()
     await world.say(sam, "Two", kitchen)
-    await world.denizen.edit_message(first.id, "One, changed", by=sam)
+    await world.denizen.spaces.edit_message(first.id, "One, changed", by=sam)
     await hers.context.set_offline(False)
 
     await expect(page.get_by_role("article", name="Sam: One, changed")).to_be_visible()
@@ -119,7 +119,7 @@ async def test_what_is_written_without_a_connection_is_sent_by_itself_once_and_i
     again = await hers.context.new_page()
     await again.goto(f"{house.address}/s/{kitchen.id}")
     await expect(again.get_by_role("article", name="Noor: Five")).to_have_attribute("data-seq", "6")
-    said = [each.text for each in await world.denizen.messages(kitchen)]
+    said = [each.text for each in await world.denizen.spaces.messages(kitchen)]
     assert said == ["Zero", "One", "Two", "Three", "Four", "Five"]
 
 
@@ -164,7 +164,7 @@ async def _write_in_two_tabs(hers: Visitor) -> None:
         for text in ("One", "Two", "Three", "Four"):
             await expect(page.get_by_role("article", name=f"Noor: {text}")).to_have_attribute("data-seq", SAID)
         await expect(page.get_by_role("article")).to_have_count(6)
-    said = [each.text for each in await world.denizen.messages(kitchen)]
+    said = [each.text for each in await world.denizen.spaces.messages(kitchen)]
     assert sorted(said) == ["Four", "One", "Online", "Online", "Three", "Two"]
     kept = await second.evaluate("Object.keys(localStorage).filter((name) => name.startsWith('outbox '))")
     assert kept == []

@@ -28,7 +28,7 @@ async def test_whoever_comes_to_a_space_sees_who_is_there_and_can_write_at_once(
     ada = await world.agent("Ada", instructions="You look after this house.\nTea is at four.")
     bo = await world.agent("Bo", instructions="You weed the garden, " + "and water what is dry, " * 20)
     attic, kitchen = await world.space("Attic", noor), await world.space("Kitchen", noor, ada, bo)
-    board = await world.denizen.create_panel("Board", [noor], model="demo")
+    board = await world.denizen.panels.create("Board", [noor], model="demo")
     only_mentions = {"attention": "mentions"}
     await house.call("PATCH", f"/api/spaces/{kitchen.id}/members/{bo.id}", noor, json=only_mentions)
     hers = await visit(noor)
@@ -75,7 +75,7 @@ async def test_whoever_comes_to_a_space_sees_who_is_there_and_can_write_at_once(
 async def test_a_space_that_opens_takes_the_focus_from_no_dialog(house: House, visit: Visit) -> None:
     world = house.world
     noor = await world.person("Noor")
-    board = await world.denizen.create_panel("Board", [noor], model="demo")
+    board = await world.denizen.panels.create("Board", [noor], model="demo")
     hers = await visit(noor)
     page, opens = hers.page, asyncio.Event()
 
@@ -141,7 +141,7 @@ async def test_two_people_and_an_agent_talk(house: House, visit: Visit) -> None:
         await expect(said.get_by_title("Noor")).to_have_text("@noor")
     await expect(hers.page.get_by_role("link", name="Kitchen").get_by_title("Ada: thinking")).to_have_count(0)
     # What is remembered for all the organization can be used: its id is named, and not kept.
-    assert (await world.denizen.messages(kitchen))[0].metadata["memory"] == {"organization": True}
+    assert (await world.denizen.spaces.messages(kitchen))[0].metadata["memory"] == {"organization": True}
     await hers.check_accessibility()
     await his.check_accessibility()
 
@@ -174,7 +174,7 @@ async def test_what_one_says_stands_there_at_once_and_once(house: House, visit: 
     await write(page, "It seems not.")
     await expect(page.locator("article[data-seq='2']")).to_be_visible()
     await expect(page.get_by_role("article")).to_have_count(2)
-    assert [each.text for each in await world.denizen.messages(kitchen)] == ["Is anyone there?", "It seems not."]
+    assert [each.text for each in await world.denizen.spaces.messages(kitchen)] == ["Is anyone there?", "It seems not."]
 
 
 async def test_code_is_coloured_and_copied(house: House, visit: Visit) -> None:
@@ -467,7 +467,7 @@ async def test_what_was_said_is_found(house: House, visit: Visit) -> None:
 async def test_members_of_the_same_name_are_marked_and_told_apart_by_their_handles(house: House, visit: Visit) -> None:
     world = house.world
     noor, sam = await world.person("Noor"), await world.person("Sam")
-    other = await world.denizen.create_person("S\u0430m", handle="sam-2")  # with a Cyrillic letter
+    other = await world.denizen.people.create("S\u0430m", handle="sam-2")  # with a Cyrillic letter
     kitchen = await world.space("Kitchen", noor, sam, other)
     for each in (noor, sam, other):
         await world.say(each, "Hello", kitchen)

@@ -73,7 +73,7 @@ async def talk(house: House, who: Entity, space: Space, text: str) -> None:
 
 async def remember(house: House, space: Space, category: str, text: str, *replaced: str, **owner: Any) -> None:
     whose = Owner(organization_id=space.organization_id, **owner)
-    source = (await house.world.denizen.messages(space))[0].id
+    source = (await house.world.denizen.spaces.messages(space))[0].id
     kept = [Candidate(category, text, (source,), 80, replaced)]
     await house.world.denizen.db.write(items.remember, whose, space.id, kept)
 
@@ -121,7 +121,7 @@ async def test_what_is_remembered_of_someone_is_found_followed_corrected_and_for
     await visitor.check_accessibility()
     await page.get_by_role("button", name="Forget", exact=True).click()
     await expect(page.get_by_text("No results.")).to_be_visible()
-    left = [each.text for each in await house.world.denizen.memories(owner=f"user:{noor.id}")]
+    left = [each.text for each in await house.world.denizen.memory.list(owner=f"user:{noor.id}")]
     assert not any("tea" in text for text in left)
 
     # Between her and Ada; and for everyone, which a member only reads.
@@ -171,7 +171,7 @@ async def test_a_conversation_tells_what_it_came_to_and_what_may_be_remembered(h
     await switched(dialog.get_by_label("Long-term memory for this conversation"))
     await expect(dialog.get_by_label("This conversation", exact=True)).to_be_disabled()
     await visitor.check_accessibility()
-    settled = await house.world.denizen.memory_policy(kitchen)
+    settled = await house.world.denizen.memory.policy(kitchen)
     assert (settled.enabled, settled.scopes.user) == (False, False)
 
     # Back to what was said.
@@ -204,7 +204,7 @@ async def test_whoever_looks_after_a_house_sees_what_agents_remember_and_switche
     await switched(page.get_by_label("Personal"))
     await expect(page.get_by_label("Personal")).not_to_be_checked()
     await visitor.check_accessibility()
-    settings = await house.world.denizen.organization_memory()
+    settings = await house.world.denizen.memory.switches()
     assert settings is not None
     assert (settings.user, "todos" in settings.categories) == (False, True)
 

@@ -87,8 +87,8 @@ async def test_a_thought_that_waits_for_people_says_for_what_and_goes_on(house: 
     await expect(now.get_by_text("Shall I order six loaves?")).to_have_count(1)
     await visitor.check_accessibility()
 
-    (waiting,) = await house.world.denizen.waiting_calls(noor)
-    await house.world.denizen.answer(waiting, True, by=noor)
+    (waiting,) = await house.world.denizen.calls.waiting(noor)
+    await house.world.denizen.calls.answer(waiting, True, by=noor)
     await expect(page.get_by_role("heading", name="Ada is asleep.")).to_be_visible()
     await expect(page.get_by_label("Recent cycles").get_by_role("link", name="Ordered bread.")).to_be_visible()
 
@@ -143,7 +143,7 @@ async def test_a_life_is_read_back_to_its_beginning_while_it_goes_on(house: Hous
 
     noor, ada, kitchen = await home(house, model=forever(deciding))
     for at in range(58):
-        await world.denizen.trigger(ada, "Bell", text=f"{at}")
+        await world.denizen.agents.trigger(ada, "Bell", text=f"{at}")
         await world.run_after(3_600)
     visitor = await visit(noor)
     page = await visitor.open(f"/agents/{ada.id}/life")

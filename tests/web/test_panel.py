@@ -56,7 +56,7 @@ async def test_advisors_answer_at_once_and_a_person_works_with_what_they_say(hou
     noor, voices = await world.person("Noor"), Voices()
     world.denizen.models.register("voices", forever(voices.speak))
     world.denizen.models.register("slow", forever(voices.speak, pause=voices.hesitate))
-    board = await world.denizen.create_panel(
+    board = await world.denizen.panels.create(
         "Board", [noor], model="voices",
         advisors=[
             {"name": "Seth Godin", "assertions": ["asks before it advises"]},
@@ -139,7 +139,7 @@ async def test_advisors_answer_at_once_and_a_person_works_with_what_they_say(hou
         await page.get_by_role("button", name="Panel menu").click()
         await page.get_by_role("menuitem", name="Download the transcript").click()
     assert "**Martin Buber**" in _read(await (await waiting.value).path())
-    assert (await world.denizen.get_panel(board)).turns == 2
+    assert (await world.denizen.panels.get(board)).turns == 2
 
 
 _IN_COLUMNS = """
@@ -167,7 +167,7 @@ async def test_a_round_is_read_as_it_is_written_copied_and_stopped_as_a_whole(ho
     noor, quick, slow = await world.person("Noor"), Gate(), Gate()
     world.denizen.models.register("quick", forever(lambda _, __: ADVICE, pause=quick.wait))
     world.denizen.models.register("slow", forever(lambda _, __: ADVICE, pause=slow.wait))
-    await world.denizen.create_panel(
+    await world.denizen.panels.create(
         "Board", [noor], model="slow",
         advisors=[
             {"name": "Seth Godin", "model": "quick", "colour": "#b3322b"},

@@ -106,11 +106,11 @@ async def test_a_stance_is_understood_set_and_reset(house: House, visit: Visit) 
     await settings.get_by_label("Reflection", exact=True).select_option("off")
     await settings.get_by_role("button", name="Save").click()
     await expect(settings.get_by_role("button", name="Clear")).to_be_visible()
-    stance = await house.world.denizen.stance(ada, desk)
+    stance = await house.world.denizen.reflection.stance(ada, desk)
     assert dict(stance.overrides) == {"preset": "plain", "reflection": {"profile": "off"}}
     await settings.get_by_role("button", name="Clear").click()
     await expect(settings.get_by_role("button", name="Clear")).to_have_count(0)
-    assert (await house.world.denizen.stance(ada, desk)).overrides == {}
+    assert (await house.world.denizen.reflection.stance(ada, desk)).overrides == {}
 
 
 async def test_a_metaprompt_is_tried_before_it_changes_anything(house: House, visit: Visit) -> None:
@@ -126,7 +126,7 @@ async def test_a_metaprompt_is_tried_before_it_changes_anything(house: House, vi
     came = trial.get_by_role("status", name="Result")
 
     async def mood() -> str:
-        return (await house.world.denizen.stance(ada, desk)).state.mood
+        return (await house.world.denizen.reflection.stance(ada, desk)).state.mood
 
     await trial.get_by_label("Metaprompt").select_option("Custom")
     await trial.get_by_label("Prompt text").fill("You are {{current_mood}}. Stay so?")
@@ -171,7 +171,7 @@ async def board(house: House, *tried: Turn, reflection: dict[str, Any]) -> tuple
     await house.world.person("Owner")
     noor = await house.world.person("Noor")
     advisors = [{"name": "Seth Godin", "colour": "#b3322b"}, "Martin Buber"]
-    return noor, await denizen.create_panel("Board", [noor], advisors=advisors, model="voices", reflection=reflection)
+    return noor, await denizen.panels.create("Board", [noor], advisors=advisors, model="voices", reflection=reflection)
 
 
 def _card(page: Page, name: str) -> Locator:
@@ -219,8 +219,8 @@ async def test_how_each_advisor_stands_is_seen_as_it_changes_set_reset_and_tried
     await expect(told.first).to_contain_text("set by hand")
     await expect(told.first).to_contain_text("Noor")
     await expect(page.get_by_role("dialog")).to_have_count(1)
-    advisor = (await house.world.denizen.advisors(panel))[0]
-    await house.world.denizen.set_advisor_state_of_mind(panel, advisor, mood="curious")
+    advisor = (await house.world.denizen.advisors.list(panel))[0]
+    await house.world.denizen.advisors.set_state_of_mind(panel, advisor, mood="curious")
     await expect(dialog.get_by_role("heading", name="Seth Godin is curious.")).to_be_visible()
     await dialog.get_by_role("button", name="Reset").click()
     await page.get_by_role("dialog", name="Reset the state of mind?").get_by_role("button", name="Reset").click()
@@ -275,7 +275,7 @@ async def test_a_panel_and_an_advisor_are_set_to_reflect(house: House, visit: Vi
     await visitor.check_accessibility()
     await page.get_by_role("button", name="Save").click()
     await expect(page.get_by_role("dialog")).to_have_count(0)
-    kept = (await house.world.denizen.get_panel(panel)).settings.reflection
+    kept = (await house.world.denizen.panels.get(panel)).settings.reflection
     assert (kept.profile, kept.model, [each.id for each in kept.metaprompts]) == ("tutor", "utility", ["own"])
 
     # One advisor otherwise, and as the panel again.
@@ -299,7 +299,7 @@ async def test_a_panel_and_an_advisor_are_set_to_reflect(house: House, visit: Vi
     await page.keyboard.press("Escape")
     await edit_buber("Panel default")
     await expect(buber).to_contain_text("No changes yet.")
-    assert [each.settings.reflection for each in await house.world.denizen.advisors(panel)] == [None, None]
+    assert [each.settings.reflection for each in await house.world.denizen.advisors.list(panel)] == [None, None]
     await buber.click()
     await page.get_by_role("combobox", name="Metaprompt").select_option("own")
     await page.get_by_role("button", name="Everyone").click()

@@ -68,7 +68,7 @@ async def test_every_cause_is_shown_in_its_words_with_its_actions(house: House, 
     noor = await world.person("Noor")
     bo = await world.agent("Bo")
     rooms: dict[Cause, Space] = {cause: await world.space(cause, noor, bo) for cause in CAUSES}
-    await world.denizen.suspend_agent(bo)
+    await world.denizen.agents.suspend(bo)
 
     def show(tx: Tx) -> None:
         for cause, room in rooms.items():
@@ -91,7 +91,7 @@ async def test_a_panel_in_which_nobody_can_answer_tells_why_and_is_asked_again(h
     world = house.world
     noor = await world.person("Noor")
     world.denizen.models.register("m", forever(lambda *_: ModelKeyRejected("status_code: 401")))
-    board = await world.denizen.create_panel("Board", [noor], advisors=["Seth", "Buber"], model="m")
+    board = await world.denizen.panels.create("Board", [noor], advisors=["Seth", "Buber"], model="m")
     hers = await visit(noor)
     page = await hers.open("/")
     await page.get_by_role("link", name="Board").click()
@@ -105,7 +105,7 @@ async def test_a_panel_in_which_nobody_can_answer_tells_why_and_is_asked_again(h
     await notice.get_by_role("button", name="Try again").click()
     await expect(page.get_by_text("Here.")).to_have_count(2)
     await expect(notice).to_have_count(0)
-    assert await world.denizen.statuses(board.id) == []
+    assert await world.denizen.spaces.statuses(board.id) == []
 
 
 async def test_agents_that_stopped_answering_each_other_are_let_go_on(house: House, visit: Visit) -> None:
@@ -121,7 +121,7 @@ async def test_agents_that_stopped_answering_each_other_are_let_go_on(house: Hou
     notice = page.get_by_role("status").filter(has_text="The agents have stopped answering each other")
     await expect(notice).to_be_visible()
     await hers.check_accessibility()
-    before = len(await world.denizen.messages(hall))
+    before = len(await world.denizen.spaces.messages(hall))
     await notice.get_by_role("button", name="Let them continue").click()
     await expect(page.get_by_role("article").nth(before)).to_be_visible()
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, TypedDict
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
@@ -21,6 +22,33 @@ from denizen.tools.guard import GuardSettings
 from denizen.tools.prebuilt import PREBUILT
 from denizen.tools.settings import McpServer, ToolSettings
 from denizen.trust.policy import EffectSettings
+
+
+class AgentSettings(TypedDict, total=False):
+    """The fields of an `AgentDefinition` but for model, instructions and tools, as keyword arguments of
+    `denizen.agents.create`. Settings with parts of their own can be given as dictionaries."""
+
+    pays: str
+    mcp: Mapping[str, McpServer | Mapping[str, Any]]
+    profile: Literal["auto", "normal", "small"]
+    cycle: CycleSettings | Mapping[str, Any]
+    window: WindowSettings | Mapping[str, Any]
+    urgent: UrgentRule | Mapping[str, Any]
+    zone: str
+    heartbeat: HeartbeatSettings | Mapping[str, Any] | None
+    budget: BudgetSettings | Mapping[str, Any] | None
+    effects: EffectSettings | Mapping[str, Any]
+    private_guard: GuardSettings | Mapping[str, Any]
+    profiles: ProfileSettings | Mapping[str, Any]
+    reflection: ReflectionSettings | Mapping[str, Any]
+
+
+class AgentChanges(AgentSettings, total=False):
+    """All fields of an `AgentDefinition`, as keyword arguments of `denizen.agents.edit`."""
+
+    model: str
+    instructions: str
+    tools: Iterable[str | ToolSettings | Mapping[str, Any]]
 
 
 class AgentDefinition(BaseModel):

@@ -1,4 +1,4 @@
-"""Connecting models: which servers run on this machine, one test call, and the choice of the default model."""
+"""`denizen.models`: which servers run on this machine, one test call, and the choice of the default model."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
 
+from pydantic_ai.models import Model
+
 from denizen.access import audit, secrets
 from denizen.access.audit import OPERATOR, Actor
 from denizen.access.operators import is_operator
 from denizen.access.secrets import Place
-from denizen.api.wiring import Wiring
+from denizen.api.subject import Subject
 from denizen.cycles import server_models
 from denizen.errors import InvalidInput, ModelError, NotAllowed
 from denizen.ids import OrganizationId
@@ -58,15 +60,29 @@ class LocalModels:
     models: tuple[tuple[str, Abilities], ...]
 
 
-class ModelSetup(Wiring):
-    """What operators do about the models of the server."""
+class ModelSetup(Subject):
+    """The models that agents think with: registered from Python, found on this machine, tested and chosen.
 
-    async def require_operator(self, by: Actor) -> None:
+    ```python
+    from denizen import reply, scripted
+
+    denizen.models.register("quick", scripted(reply("Yes.")))
+    assert (await denizen.models.test("demo")).error is None
+    await denizen.models.choose("demo")
+    assert denizen.default_model == "demo"
+    ```
+    """
+
+    def register(self, name: str, model: Model) -> None:
+        """Agents can be given this model by its name from now on."""
+        self._runtime.model_catalog.register(name, model)
+
+    async def _require_operator(self, by: Actor) -> None:
         """Raises `NotAllowed` unless the server is theirs."""
-        if not await self.db.read(is_operator, by):
+        if not await self._runtime.db.read(is_operator, by):
             raise NotAllowed(NOT_AN_OPERATOR)
 
-    async def local_models(self) -> list[LocalModels]:
+    async def local(self) -> list[LocalModels]:
         """The model servers on this machine. Only loopback addresses are asked."""
         ollama, others = await asyncio.gather(
             installed_in_ollama(os.environ, PATIENCE_SECONDS), find_servers(os.environ, PATIENCE_SECONDS)
@@ -81,32 +97,39 @@ class ModelSetup(Wiring):
         known: list[tuple[str, Abilities]] = []
         for name in names[:MOST_LISTED]:
             # At the address where it was found, which need not be the one that an operator has chosen.
-            async with self.models.tried(name, None, address) as model:
+            async with self._runtime.model_catalog.tried(name, None, address) as model:
                 await context_size.ask_server(model)
-                known.append((name, await asyncio.to_thread(abilities_of, model, name, self._prices, self.contexts)))
+                known.append(
+                    (
+                        name,
+                        await asyncio.to_thread(
+                            abilities_of, model, name, self._runtime.prices, self._runtime.contexts
+                        ),
+                    )
+                )
         return LocalModels(prefix, title, address, tuple(known))
 
-    async def test_model(
+    async def test(
         self, name: str, *, address: str | None = None, key: str | None = None, by: Actor = OPERATOR
     ) -> TestResult:
         """Ask the model for one small call, with this key and at this address, or with those that are kept.
 
         What the model or its provider refuses is in the result; what cannot be asked raises `InvalidInput`.
         """
-        await self.require_operator(by)
+        await self._require_operator(by)
         provider, address = await self._check_model_address(name, address)
         if key is None and not self._changes_address(provider, address):
             key = await self._kept_key(name)
         try:
-            async with self.models.tried(name, key, address) as model:
+            async with self._runtime.model_catalog.tried(name, key, address) as model:
                 tested = await try_model(model)
                 await context_size.ask_server(model)
-                known = await asyncio.to_thread(abilities_of, model, name, self._prices, self.contexts)
+                known = await asyncio.to_thread(abilities_of, model, name, self._runtime.prices, self._runtime.contexts)
         except ModelError as error:
             return TestResult(name, error)
         return TestResult(name, None, tested, known)
 
-    async def choose_model(
+    async def choose(
         self, name: str | None, *, address: str | None = None, key: str | None = None, by: Actor = OPERATOR
     ) -> None:
         """Agents that name no model think with this one from now on, also those that are awake; None: with what is
@@ -115,24 +138,24 @@ class ModelSetup(Wiring):
         The address and the key are kept, the key sealed as the first organization's. Raises `InvalidInput` where the
         configuration names the model.
         """
-        await self.require_operator(by)
-        if self.server_models.configured:
+        await self._require_operator(by)
+        if self._runtime.server_models.configured:
             raise InvalidInput(
-                f"The configuration sets the model {self.server_models.configured}. "
+                f"The configuration sets the model {self._runtime.server_models.configured}. "
                 "Remove DENIZEN_MODEL, `model` in denizen.toml or --model first, then choose one here."
             )
         if name is None:
-            self.server_models.apply(await self.db.write(_choose, None, {}, None, by))
+            self._runtime.server_models.apply(await self._runtime.db.write(_choose, None, {}, None, by))
             return
         provider, address = await self._check_model_address(name, address)
         if key is None and self._changes_address(provider, address) and await self._kept_key(name) is not None:
             raise InvalidInput("key: The address is another one: enter the key for it.")
         sealed = await self._seal_key(name, key)
         given = {} if provider is None or address is None else {provider.prefix: address}
-        self.server_models.apply(await self.db.write(_choose, name, given, sealed, by))
+        self._runtime.server_models.apply(await self._runtime.db.write(_choose, name, given, sealed, by))
 
     async def _check_model_address(self, name: str, address: str | None) -> tuple[ModelProvider | None, str | None]:
-        self.models.check_name(name)
+        self._runtime.model_catalog.check_name(name)
         prefix = name.partition(":")[0]
         provider = provider_named(prefix, os.environ)
         if address is None:
@@ -149,28 +172,30 @@ class ModelSetup(Wiring):
         """Whether the address is another than the one for which a key is kept: nobody is sent a key for another."""
         if provider is None or address is None:
             return False
-        return address != (self.models.addresses.get(provider.prefix) or provider.usual_address)
+        return address != (self._runtime.model_catalog.addresses.get(provider.prefix) or provider.usual_address)
 
     async def _kept_key(self, name: str) -> str | None:
-        key_name = self.models.key_name(name)
+        key_name = self._runtime.model_catalog.key_name(name)
         if key_name is None:
             return None
-        home = await self.db.read(directory.first_organization)
-        return None if home is None else await self.db.read(secrets.resolve, self.vault, home, key_name)
+        home = await self._runtime.db.read(directory.first_organization)
+        return (
+            None if home is None else await self._runtime.db.read(secrets.resolve, self._runtime.vault, home, key_name)
+        )
 
     async def _seal_key(self, name: str, key: str | None) -> tuple[Place, str, str] | None:
-        key_name = self.models.key_name(name)
+        key_name = self._runtime.model_catalog.key_name(name)
         if key is None:
             return None
         if key_name is None:
             raise InvalidInput(f"key: The model {name} takes no key. Leave it out.")
         place = Place(await self._first_organization(), key_name)
-        sealed = await asyncio.to_thread(self.vault.seal, secrets.check_value(key), place.purpose)
+        sealed = await asyncio.to_thread(self._runtime.vault.seal, secrets.check_value(key), place.purpose)
         return place, sealed, secrets.hint(key)
 
     async def _first_organization(self) -> OrganizationId:
-        home = await self.db.read(directory.first_organization)
-        return await self._organization(home)
+        home = await self._runtime.db.read(directory.first_organization)
+        return await self._runtime.organization_id(home)
 
 
 def _choose(

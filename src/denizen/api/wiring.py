@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequenc
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Final, Self
+from typing import ClassVar, Final, Self
 
 import structlog
 from pydantic import JsonValue
@@ -20,7 +20,6 @@ from denizen.agents.advising import Advising, Remembering
 from denizen.agents.equipping import Equipment
 from denizen.agents.instance_lock import InstanceLock
 from denizen.agents.prompt_config import PromptConfig
-from denizen.agents.registry import Agent
 from denizen.agents.residents import Pace, Residents
 from denizen.agents.restrictions import NO_ACCESS, Author, DefinitionPolicy, HostAccess
 from denizen.bus.local import LocalBus
@@ -39,6 +38,7 @@ from denizen.cycles.steps import PrepareStep
 from denizen.cycles.stopping import BUILT_IN, Stop
 from denizen.cycles.triage import Judge
 from denizen.errors import InvalidInput, StorageError
+from denizen.forgetting.erasing import empty_write_ahead_log
 from denizen.ids import AgentId, OrganizationId, SpaceId, new_id
 from denizen.inbox import parking
 from denizen.memory import sinks
@@ -62,7 +62,7 @@ from denizen.reflection.configuration import require_classifier
 from denizen.reflection.sentiment import Classifier
 from denizen.reflection.settings import ReflectionSettings
 from denizen.spaces import directory
-from denizen.spaces.directory import Entity, Organization
+from denizen.spaces.directory import Organization
 from denizen.storage.database import Announcement, Database, Tx
 from denizen.storage.migrating import is_current
 from denizen.storage.opening import open_database
@@ -79,12 +79,10 @@ READY_SECONDS: Final = 3
 ANSWERING: Final = "answer to a call"
 """For what an address at which a service answers is signed."""
 
-Who = Entity | Agent
-"""Anyone who can be in a space."""
-
 
 class Wiring:
-    """What a runtime is made of, and how it is opened, lives and is closed. The modules beside it have its methods."""
+    """What a runtime is made of, and how it is opened, lives and is closed. The subjects in the modules beside it use
+    what is public here; programs use the subjects."""
 
     finds_models: ClassVar[bool] = True
     """Whether a runtime that names no model looks for one. Tests turn it off: what they see is the same everywhere."""
@@ -121,16 +119,17 @@ class Wiring:
         host_access: HostAccess = NO_ACCESS,
     ) -> None:
         self.clock: Clock = clock or SystemClock()
-        self.models = Models(models)
+        self.model_catalog = Models(models)
+        """Every model that agents can be given, by name. `denizen.models` tests and chooses them."""
         self.vault = Vault(_keys(secret_key, secret_key_file, database_url), shared_secrets or {})
-        self.server_models = ServerModels(self.models, default_model, found_model or FOUND_NOTHING)
+        self.server_models = ServerModels(self.model_catalog, default_model, found_model or FOUND_NOTHING)
         """The model of agents that name none. Where it is neither given nor found, it is looked for at the opening."""
         self._finds_model = default_model is None and found_model is None and self.finds_models
         self.instance = new_id()
         self._lock = None if lock_folder is None else InstanceLock(lock_folder, self.instance)
         """By which others on this machine know whether this process is alive."""
         self._policy = DefinitionPolicy(
-            host_access, check_model=self.models.check_name, check_reflection=self._require_classifier
+            host_access, check_model=self.model_catalog.check_name, check_reflection=self.require_classifier
         )
         """What organizations other than the first may use of this machine."""
         self._database_url = database_url
@@ -140,10 +139,11 @@ class Wiring:
         self.embedder = make_embedder(embedder) if isinstance(embedder, str) else embedder
         """With what agents recall by meaning; None: they recall by words."""
         self._closes_embedder = isinstance(embedder, str)
-        self._prices = prices or {}
+        self.prices = prices or {}
+        """The prices of models, by name, instead of the known ones."""
         self.contexts = dict(contexts or {})
         """How many tokens models take, by name, where that is set; `*` stands for all that say nothing."""
-        self.server_budget = None if server_budget is None else ServerBudget(server_budget, self._prices)
+        self.server_budget = None if server_budget is None else ServerBudget(server_budget, self.prices)
         """What all organizations here together may use in a day; None: that is not limited."""
         self._stops = {**BUILT_IN, **(stops or {})}
         self._routes = dict(routes or {})
@@ -162,7 +162,8 @@ class Wiring:
         self.draining = False
         """Told to stop: whoever asks is sent to other instances, and no cycle is begun here any more."""
         self._memory = memory
-        self._keeper: Keeper | None = None
+        self.keeper: Keeper | None = None
+        """Sums conversations up; None where the runtime has no memory."""
         self._reminder: Reminder | None = None
         self._advising: Advising | None = None
         self._db: Database | None = None
@@ -177,10 +178,10 @@ class Wiring:
         self.prompt_config.check()
         if self._finds_model:
             await self._find_model()
-        self.models.check_name(self.default_model)
+        self.model_catalog.check_name(self.default_model)
         await self._bus.open()
         self._closing.push_async_callback(self._bus.close)
-        self._closing.push_async_callback(self.models.close)
+        self._closing.push_async_callback(self.model_catalog.close)
         try:
             self._db = await open_database(self._database_url, clock=self.clock, announce=self._announce)
         except BaseException:
@@ -201,7 +202,7 @@ class Wiring:
             raise
         return self
 
-    def _require_classifier(self, settings: ReflectionSettings) -> None:
+    def require_classifier(self, settings: ReflectionSettings) -> None:
         """Raises `InvalidInput` where sentiment is to be told by a classifier that this house does not have."""
         require_classifier(settings, self.prompt_config.configuration(), self.prompt_config.classifier)
 
@@ -211,7 +212,7 @@ class Wiring:
         choice = await choose_model(configured, os.environ)
         self.server_models.configured, self.server_models.found = configured, choice
         if choice.ollama_url is not None:
-            self.models.ollama_url = choice.ollama_url
+            self.model_catalog.ollama_url = choice.ollama_url
         log_line.debug("model found", model=choice.name, reason=choice.reason)
 
     @property
@@ -234,23 +235,27 @@ class Wiring:
             self.clock,
             configuration,
             self._utility_model,
-            paying.Purse(self.db, self._prices, self.clock, self.server_budget).reserve,
+            paying.Purse(self.db, self.prices, self.clock, self.server_budget).reserve,
             paying.pay,
             _review_profiles,
             None if sink is None else sink(self.db, self.embedder),
             self.embedder,
-            self._prices,
+            self.prices,
             options.prompts,
         )
-        self._keeper = Keeper(means)
-        self._keeper.compacted += [self._reminder.compacted, self._advising.compacted]
+        self.keeper = Keeper(means)
+        self.keeper.compacted += [self._reminder.compacted, self._advising.compacted]
 
     async def _utility_model(self, house: ConversationInfo, name: str) -> tuple[str, Model]:
         if name == "default":
             name = utility_model_for(self.default_model)
         if house.kind != "panel":
-            return await self._equipment().model_for(await self.get_agent(house.agents[0][0]), name)
-        return await self._panel_deps().model_for(house.organization_id, name)
+            return await self.equipment().model_for(await self.db.read(registry.get, house.agents[0][0]), name)
+        return await self.panel_deps().model_for(house.organization_id, name)
+
+    async def empty_write_ahead_log(self) -> None:
+        """What was erased is not in SQLite's write-ahead log any more either."""
+        await empty_write_ahead_log(self._database_url)
 
     async def __aexit__(self, *error: object) -> None:
         await self._closing.aclose()
@@ -271,6 +276,10 @@ class Wiring:
     def tools(self) -> list[OutsideTool]:
         """The same, each with what it is for, by name."""
         return [self._tools[name] for name in sorted(self._tools)]
+
+    def register_tool(self, tool: OutsideTool) -> None:
+        """Agents can be given this tool by its name from now on."""
+        self._tools[tool.name] = tool
 
     async def tools_for(self, organization_id: OrganizationId) -> list[OutsideTool]:
         """Those that agents of this organization can be given by name."""
@@ -322,23 +331,23 @@ class Wiring:
 
     def _look_back_at(self, panel_id: SpaceId) -> None:
         """A turn of the panel may be over: there may be something to sum up, and something to reflect on."""
-        if self._keeper is not None:
-            self._keeper.hint_again(panel_id)
+        if self.keeper is not None:
+            self.keeper.hint_again(panel_id)
         if self._residents is not None:
             self._residents.panel_afterthoughts.hint(panel_id)
 
     def _on_message_posted(self, payload: Mapping[str, JsonValue]) -> None:
         if self.telemetry.metrics is not None:
             self.telemetry.metrics.posts.add(1)
-        if self._keeper is not None:
-            self._keeper.hint(SpaceId(str(payload["space"])), int(str(payload["seq"])))
+        if self.keeper is not None:
+            self.keeper.hint(SpaceId(str(payload["space"])), int(str(payload["seq"])))
 
     @asynccontextmanager
     async def living(self) -> AsyncGenerator[Residents]:
         """Inside, agents wake, think and sleep by themselves; on leaving, cycles finish or are handed back."""
         if self._residents is not None:
             raise InvalidInput("The agents of this runtime are already running.")
-        equipment = self._equipment()
+        equipment = self.equipment()
         residents = Residents(
             self.db,
             self.clock,
@@ -349,7 +358,7 @@ class Wiring:
             pace=self._pace,
             background_calls=self._background_calls,
             afterthoughts=Afterthoughts(partial(equipment.reflect_on_next, self._claimant)),
-            panel_afterthoughts=Afterthoughts(self._reflecting().reflect_on_next),
+            panel_afterthoughts=Afterthoughts(self.reflecting().reflect_on_next),
             lock=self._lock,
         )
         if not self._has_lived:
@@ -365,8 +374,8 @@ class Wiring:
             if self.embedder is not None:
                 await stack.enter_async_context(following(self.db, self.embedder, self.clock))
             self._moderator = await stack.enter_async_context(self._new_moderator())
-            if self._keeper is not None:
-                await stack.enter_async_context(self._keeper.following())
+            if self.keeper is not None:
+                await stack.enter_async_context(self.keeper.following())
             self._residents = await stack.enter_async_context(residents)
             stack.callback(self._forget_residents)
             # After them: a hint may come at once. What came before is found by the sweep.
@@ -385,33 +394,33 @@ class Wiring:
     def _new_moderator(self) -> Moderator:
         pace = self._pace
         return Moderator(
-            self._panel_deps(),
+            self.panel_deps(),
             instance=self.instance,
             lease_seconds=pace.lease_seconds,
             sweep_seconds=pace.sweep_seconds,
             grace_seconds=pace.grace_seconds,
         )
 
-    def _panel_deps(self) -> PanelDeps:
+    def panel_deps(self) -> PanelDeps:
         """What advisors of panels answer with."""
         return PanelDeps(
             self.db,
             self._bus,
             self.clock,
-            self.models,
+            self.model_catalog,
             self.server_models,
-            self._prices,
+            self.prices,
             self.vault,
             self._advising,
             self.server_budget,
             self.contexts,
         )
 
-    def _reflecting(self) -> Reflecting:
+    def reflecting(self) -> Reflecting:
         """What the voices of panels reflect with."""
         prompt_config = self.prompt_config
         return Reflecting(
-            self._panel_deps(), prompt_config.configuration, prompt_config.classifier, claimant=self._claimant
+            self.panel_deps(), prompt_config.configuration, prompt_config.classifier, claimant=self._claimant
         )
 
     @property
@@ -470,18 +479,18 @@ class Wiring:
         while await self._moderator.run_until_idle():
             await residents.run_until_idle()
         await residents.panel_afterthoughts.settled()
-        if self._keeper is not None:
-            await self._keeper.settled()
+        if self.keeper is not None:
+            await self.keeper.settled()
 
-    def _equipment(self) -> Equipment:
+    def equipment(self) -> Equipment:
         return Equipment(
             db=self.db,
             bus=self._bus,
             clock=self.clock,
-            models=self.models,
+            models=self.model_catalog,
             server_models=self.server_models,
             tools=self._tools,
-            prices=self._prices,
+            prices=self.prices,
             stops=self._stops,
             routes=self._routes,
             steps=self._steps,
@@ -503,16 +512,13 @@ class Wiring:
         """Where a service that has taken a call gives its answer; whoever knows the address may answer."""
         return f"{self.public_url}/hooks/calls/{call_id}?key={self.vault.sign(call_id, ANSWERING)}"
 
-    async def _organization(self, given: Organization | OrganizationId | None) -> OrganizationId:
+    async def organization_id(self, given: Organization | OrganizationId | None) -> OrganizationId:
         """The one that was given; else the only one there is, which is made if there is none."""
         if given is not None:
             return given.id if isinstance(given, Organization) else given
         return await self.db.write(_only_organization)
 
-    async def get_agent(self, agent: Agent | AgentId) -> Agent:
-        return await self.db.read(registry.get, id_of(agent))
-
-    def _remember_cause(self, event_id: str) -> None:
+    def remember_cause(self, event_id: str) -> None:
         if self.telemetry.tracer is not None:
             self.telemetry.tracer.remember(event_id)
 
@@ -546,10 +552,6 @@ def _make_bus(redis_url: str | None, clock: Clock) -> Bus:
     from denizen.bus.redis import RedisBus
 
     return RedisBus(redis_url, clock=clock)
-
-
-def id_of(thing: Any) -> Any:
-    return thing if isinstance(thing, str) else thing.id
 
 
 def _only_organization(tx: Tx) -> OrganizationId:

@@ -79,6 +79,6 @@ async def _look_here(settings: Settings, *, probe: bool) -> Sequence[AgentHealth
     runtime = await runtime_of(settings)
     async with runtime:
         organizations = await runtime.db.read(directory.list_organizations)
-        found = [each for home in organizations for each in await runtime.check_agents(home, probe=probe)]
+        found = [each for home in organizations for each in await runtime.agents.check(home, probe=probe)]
         now = runtime.clock.now()
     return [agent_health_out(each, now) for each in found]

@@ -92,7 +92,7 @@ members: [pat, noor]
   who pays. [Who may](access.md#restricted-parts-of-definitions) is the same for files as for every other way.
 - `denizen apply --export HANDLE` prints an agent as a file that applies to the same thing.
 
-From Python, `Runtime.apply` does the same and says what changed:
+From Python, `denizen.agents.apply` does the same and says what changed:
 
 ```python
 from denizen import Runtime
@@ -100,13 +100,13 @@ from denizen.agents.files import Source, read
 
 file = Source("agents.yaml", "name: Pat\\ninstructions: You plan.\\nspaces: [Planning]\\n")
 async with Runtime() as denizen:
-    noor = await denizen.create_person("Noor")
-    changes = await denizen.apply(read([file]), creator=noor)
+    noor = await denizen.people.create("Noor")
+    changes = await denizen.agents.apply(read([file]), creator=noor)
     assert [(change.kind, change.name, change.action) for change in changes] == [
         ("space", "Planning", "created"),
         ("agent", "pat", "created"),
     ]
-    changes = await denizen.apply(read([file]), creator=noor)
+    changes = await denizen.agents.apply(read([file]), creator=noor)
     assert [change.action for change in changes] == ["unchanged"]
 ```
 

@@ -143,7 +143,7 @@ async def runtime_of(settings: Settings, telemetry: Telemetry | None = None) -> 
         **how_agents_reflect(settings),
     )
     if choice.ollama_url is not None:
-        runtime.models.ollama_url = choice.ollama_url
+        runtime.model_catalog.ollama_url = choice.ollama_url
     return runtime
 
 

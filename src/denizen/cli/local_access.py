@@ -41,22 +41,22 @@ class LocalAccess:
         return self._owner.handle
 
     async def keys(self) -> list[KeyOut]:
-        found = await self._runtime.secrets(organization=self._home)
+        found = await self._runtime.secrets.list(organization=self._home)
         names = await self._runtime.db.read(_names, self._home)
         return [self._key(each, names) for each in found]
 
     async def set_key(self, name: str, value: str, *, whose: str = "organization") -> KeyOut:
         person = await self._whose(whose)
-        kept = await self._runtime.set_secret(name, value, person=person, organization=self._home)
+        kept = await self._runtime.secrets.set(name, value, person=person, organization=self._home)
         return self._key(kept, {} if person is None else {person.id: person.handle})
 
     async def delete_key(self, name: str, *, whose: str = "organization") -> None:
-        await self._runtime.delete_secret(name, person=await self._whose(whose), organization=self._home)
+        await self._runtime.secrets.delete(name, person=await self._whose(whose), organization=self._home)
 
     async def _whose(self, whose: str) -> Entity | None:
         if whose == "organization":
             return None
-        return self._owner if whose == "me" else await self._runtime.find(whose, organization=self._home)
+        return self._owner if whose == "me" else await self._runtime.people.find(whose, organization=self._home)
 
     def _key(self, secret: Secret, names: Mapping[EntityId, str]) -> KeyOut:
         """Unlike a server, the database itself tells of everyone's."""
@@ -70,7 +70,7 @@ class LocalAccess:
     async def create_token(
         self, name: str, *, entity: str | None = None, role: str | None = None, expires_at: datetime | None = None
     ) -> TokenCreated:
-        who = self._owner if entity is None else await self._runtime.find(entity, organization=self._home)
+        who = self._owner if entity is None else await self._runtime.people.find(entity, organization=self._home)
         until, scope = None if expires_at is None else instant(expires_at), cast("Role | None", role)
         made = await self._change("create_token", who.id, tokens.create, who.id, name, role=scope, expires_at=until)
         return _new_token(*made)
@@ -84,7 +84,7 @@ class LocalAccess:
         await self._change("revoke_token", whose, tokens.revoke, token_id)
 
     async def create_login(self, entity: str | None = None) -> LoginCreated:
-        who = self._owner if entity is None else await self._runtime.find(entity, organization=self._home)
+        who = self._owner if entity is None else await self._runtime.people.find(entity, organization=self._home)
         login, secret = await self._change("create_login", who.id, tokens.create_login, who.id)
         assert login.expires_at is not None
         url = tokens.login_url(self._runtime.public_url, secret)

@@ -156,8 +156,8 @@ async def _tested_here(settings: Settings, name: str, address: str | None, key: 
         if await has_database(settings):
             # With the keys and addresses that are kept.
             async with open_records(settings) as (runtime, _):
-                runtime.models.ollama_url = catalog.ollama_url
-                result = await runtime.test_model(real, address=address, key=key)
+                runtime.model_catalog.ollama_url = catalog.ollama_url
+                result = await runtime.models.test(real, address=address, key=key)
             if result.tested is None:
                 raise result.error or ModelError("The model did not answer.")
             answer = result.tested
@@ -184,7 +184,7 @@ async def _choose(
                 told = await client.choose_model(name, address=address, key=key)
         return told.default, told.default_reason
     async with open_records(loaded.settings) as (runtime, _):
-        await runtime.choose_model(None if name == AUTO else name, address=address, key=key)
+        await runtime.models.choose(None if name == AUTO else name, address=address, key=key)
         known = runtime.server_models
     if name == AUTO:
         from denizen.cli.house import server_models_of

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import Any, Final, NewType, cast
+from typing import Any, Final, NewType, TypedDict, cast
 from uuid import NAMESPACE_OID, uuid5
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -15,7 +15,9 @@ from sqlalchemy import bindparam, select, update
 from denizen.errors import HandleTaken, InvalidInput, NotFound
 from denizen.ids import SpaceId, new_id
 from denizen.panel import panels, reflection_cursor
+from denizen.panel.phases import Phase
 from denizen.panel.settings import MOST_ADVISORS, AdvisorSettings, checked
+from denizen.reflection.settings import ReflectionSettings
 from denizen.spaces.handles import MAX_HANDLE_CHARS, check_handle, check_name, handle_from
 from denizen.storage.database import Tx, insert_into, statement, storable
 from denizen.storage.schema import advisors
@@ -28,6 +30,23 @@ COLOURS: Final = (
     "#1f7a4d", "#9a4a8c",
 )  # fmt: skip
 """Given in turn to advisors that have no colour of their own."""
+
+
+class AdvisorFields(TypedDict, total=False):
+    """The fields of an `AdvisorDraft`, as keyword arguments of `denizen.advisors.edit`."""
+
+    name: str
+    handle: str | None
+    description: str
+    colour: str
+    group: str
+    active: bool
+    model: str | None
+    max_tokens: int | None
+    reasoning: bool
+    phases: Iterable[Phase | Mapping[str, Any]] | None
+    assertions: Iterable[str]
+    reflection: ReflectionSettings | Mapping[str, Any] | None
 
 
 class AdvisorDraft(BaseModel):

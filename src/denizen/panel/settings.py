@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final, Literal, TypeVar
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, Literal, TypedDict, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -21,6 +21,25 @@ TOTAL_SECONDS: Final = 240
 OUTPUT_TOKENS: Final = 4_000
 
 Model = TypeVar("Model", bound=BaseModel)
+
+
+class PanelFields(TypedDict, total=False):
+    """The fields of `PanelSettings`, as keyword arguments of `denizen.panels.create` and `edit`. Settings with parts of
+    their own can be given as dictionaries."""
+
+    model: str
+    max_tokens: int
+    phases: Iterable[Phase | Mapping[str, Any]]
+    context_characters: int
+    reference_characters: int
+    first_byte_seconds: float
+    total_seconds: float
+    at_once: int
+    synthesis: Literal["on_demand", "always"]
+    crosstalk: int
+    utility_model: str
+    budget: BudgetSettings | Mapping[str, Any] | None
+    reflection: ReflectionSettings | Mapping[str, Any]
 
 
 class PanelSettings(BaseModel):

@@ -16,6 +16,7 @@ from starlette.requests import HTTPConnection, Request
 from denizen.access import identities, roles, tokens
 from denizen.access.audit import OPERATOR, Actor
 from denizen.access.oidc import Claims, looks_like_jwt
+from denizen.access.requesters import Requester
 from denizen.access.roles import Role
 from denizen.access.tokens import Kind, Token
 from denizen.agents.restrictions import Author
@@ -60,6 +61,11 @@ class Caller:
     def author(self) -> Author | None:
         """The caller as someone who defines agents; None: a program on the server itself."""
         return None if self.is_in_process else Author(self.entity.handle, self.role)
+
+    @property
+    def requester(self) -> Requester:
+        """The caller as use cases check them."""
+        return Requester(self.actor, self.entity.organization_id, self.role)
 
     @property
     def actor(self) -> Actor:

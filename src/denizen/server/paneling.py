@@ -61,9 +61,9 @@ async def ask(
     """The message stands in the panel, and everyone has it to answer; with the same key, once."""
     chosen = id_for(caller, f"round {panel.id}", key)
     if chosen is None:
-        return await context.runtime.ask_panel(panel, caller.entity.id, text, metadata=metadata)
+        return await context.runtime.panels.ask(panel, caller.entity.id, text, metadata=metadata)
     id = MessageId(chosen)
-    begun = await context.runtime.ask_panel(panel, caller.entity.id, text, id=id, metadata=metadata)
+    begun = await context.runtime.panels.ask(panel, caller.entity.id, text, id=id, metadata=metadata)
     if (await context.runtime.db.read(posting.get_message, id)).text != storable(text):
         raise Problem("idempotency_key_reused", "This Idempotency-Key was used for another request. Use a new one.")
     return begun
@@ -136,7 +136,7 @@ class _Following:
         return now
 
     async def _look(self) -> Round:
-        now = await self._context.runtime.round(self._asked)
+        now = await self._context.runtime.rounds.get(self._asked)
         self._live.seen(now.spoken)
         await self._pass(self._text.see(now.spoken))
         return now

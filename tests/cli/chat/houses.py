@@ -110,9 +110,9 @@ async def open_house(
 ) -> AsyncGenerator[House]:
     """The house, its agents living, its server listening; `tools` are Ada's."""
     async with Runtime(url, secret_key=new_key()) as runtime:
-        noor = await runtime.create_person("Noor")
+        noor = await runtime.people.create("Noor")
         agents = [
-            await runtime.create_agent(
+            await runtime.agents.create(
                 "Ada",
                 model=ada or echoing("Ada"),
                 instructions="You keep the house.",
@@ -120,12 +120,12 @@ async def open_house(
                 # Her words show as she writes them, not a few words late.
                 private_guard={"enabled": False},
             ),
-            await runtime.create_agent("Bo", model=bo or echoing("Bo"), instructions="You mend things."),
+            await runtime.agents.create("Bo", model=bo or echoing("Bo"), instructions="You mend things."),
         ]
-        kitchen = await runtime.create_space("Kitchen", [noor, *agents], floor="all")
-        await runtime.attend(kitchen, agents[1], "mentions")
-        cellar = await runtime.create_space("Cellar", [noor])
-        room = await runtime.create_space("Noor and Ada", [noor, agents[0]], private=True)
+        kitchen = await runtime.spaces.create("Kitchen", [noor, *agents], floor="all")
+        await runtime.spaces.set_attention(kitchen, agents[1], "mentions")
+        cellar = await runtime.spaces.create("Cellar", [noor])
+        room = await runtime.spaces.create("Noor and Ada", [noor, agents[0]], private=True)
         token = await runtime.db.write(lambda tx: tokens.create(tx, noor.id, "test")[1])
         house = House(runtime, noor, agents[0], agents[1], kitchen, cellar, room, token)
         async with runtime.living():

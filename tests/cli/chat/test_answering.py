@@ -117,14 +117,14 @@ async def test_a_question_is_shown_and_answered(house_that_asks: House, tmp_path
 async def test_whoever_is_second_is_told_what_the_first_answered(house_that_asks: House, tmp_path: Path) -> None:
     """The question is on the screen, somebody else answers it, and the other answer is typed before that is seen."""
     house = house_that_asks
-    sam = await house.runtime.create_person("Sam")
-    await house.runtime.join(house.kitchen, sam)
+    sam = await house.runtime.people.create("Sam")
+    await house.runtime.spaces.join(house.kitchen, sam)
     async with talking(house, tmp_path, "kitchen") as (paper, _, _):
         paper.free.clear()
         paper.type("Go")
         await paper.until(ASKED)
-        (question,) = await house.runtime.waiting_calls(sam)
-        await house.runtime.answer(question, {"confirmed": True}, by=sam)
+        (question,) = await house.runtime.calls.waiting(sam)
+        await house.runtime.calls.answer(question, {"confirmed": True}, by=sam)
         paper.type("/no")
         await paper.until("Sam answered “Deploy v2.1?”: yes")
         paper.free.set()
@@ -138,12 +138,12 @@ async def test_a_question_asked_in_no_space_is_shown_where_one_meets_the_agent(
 ) -> None:
     """No stream tells of it: it is found on entering, and so is, now and then, that it was answered."""
     house = house_that_asks
-    await house.runtime.trigger(house.ada, "weather", text="It snows.")
+    await house.runtime.agents.trigger(house.ada, "weather", text="It snows.")
     question = await asked(house)
     assert question.space_id is None
     async with talking(house, tmp_path, "@ada") as (paper, _, clock):
         await paper.until(ASKED)
-        await house.runtime.answer(question, "never mind", by=house.noor)
+        await house.runtime.calls.answer(question, "never mind", by=house.noor)
         await clock.sleeper(POLL_SECONDS)
         clock.advance(POLL_SECONDS)
         await paper.until("You answered “Deploy v2.1?”: never mind")
@@ -151,7 +151,7 @@ async def test_a_question_asked_in_no_space_is_shown_where_one_meets_the_agent(
 
 async def test_a_question_elsewhere_is_in_the_bar(house_that_asks: House, tmp_path: Path) -> None:
     house = house_that_asks
-    await house.runtime.post(house.room, house.noor, "Go")
+    await house.runtime.spaces.post(house.room, house.noor, "Go")
     await asked(house)
     async with talking(house, tmp_path, "cellar") as (paper, talk, _):
         await paper.until(lambda: "Noor and Ada: a question" in bar(talk))
@@ -165,6 +165,6 @@ async def test_a_question_elsewhere_is_in_the_bar(house_that_asks: House, tmp_pa
 async def asked(house: House) -> Call:
     """What Ada asks, when she does."""
     async with asyncio.timeout(60), house.runtime.bus.subscribe(agent_topic(house.ada.id)) as frames:
-        while not (found := await house.runtime.waiting_calls(house.noor)):
+        while not (found := await house.runtime.calls.waiting(house.noor)):
             await anext(frames)
     return found[0]

@@ -118,7 +118,7 @@ async def test_someone_who_joins_is_heard_too(client: Client, house: House) -> N
         async for event in stream:
             told.append(event)
             if isinstance(event, Connected):
-                await house.runtime.join(house.cellar, house.bo)
+                await house.runtime.spaces.join(house.cellar, house.bo)
                 await client.post(house.cellar.id, "Welcome", key=new_id())
             if isinstance(event, Message) and event.author.name == "Bo":
                 break
@@ -155,7 +155,7 @@ async def test_what_an_agent_asks_is_heard_and_answered_once(house_that_asks: Ho
             await client.answer(asked.id, "no")
         with pytest.raises(DenizenError, match="There is no call"):
             await client.call(new_id())
-    assert await house.runtime.transcript(house.room) == ["Noor: Go", 'Ada: So it is {"confirmed":true}.']
+    assert await house.runtime.spaces.transcript(house.room) == ["Noor: Go", 'Ada: So it is {"confirmed":true}.']
 
 
 async def test_what_waits_is_told_to_whoever_comes(house_that_asks: House) -> None:

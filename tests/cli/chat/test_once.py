@@ -93,7 +93,7 @@ async def test_an_agent_that_asks_is_not_finished(house_that_asks: House, tmp_pa
         "Ada waits for an answer: Deploy v2.1? where: the barn\n"
         "Give it in `denizen chat 'Noor and Ada'` with /yes, /no, or /answer and your own words.\n",
     )
-    (question,) = await house.runtime.waiting_calls(house.noor)
+    (question,) = await house.runtime.calls.waiting(house.noor)
     assert question.parsed_arguments == {"question": "Deploy v2.1?", "where": "the barn"}
 
     again = await chat("@ada", "--once", "Yes, go ahead", "--json", environ=environ, cwd=tmp_path)
@@ -105,11 +105,11 @@ async def test_an_agent_that_asks_is_not_finished(house_that_asks: House, tmp_pa
 async def test_an_agent_that_cannot_answer_is_told_of_at_once(house: House, tmp_path: Path) -> None:
     """One sentence on the error stream and an exit status that scripts see, whoever of the two is asked."""
     environ = house.environ(tmp_path)
-    await house.runtime.suspend_agent(house.ada)
+    await house.runtime.agents.suspend(house.ada)
     ran = await chat("@ada", "--once", "Hello?", environ=environ, cwd=tmp_path)
     assert ran == Ran(1, "", "Ada is suspended. Your message is kept. Ada answers when somebody resumes it.\n")
 
-    await house.runtime.delete_agent(house.bo)
+    await house.runtime.agents.delete(house.bo)
     ran = await chat("kitchen", "--once", "@bo, and you?", "--json", environ=environ, cwd=tmp_path)
     told = json.loads(ran.out)
     assert (ran.status, told["finished"], told["replies"]) == (1, False, [])
@@ -134,7 +134,7 @@ async def test_without_a_server_an_agent_that_cannot_answer_is_told_of(tmp_path:
     async with Runtime(f"sqlite:///{environ['DENIZEN_HOME']}/denizen.db") as runtime:
         [organization] = await runtime.db.read(directory.list_organizations)
         ada = await runtime.db.read(directory.find_entity, organization.id, "ada")
-        await runtime.suspend_agent(AgentId(ada.id))
+        await runtime.agents.suspend(AgentId(ada.id))
     ran = await chat("@ada", "--once", "Hello?", environ=environ, cwd=tmp_path)
     assert (ran.status, ran.out) == (1, "")
     assert ran.err.splitlines()[-1] == "Ada is suspended. Your message is kept. Ada answers when somebody resumes it."
@@ -190,5 +190,5 @@ async def test_an_agent_that_takes_too_long_is_named(ready_sqlite_url: str, tmp_
         arguments = ("kitchen", "--once", "Hello", "--timeout", "0.2")
         ran = await chat(*arguments, environ=house.environ(tmp_path), cwd=tmp_path)
         assert (ran.status, ran.out, ran.err) == (1, "", "Not finished after 0.2 seconds: Ada.\n")
-        assert await house.runtime.transcript(house.kitchen) == ["Noor: Hello"]
+        assert await house.runtime.spaces.transcript(house.kitchen) == ["Noor: Hello"]
         free.set()

@@ -27,7 +27,7 @@ async def board(house: House, seth: ScriptedModel, buber: ScriptedModel) -> None
     house.runtime.models.register("seth", seth)
     house.runtime.models.register("buber", buber)
     advisors = [{"name": "Seth", "model": "seth"}, {"name": "Buber", "model": "buber"}]
-    await house.runtime.create_panel("Board", [house.noor], advisors=advisors)
+    await house.runtime.panels.create("Board", [house.noor], advisors=advisors)
 
 
 async def test_once_prints_every_answer(house: House, tmp_path: Path) -> None:

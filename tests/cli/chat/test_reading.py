@@ -23,13 +23,13 @@ async def marks(house: House, name: str = "Noor and Ada") -> tuple[int, int]:
 
 async def test_what_is_shown_is_read_and_what_is_not_is_counted(house: House, tmp_path: Path) -> None:
     for text in ("One.", "Two."):
-        await house.runtime.post(house.room, house.ada.id, text)
+        await house.runtime.spaces.post(house.room, house.ada.id, text)
     assert await marks(house) == (0, 2)
     async with talking(house, tmp_path, "@ada") as (paper, talk, _):
         await paper.until("Ada: Two.")
-        await house.runtime.post(house.room, house.ada.id, "Three.")
+        await house.runtime.spaces.post(house.room, house.ada.id, "Three.")
         await paper.until("Ada: Three.")
-        await house.runtime.post(house.kitchen, house.ada.id, "Elsewhere.")
+        await house.runtime.spaces.post(house.kitchen, house.ada.id, "Elsewhere.")
         paper.type("/spaces")
         await paper.until(lambda: talk.unread.get(house.kitchen.id) == 1)
     assert await marks(house) == (3, 0)
@@ -42,8 +42,8 @@ async def test_what_is_shown_is_read_and_what_is_not_is_counted(house: House, tm
 
 async def test_what_was_read_on_another_device_is_not_new_here(house: House, tmp_path: Path) -> None:
     for text in ("One.", "Two."):
-        await house.runtime.post(house.room, house.ada.id, text)
-    await house.runtime.mark_read(house.room, house.noor, 1)
+        await house.runtime.spaces.post(house.room, house.ada.id, text)
+    await house.runtime.spaces.mark_read(house.room, house.noor, 1)
     async with talking(house, tmp_path, "@ada") as (paper, _, _):
         await paper.until("Ada: Two.")
     assert paper.shown[1:4] == ["Ada: One.", "-- new --", "Ada: Two."]

@@ -154,11 +154,11 @@ async def test_what_is_typed_while_the_server_is_away_is_said_when_it_is_back(ho
         await screen.until(lambda: "not connected" in screen.bar())
         screen.type("Hold the line\r")
         await screen.until("Noor  sending …")
-        await house.runtime.post(house.cellar, house.noor, "From elsewhere")
+        await house.runtime.spaces.post(house.cellar, house.noor, "From elsewhere")
         await house.start_server()
         await screen.until("Connected again.")
         await screen.until(lambda: times(screen, "sending …", "  Hold the line", "  From elsewhere") == [0, 1, 1])
-    assert await house.runtime.transcript(house.cellar) == ["Noor: From elsewhere", "Noor: Hold the line"]
+    assert await house.runtime.spaces.transcript(house.cellar) == ["Noor: From elsewhere", "Noor: Hold the line"]
 
 
 async def test_an_aborted_text_vanishes(ready_sqlite_url: str, tmp_path: Path) -> None:
@@ -170,21 +170,21 @@ async def test_an_aborted_text_vanishes(ready_sqlite_url: str, tmp_path: Path) -
         await screen.until("Ada will hear you.")
         screen.type("A story!\r")
         await screen.until("  Once upon")
-        await house.runtime.suspend_agent(house.ada)
+        await house.runtime.agents.suspend(house.ada)
         await screen.until(lambda: "Once upon" not in screen.text())
         await screen.until(lambda: "thinking" not in screen.bar())
 
 
 async def test_one_chooses_where_to_go_and_finds_it_again(house: House, tmp_path: Path) -> None:
     """The first time there is a list; the next time one is where one was, and what was said since then is marked."""
-    await house.runtime.post(house.cellar, house.noor, "Old wine")
+    await house.runtime.spaces.post(house.cellar, house.noor, "Old wine")
     async with sitting(house, tmp_path) as screen:
         await screen.until("Where to?")
         screen.type("cel\t\r")
         await screen.until("  Old wine")
         await screen.until(lambda: screen.bar() == " Cellar · /help")
-    await house.runtime.join(house.cellar, house.ada, attention="none")
-    await house.runtime.post(house.cellar, house.ada.id, "New wine")
+    await house.runtime.spaces.join(house.cellar, house.ada, attention="none")
+    await house.runtime.spaces.post(house.cellar, house.ada.id, "New wine")
     async with sitting(house, tmp_path) as screen:
         # To be waited for: a redraw is seen half done.
         await screen.until(lambda: in_order(screen, "Old wine", "new", "New wine"))
@@ -195,7 +195,7 @@ async def test_one_chooses_where_to_go_and_finds_it_again(house: House, tmp_path
 async def test_commands(house: House, tmp_path: Path) -> None:
     """Every command answers; a wrong one says what comes nearest; earlier messages can be had."""
     for number in range(1, 31):
-        await house.runtime.post(house.cellar, house.noor, f"text no. {number};")
+        await house.runtime.spaces.post(house.cellar, house.noor, f"text no. {number};")
     async with sitting(house, tmp_path, "cellar", rows="60") as screen:
         await screen.until("  text no. 30;")
         assert "  text no. 10;" not in screen.text()
@@ -220,7 +220,7 @@ async def test_commands(house: House, tmp_path: Path) -> None:
 async def test_what_is_new_elsewhere_is_in_the_bar(house: House, tmp_path: Path) -> None:
     async with sitting(house, tmp_path, "cellar") as screen:
         await screen.until(lambda: screen.bar() == " Cellar · /help")
-        await house.runtime.post(house.room, house.ada, "Psst")
+        await house.runtime.spaces.post(house.room, house.ada, "Psst")
         await screen.until(lambda: screen.bar() == " Cellar · Noor and Ada: 1 new · /help")
         screen.type("/join @ada\r")
         await screen.until("  Psst")
@@ -246,7 +246,7 @@ async def test_keys(house: House, tmp_path: Path) -> None:
         screen.type("\x03")
         await screen.until(lambda: screen.ended)
         assert await process.wait() == 0
-    assert await house.runtime.transcript(house.cellar) == ["Noor: one\ntwo"]
+    assert await house.runtime.spaces.transcript(house.cellar) == ["Noor: one\ntwo"]
 
 
 @pytest.mark.parametrize("more", [{"columns": "40"}, {"NO_COLOR": "1"}, {"columns": "30", "rows": "10"}])

@@ -25,7 +25,7 @@ def heard(text: str, *, minute: float = 0, space: str = "", who: str = "Noor") -
 
 
 async def an_agent(runtime: Runtime, name: str = "Ada") -> Agent:
-    return await runtime.create_agent(name, model="demo")
+    return await runtime.agents.create(name, model="demo")
 
 
 async def live(

@@ -169,7 +169,7 @@ async def test_filters_are_exact(ready_url: str, settled: bool) -> None:
     """Nothing comes that was not asked for, however well it fits otherwise."""
     async with house(ready_url) as runtime:
         ada = await an_agent(runtime)
-        kitchen, attic = [await runtime.create_space(name, [ada]) for name in ("Kitchen", "Attic")]
+        kitchen, attic = [await runtime.spaces.create(name, [ada]) for name in ("Kitchen", "Attic")]
         cycles = [
             [heard("kettle one", minute=0, space=kitchen.id, who="Sam")],
             [heard("kettle two", minute=60, space=attic.id, who="Noor")],
@@ -204,8 +204,8 @@ async def test_what_was_said_in_private_is_found_only_there(ready_url: str) -> N
     """Not in another space, not in two at once, not where there is none; and no neighbour betrays it."""
     async with house(ready_url) as runtime:
         ada = await an_agent(runtime)
-        room = await runtime.create_space("Room", [ada])
-        aside, other = [await runtime.create_space(name, [ada], private=True) for name in ("Aside", "Other")]
+        room = await runtime.spaces.create("Room", [ada])
+        aside, other = [await runtime.spaces.create(name, [ada], private=True) for name in ("Aside", "Other")]
         said = [("public kettle", room.id), ("secret kettle", aside.id), ("other kettle", other.id)]
         mixed = [("mixed kettle", SEALED), ("lost kettle", "a space that is gone"), ("own kettle", "")]
         await live(runtime.db, ada, [[heard(text, space=space)] for text, space in [*said, *mixed]])
@@ -234,10 +234,10 @@ async def test_the_end_of_a_long_text_is_found(ready_url: str) -> None:
     """A long text is several passages; each tells where the whole is."""
     async with house(ready_url) as runtime:
         ada = await an_agent(runtime)
-        sam = await runtime.create_person("Sam")
-        room = await runtime.create_space("Room", [ada, sam])
+        sam = await runtime.people.create("Sam")
+        room = await runtime.spaces.create("Room", [ada, sam])
         text = "The weather is fine today. " * 400 + "The violin is in the cellar."
-        posted = await runtime.post(room, sam, text)
+        posted = await runtime.spaces.post(room, sam, text)
         await live(runtime.db, ada, [[Piece("heard", text, START, room.id, sam.id, "Sam", posted.id)]])
         first = (await found(runtime.db, ada, "violin"))[0]
     assert first.text.endswith("The violin is in the cellar.")
@@ -249,7 +249,7 @@ async def test_notes_are_found_beside_passages(ready_url: str) -> None:
     """What the agent wrote down for itself is part of its life."""
     async with house(ready_url) as runtime:
         ada = await an_agent(runtime)
-        await runtime.set_note(ada, "violin", "Belongs to Sam's grandmother.")
+        await runtime.notes.set(ada, "violin", "Belongs to Sam's grandmother.")
         await live(runtime.db, ada, [[heard("The kettle is on.")]])
         assert (await found(runtime.db, ada, "Whose violin?"))[0].kind == "note"
         assert "note" not in [each.kind for each in await found(runtime.db, ada, "kettle")]
@@ -295,9 +295,9 @@ async def test_not_one_word_remains_of_a_forgotten_cycle(ready_url: str, settled
 async def test_a_forgotten_message_is_forgotten_by_everyone(ready_url: str) -> None:
     async with house(ready_url) as runtime:
         ada, grace = await an_agent(runtime), await an_agent(runtime, "Grace")
-        sam = await runtime.create_person("Sam")
-        room = await runtime.create_space("Room", [sam])
-        posted = await runtime.post(room, sam, "The violin is mine.")
+        sam = await runtime.people.create("Sam")
+        room = await runtime.spaces.create("Room", [sam])
+        posted = await runtime.spaces.post(room, sam, "The violin is mine.")
         for agent in (ada, grace):
             said = Piece("heard", "The violin is mine.", START, room.id, sam.id, "Sam", posted.id)
             await live(runtime.db, agent, [[said]])

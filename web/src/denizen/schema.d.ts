@@ -4421,8 +4421,10 @@ export interface components {
              *       "routing": [],
              *       "routing_per": "cycle",
              *       "silent_reply": "nudge",
+             *       "step_models": [],
              *       "stop_when": [],
-             *       "token_budget": 50000
+             *       "token_budget": 50000,
+             *       "triage": "auto"
              *     }
              */
             cycle: components["schemas"]["CycleSettings"];
@@ -4505,11 +4507,22 @@ export interface components {
             tools: (string | (components["schemas"]["HttpTool"] | components["schemas"]["ClientTool"]))[];
             /**
              * @default {
-             *       "people": [],
-             *       "words": [
+             *       "commands": [
              *         "stop",
-             *         "cancel"
+             *         "cancel",
+             *         "abort",
+             *         "hold on",
+             *         "stopp",
+             *         "halt",
+             *         "abbrechen",
+             *         "abbruch",
+             *         "stoppen",
+             *         "aufhören",
+             *         "brich … ab",
+             *         "hör … auf"
              *       ],
+             *       "people": [],
+             *       "words": [],
              *       "works_for": []
              *     }
              */
@@ -5102,7 +5115,7 @@ export interface components {
              * @default combined
              * @enum {string}
              */
-            awareness: "none" | "preview" | "urgent" | "combined";
+            awareness: "none" | "preview" | "urgent" | "combined" | "all";
             /** Max Dollars */
             max_dollars?: number | string | null;
             /** Max Seconds */
@@ -5117,6 +5130,8 @@ export interface components {
              * @default []
              */
             phases: components["schemas"]["denizen__cycles__phases__Phase"][];
+            /** Prepare Step */
+            prepare_step?: string | null;
             /**
              * Routing
              * @default []
@@ -5135,16 +5150,25 @@ export interface components {
              */
             silent_reply: "nudge" | "deliver" | "ignore";
             /**
+             * Step Models
+             * @default []
+             */
+            step_models: string[];
+            /**
              * Stop When
              * @default []
              */
-            stop_when: string[];
+            stop_when: (string | components["schemas"]["StopAfter"])[];
             /**
              * Token Budget
              * @default 50000
              */
             token_budget: number;
-            triage?: components["schemas"]["Triage"] | null;
+            /**
+             * Triage
+             * @default auto
+             */
+            triage: components["schemas"]["Triage"] | ("auto" | "off");
         };
         /**
          * CycleSkipped
@@ -10133,6 +10157,19 @@ export interface components {
             usage: components["schemas"]["UsageOfCall"];
         };
         /**
+         * StopAfter
+         * @description Stop once a tool has been called with success.
+         */
+        StopAfter: {
+            /** After */
+            after: string;
+            /**
+             * Times
+             * @default 1
+             */
+            times: number;
+        };
+        /**
          * StreamAborted
          * @description This text will not be said.
          */
@@ -10759,16 +10796,31 @@ export interface components {
          */
         UrgentRule: {
             /**
+             * Commands
+             * @default [
+             *       "stop",
+             *       "cancel",
+             *       "abort",
+             *       "hold on",
+             *       "stopp",
+             *       "halt",
+             *       "abbrechen",
+             *       "abbruch",
+             *       "stoppen",
+             *       "aufhören",
+             *       "brich … ab",
+             *       "hör … auf"
+             *     ]
+             */
+            commands: string[];
+            /**
              * People
              * @default []
              */
             people: string[];
             /**
              * Words
-             * @default [
-             *       "stop",
-             *       "cancel"
-             *     ]
+             * @default []
              */
             words: string[];
             /**
@@ -11291,6 +11343,16 @@ export interface components {
          * @description What an agent may do until a certain step.
          */
         denizen__cycles__phases__Phase: {
+            /**
+             * Name
+             * @default
+             */
+            name: string;
+            /**
+             * Reads
+             * @default false
+             */
+            reads: boolean;
             /**
              * Strict
              * @default false

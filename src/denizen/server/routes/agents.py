@@ -12,7 +12,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import JsonValue, ValidationError
 
 from denizen.access import audit, roles
-from denizen.agents import chatting, fitness, forking, registry
+from denizen.agents import chatting, fitness, forking, managing, registry
 from denizen.agents.definition import AgentDefinition, changed_fields
 from denizen.agents.registry import Agent
 from denizen.agents.restrictions import DefinitionPolicy
@@ -75,7 +75,7 @@ async def create_agent(request: Request, caller: Admin, wanted: CreateAgent, key
     runtime = context_of(request).runtime
     policy = runtime.definition_policy(caller.author)
     tools = frozenset(each.name for each in await runtime.tools_for(caller.entity.organization_id))
-    await runtime.check_prices(caller.entity.organization_id, wanted.definition)
+    await runtime.agents.check_prices(caller.entity.organization_id, wanted.definition)
     try:
         return await runtime.db.write(_create, policy, caller, wanted, key, tools)
     except HandleTaken:
@@ -164,7 +164,7 @@ async def edit_agent(request: Request, caller: Admin, agent_id: str, changes: Ed
     try:
         if "budget" in changes.root:
             before, after = await runtime.db.read(_before_and_after, agent_id, caller, changes.root)
-            await runtime.check_prices(caller.entity.organization_id, after, before=before)
+            await runtime.agents.check_prices(caller.entity.organization_id, after, before=before)
         policy = runtime.definition_policy(caller.author)
         tools = frozenset(each.name for each in await runtime.tools_for(caller.entity.organization_id))
         return await runtime.db.write(_edit, policy, agent_id, caller, changes.root, tools)
@@ -266,29 +266,19 @@ def _try_again(tx: Tx, agent_id: str, caller: Caller, space_id: str | None) -> A
 
 
 def _suspend(tx: Tx, agent_id: str, caller: Caller) -> AgentOut:
-    agent = find_agent(tx, agent_id, caller)
-    registry.suspend(tx, agent.id)
-    audit.record(tx, caller.entity.organization_id, caller.actor, "suspend_agent", agent.id)
+    agent = managing.suspend(tx, caller.requester, agent_id)
     return agent_out(agent, registry.status(tx, agent.id), fitness.unable(tx, agent.id))
 
 
 def _resume(tx: Tx, agent_id: str, caller: Caller) -> AgentOut:
-    agent = find_agent(tx, agent_id, caller)
-    registry.resume(tx, agent.id)
-    audit.record(tx, caller.entity.organization_id, caller.actor, "resume_agent", agent.id)
+    agent = managing.resume(tx, caller.requester, agent_id)
     return agent_out(agent, registry.status(tx, agent.id), fitness.unable(tx, agent.id))
 
 
 @router.delete("/api/agents/{agent_id}", status_code=204, summary="Delete an agent")
 async def delete_agent(request: Request, caller: Admin, agent_id: str) -> None:
     """It is dead, and never wakes again. Its past stays, and can be looked into by its id; its handle stays its own."""
-    await context_of(request).runtime.db.write(_delete, agent_id, caller)
-
-
-def _delete(tx: Tx, agent_id: str, caller: Caller) -> None:
-    agent = find_agent(tx, agent_id, caller)
-    registry.delete(tx, agent.id)
-    audit.record(tx, caller.entity.organization_id, caller.actor, "delete_agent", agent.id)
+    await context_of(request).runtime.agents.delete(AgentId(agent_id), by=caller.requester)
 
 
 @router.post("/api/agents/{agent_id}/fork", status_code=201, summary="Make an agent with the past of this one")

@@ -57,7 +57,7 @@ async def list_approvals(request: Request, caller: Person, agent_id: str) -> App
     """Approvals that still count and that you gave, or that were asked for in one of your spaces."""
     runtime = context_of(request).runtime
     agent = await runtime.db.read(find_agent, agent_id, caller)
-    found = await runtime.approvals(agent, reader=caller.entity.id)
+    found = await runtime.calls.approvals(agent, reader=caller.entity.id)
     return ApprovalList(approvals=[approval_out(each) for each in found])
 
 
@@ -66,7 +66,7 @@ async def revoke_approval(request: Request, caller: Person, agent_id: str, appro
     """The agent asks again before it makes the same call. For those who see the approval."""
     runtime = context_of(request).runtime
     agent = await runtime.db.read(find_agent, agent_id, caller)
-    await runtime.revoke_approval(agent, storable(approval_id), by=caller.entity.id)
+    await runtime.calls.revoke_approval(agent, storable(approval_id), by=caller.entity.id)
 
 
 @router.get("/api/spaces/{space_id}/calls", summary="The calls that are shown in a space")
@@ -96,9 +96,9 @@ async def answer_by_address(
     runtime = context_of(request).runtime
     called, signed = storable(call_id), storable(key)
     # Before the body is read: that is work, which nobody without the key may cause.
-    if not await runtime.is_answer_address(called, signed):
+    if not await runtime.calls.is_answer_address(called, signed):
         raise NotFound("call", call_id)
-    return call_out(await runtime.answer_from_service(called, signed, _result(await request.body())))
+    return call_out(await runtime.calls.answer_from_service(called, signed, _result(await request.body())))
 
 
 def _result(body: bytes) -> JsonValue:

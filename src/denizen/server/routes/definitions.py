@@ -38,7 +38,7 @@ async def apply(request: Request, caller: Admin, wanted: Apply) -> Applied:
     """
     runtime = context_of(request).runtime
     declared = declare((each.place, each.document) for each in wanted.documents)
-    changes = await runtime.apply(
+    changes = await runtime.agents.apply(
         declared,
         dry_run=wanted.dry_run,
         creator=caller.entity,

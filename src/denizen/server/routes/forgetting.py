@@ -44,15 +44,15 @@ async def forget(request: Request, caller: Admin, wanted: Forget) -> ReceiptOut:
     match wanted.kind:
         case "message":
             also = wanted.also_replies
-            receipt = await runtime.forget_message(MessageId(subject), by=by, also_replies=also, dry_run=dry_run)
+            receipt = await runtime.spaces.forget_message(MessageId(subject), by=by, also_replies=also, dry_run=dry_run)
         case "person":
             # Where people ask over HTTP, an owner without a name and without tokens would lock everyone out.
             whom = EntityId(subject)
-            receipt = await runtime.forget_person(whom, by=by, dry_run=dry_run, refuse_last_owner=True)
+            receipt = await runtime.people.forget(whom, by=by, dry_run=dry_run, refuse_last_owner=True)
         case "space":
-            receipt = await runtime.forget_space(SpaceId(subject), by=by, dry_run=dry_run)
+            receipt = await runtime.spaces.forget(SpaceId(subject), by=by, dry_run=dry_run)
         case "memory":
-            receipt = await runtime.forget_memory(subject, by=by, dry_run=dry_run)
+            receipt = await runtime.memory.forget(subject, by=by, dry_run=dry_run)
     return receipt_out(receipt, dry_run=dry_run)
 
 

@@ -44,7 +44,7 @@ async def get_health(
     set aside, and what to do about it."""
     runtime, home = context_of(request).runtime, caller.entity.organization_id
     found = await runtime.db.read(look, home, runtime.lease_seconds)
-    agents = await runtime.check_agents(home, probe=probe)
+    agents = await runtime.agents.check(home, probe=probe)
     return health_out(
         found,
         agents,

@@ -29,7 +29,7 @@ Name = Annotated[
 async def list_keys(request: Request, caller: Person) -> KeyList:
     """Your own and, for admins, the organization's. Nobody sees those of others."""
     runtime = context_of(request).runtime
-    found = await runtime.secrets(organization=caller.entity.organization_id)
+    found = await runtime.secrets.list(organization=caller.entity.organization_id)
     return KeyList(keys=[key_out(each) for each in found if _may_see(caller, each)])
 
 
@@ -39,7 +39,7 @@ async def set_key(request: Request, caller: Person, name: Name, given: SetKey) -
     models; tools use the others as `${NAME}`."""
     runtime, person = context_of(request).runtime, _whose(caller, given.whose)
     home = caller.entity.organization_id
-    return key_out(await runtime.set_secret(name, given.value, person=person, organization=home, by=caller.actor))
+    return key_out(await runtime.secrets.set(name, given.value, person=person, organization=home, by=caller.actor))
 
 
 @router.delete("/api/keys/{name}", status_code=204, summary="Forget a key", openapi_extra=WHO)
@@ -49,7 +49,7 @@ async def delete_key(
     """Agents that are awake may use it until they are loaded again."""
     runtime, person = context_of(request).runtime, _whose(caller, whose)
     home = caller.entity.organization_id
-    await runtime.delete_secret(name, person=person, organization=home, by=caller.actor)
+    await runtime.secrets.delete(name, person=person, organization=home, by=caller.actor)
 
 
 def _whose(caller: Caller, whose: str) -> Entity | None:

@@ -125,7 +125,7 @@ async def change_memory(request: Request, caller: Person, memory_id: str, change
 async def forget_memory(request: Request, caller: Person, memory_id: str) -> None:
     """It is gone, whoever else has it, and does not come again. The messages it rests on stay."""
     visitor = _visitor(caller)
-    await context_of(request).runtime.forget_memory(storable(memory_id), by=visitor.id, visitor=visitor)
+    await context_of(request).runtime.memory.forget(storable(memory_id), by=visitor.id, visitor=visitor)
 
 
 def _visitor(caller: Caller) -> Visitor:

@@ -46,7 +46,7 @@ async def post_message(
     chosen = None if key is None else MessageId(str(uuid5(_KEYS, f"{caller.entity.id} {key}")))
     metadata = settled.asserting(said.metadata, said.organization_id, caller.entity.organization_id)
     space = await runtime.db.read(_may_say, space_id, caller.entity.id, said, chosen)
-    posted = await runtime.post(
+    posted = await runtime.spaces.post(
         space,
         caller.entity.id,
         said.text,
@@ -91,7 +91,7 @@ async def edit_message(
     """The message says this now; agents that have read it are told. For its author, and for whoever runs the space."""
     runtime = context_of(request).runtime
     chosen = await runtime.db.read(_in_space, space_id, message_id, caller.entity.id)
-    return message_out(await runtime.edit_message(chosen, said.text, by=caller.entity.id))
+    return message_out(await runtime.spaces.edit_message(chosen, said.text, by=caller.entity.id))
 
 
 @router.delete("/api/spaces/{space_id}/messages/{message_id}", summary="Take it back", openapi_extra=_CHANGE_MESSAGE)
@@ -99,7 +99,7 @@ async def delete_message(request: Request, caller: Authenticated, space_id: str,
     """The text of the message is gone, its place stays; agents that have read it are told."""
     runtime = context_of(request).runtime
     chosen = await runtime.db.read(_in_space, space_id, message_id, caller.entity.id)
-    return message_out(await runtime.delete_message(chosen, by=caller.entity.id))
+    return message_out(await runtime.spaces.delete_message(chosen, by=caller.entity.id))
 
 
 def _in_space(tx: Tx, space_id: str, message_id: str, reader: EntityId) -> MessageId:

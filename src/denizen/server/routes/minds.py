@@ -266,7 +266,7 @@ async def rethink(request: Request, caller: Admin, agent_id: str, number: CycleN
     """
     runtime = context_of(request).runtime
     agent = await runtime.db.read(_thought, agent_id, caller, number, wanted.step or 0)
-    again = await runtime.rethink(agent, number, model=wanted.model, step=wanted.step, reader=caller.entity)
+    again = await runtime.minds.rethink(agent, number, model=wanted.model, step=wanted.step, reader=caller.entity)
     return AnswersAgain(answers=[answer_again_out(each) for each in again])
 
 
@@ -333,7 +333,9 @@ async def recall(
     runtime = context_of(request).runtime
     agent, where = await runtime.db.read(_recaller, agent_id, caller, space)
     words = [None if each is None else storable(each) for each in (when, who)]
-    found = await runtime.recall(agent, storable(q), when=words[0], who=words[1], space=where, reader=caller.entity)
+    found = await runtime.minds.recall(
+        agent, storable(q), when=words[0], who=words[1], space=where, reader=caller.entity
+    )
     return RecallOut(found=[recalled_out(each) for each in found[:limit]])
 
 

@@ -40,7 +40,7 @@ async def list_models(request: Request, caller: Person, setup: Setup = False) ->
 async def test_model(request: Request, caller: Owner, given: TestModel) -> TestOut:
     """The model is asked for one small call of a tool, which costs a few tokens. If it fails, `problem` says why."""
     runtime = context_of(request).runtime
-    return test_out(await runtime.test_model(given.name, address=given.address, key=given.key, by=caller.actor))
+    return test_out(await runtime.models.test(given.name, address=given.address, key=given.key, by=caller.actor))
 
 
 @router.put("/api/models/default", summary="Choose the default model of the server", openapi_extra=OPERATORS)
@@ -48,7 +48,7 @@ async def choose_model(request: Request, caller: Owner, given: ChooseModel) -> A
     """Agents that name no model think with it from now on, also those that are awake. A model that the configuration
     names wins: then nothing can be chosen here."""
     runtime = context_of(request).runtime
-    await runtime.choose_model(given.name, address=given.address, key=given.key, by=caller.actor)
+    await runtime.models.choose(given.name, address=given.address, key=given.key, by=caller.actor)
     return await _listed(runtime, caller)
 
 
@@ -57,7 +57,7 @@ async def forget_chosen_model(request: Request, caller: Owner) -> AgentModels:
     """Agents that name no model think with what is found: a key in the environment, a server on this machine, or the
     built-in demo. Addresses and keys stay."""
     runtime = context_of(request).runtime
-    await runtime.choose_model(None, by=caller.actor)
+    await runtime.models.choose(None, by=caller.actor)
     return await _listed(runtime, caller)
 
 
@@ -71,7 +71,7 @@ async def _listed(runtime: Runtime, caller: Caller, *, setup: bool = False) -> A
     theirs = {each.name for each in kept if each.owner_id is None} | set(runtime.vault.shared)
     own = {each.name for each in kept if each.owner_id == caller.entity.id}
     of_server = catalog.keys_of_server()
-    found = {name: ListedModel(name=name, paid_by="nobody") for name in runtime.models.names()}
+    found = {name: ListedModel(name=name, paid_by="nobody") for name in runtime.model_catalog.names()}
     missing: dict[str, str] = {}
     for name, key in catalog.known_names().items():
         if key in theirs:
@@ -83,7 +83,7 @@ async def _listed(runtime: Runtime, caller: Caller, *, setup: bool = False) -> A
         else:
             missing[name.partition(":")[0]] = key
     default = runtime.server_models
-    needs_key = runtime.models.needs_key(default.default)
+    needs_key = runtime.model_catalog.needs_key(default.default)
     found.setdefault(default.default, ListedModel(name=default.default, paid_by="server" if needs_key else "nobody"))
     return AgentModels(
         default=default.default,
@@ -97,7 +97,7 @@ async def _listed(runtime: Runtime, caller: Caller, *, setup: bool = False) -> A
 
 
 async def _setup(runtime: Runtime, kept: set[str], of_server: frozenset[str]) -> ModelSetupOut:
-    found = await runtime.local_models()
+    found = await runtime.models.local()
     return ModelSetupOut(
         providers=[_provider(runtime, each, kept, of_server) for each in providers(os.environ)],
         servers=[local_server_out(each) for each in found],
@@ -112,7 +112,7 @@ def _provider(runtime: Runtime, each: ModelProvider, kept: set[str], of_server: 
         needs_key=each.needs_key,
         key_kept="organization" if each.key_name in kept else "server" if each.key_name in of_server else None,
         takes_address=each.takes_address,
-        address=runtime.models.addresses.get(each.prefix) or each.usual_address,
+        address=runtime.model_catalog.addresses.get(each.prefix) or each.usual_address,
         address_set_by=each.fixed_by,
         suggestions=[*each.suggestions],
     )

@@ -117,7 +117,7 @@ async def list_panels(request: Request, caller: Authenticated) -> PanelList:
 async def create_panel(request: Request, caller: Person, wanted: PanelCreate, key: IdempotencyKey = None) -> PanelOut:
     """You are in it as its owner, and so are the members that you name. Its id is that of its space."""
     runtime = context_of(request).runtime
-    runtime.check_reflection(wanted.settings.get("reflection"), *(each.reflection for each in wanted.advisors))
+    runtime.panels.check_reflection(wanted.settings.get("reflection"), *(each.reflection for each in wanted.advisors))
     chosen = None if key is None else SpaceId(str(uuid5(_KEYS, f"{caller.entity.id} {key}")))
     return await runtime.db.write(_create, caller, wanted, chosen)
 
@@ -130,7 +130,7 @@ async def get_panel(here: Reader) -> PanelOut:
 @router.patch("/api/panels/{panel_id}", summary="Change how a panel answers")
 async def change_panel(here: Member, change: PanelChange) -> PanelOut:
     """What is being answered goes on as it was begun."""
-    here.context.runtime.check_reflection(change.settings.get("reflection"))
+    here.context.runtime.panels.check_reflection(change.settings.get("reflection"))
     return await here.write(_change, change)
 
 
@@ -145,7 +145,7 @@ async def list_advisors(here: Reader) -> AdvisorList:
 
 @router.post("/api/panels/{panel_id}/advisors", status_code=201, summary="Add an advisor")
 async def add_advisor(here: Member, wanted: AdvisorIn, key: IdempotencyKey = None) -> AdvisorOut:
-    here.context.runtime.check_reflection(wanted.reflection)
+    here.context.runtime.panels.check_reflection(wanted.reflection)
     return await here.write(_add, wanted, id_for(here.caller, f"advisor {here.panel_id}", key))
 
 
@@ -167,7 +167,7 @@ async def export_advisors(here: Reader) -> AdvisorFile:
 @router.post("/api/panels/{panel_id}/advisors/import", status_code=201, summary="Bring advisors in")
 async def import_advisors(here: Member, given: AdvisorImport, key: IdempotencyKey = None) -> AdvisorList:
     """All of them, or with an error none."""
-    here.context.runtime.check_reflection(*(each.reflection for each in advisors.read(given.document)))
+    here.context.runtime.panels.check_reflection(*(each.reflection for each in advisors.read(given.document)))
     return await here.write(_import, given, id_for(here.caller, f"advisors {here.panel_id}", key))
 
 
@@ -175,14 +175,14 @@ async def import_advisors(here: Member, given: AdvisorImport, key: IdempotencyKe
 async def suggest_advisors(here: Member, asked: SuggestRequest) -> SuggestionList:
     """A model proposes them from a topic, each with a reason. Nothing is changed."""
     panel = await here.enter()
-    found = await here.context.runtime.suggest_advisors(panel, asked.topic, count=asked.count)
+    found = await here.context.runtime.advisors.suggest(panel, asked.topic, count=asked.count)
     return SuggestionList(suggestions=[suggestion_out(each) for each in found])
 
 
 @router.patch("/api/panels/{panel_id}/advisors/{advisor_id}", summary="Change an advisor")
 async def change_advisor(here: Member, advisor_id: str, change: AdvisorChange) -> AdvisorOut:
     """What it has said stays its own, under whatever name."""
-    here.context.runtime.check_reflection(change.reflection)
+    here.context.runtime.panels.check_reflection(change.reflection)
     return await here.write(_edit, advisor_id, change)
 
 
@@ -220,7 +220,7 @@ async def list_rounds(
 async def foretell_cost(here: Member, asked: AskPanel) -> CostOut:
     """Voice by voice. Nothing is asked."""
     panel = await here.enter()
-    return cost_out(await here.context.runtime.foretell(panel, storable(asked.text)))
+    return cost_out(await here.context.runtime.panels.estimate(panel, storable(asked.text)))
 
 
 @router.get(

@@ -47,7 +47,7 @@ async def export_agent(request: Request, caller: Admin, agent_id: str) -> Respon
     much that is. Its last line says that it is whole: without that, ask again."""
     runtime = context_of(request).runtime
     agent = await runtime.db.write(_note_export, agent_id, caller)
-    return _file(runtime.export_agent(agent, reader=caller.entity))
+    return _file(runtime.agents.export(agent, reader=caller.entity))
 
 
 @router.get(
@@ -63,7 +63,7 @@ async def export_space(request: Request, caller: Person, space_id: str) -> Respo
     space = await runtime.db.read(enter, space_id, caller.entity.id)
     require(caller, "admin")
     await runtime.db.write(_note_export_of_space, space_id, caller)
-    return _file(runtime.export_space(space))
+    return _file(runtime.spaces.export(space))
 
 
 def _note_export(tx: Tx, agent_id: str, caller: Caller) -> Agent:
@@ -112,7 +112,7 @@ async def import_file(
         # As it is called in what is told of it.
         file = Path(folder) / "body"
         await _keep(request.stream(), file)
-        made = await runtime.import_file(
+        made = await runtime.organizations.import_file(
             file,
             handle=chosen[0],
             name=chosen[1],

@@ -131,7 +131,9 @@ async def try_metaprompt(
     runtime = context_of(request).runtime
     asked = asked_of(wanted)
     agent, space = await runtime.db.read(_find, agent_id, conversation_id, caller)
-    return tried_out(await runtime.try_metaprompt(agent, space, asked, apply=wanted.apply, by=caller.entity.id))
+    return tried_out(
+        await runtime.reflection.try_metaprompt(agent, space, asked, apply=wanted.apply, by=caller.entity.id)
+    )
 
 
 def asked_of(wanted: TryMetaprompt) -> str | Metaprompt:

@@ -8,10 +8,9 @@ from uuid import UUID, uuid5
 from fastapi import Request
 from pydantic import JsonValue
 
-from denizen.agents import registry
+from denizen.agents import managing
 from denizen.agents.registry import Agent
-from denizen.errors import NotFound
-from denizen.ids import AgentId, new_id
+from denizen.ids import new_id
 from denizen.inbox import delivery
 from denizen.inbox.events import Event
 from denizen.inbox.outside import storable_data
@@ -22,7 +21,6 @@ from denizen.server.problems import Problem
 from denizen.server.router import new_router
 from denizen.server.schemas import TriggerAgent
 from denizen.shapes.webhooks import TriggerAccepted
-from denizen.spaces import directory
 from denizen.storage.database import Tx, storable
 
 router = new_router()
@@ -39,7 +37,7 @@ async def trigger(
     runtime = context_of(request).runtime
     agent = await runtime.db.read(find_agent, agent_id, caller)
     chosen = _event_id(caller, event, key)
-    await runtime.trigger(agent, event.service, event.data, text=event.text, id=chosen, urgent=event.urgent)
+    await runtime.agents.trigger(agent, event.service, event.data, text=event.text, id=chosen, urgent=event.urgent)
     if key is not None and event.id is None:
         _check_same(await runtime.db.read(delivery.find, agent.id, chosen), event)
     return TriggerAccepted(id=chosen)
@@ -50,18 +48,7 @@ def find_agent(tx: Tx, named: str, caller: Caller, *, also_dead: bool = False) -
 
     One that was deleted is found only by those who look at its past.
     """
-    wanted = storable(named)
-    try:
-        if wanted.startswith("@"):
-            wanted = directory.find_entity(tx, caller.entity.organization_id, wanted).id
-        agent = registry.get(tx, AgentId(wanted))
-        is_ours = agent.entity.organization_id == caller.entity.organization_id
-        if is_ours and (also_dead or registry.status(tx, agent.id) != "dead"):
-            return agent
-    except NotFound:
-        pass
-    # One answer for what is not there and for what is not the caller's.
-    raise NotFound("agent", named)
+    return managing.find(tx, caller.requester, named, also_dead=also_dead)
 
 
 def _event_id(caller: Caller, event: TriggerAgent, key: str | None) -> str:

@@ -70,7 +70,7 @@ async def put_budget(request: Request, caller: Admin, wanted: Limits) -> BudgetO
     # By way of text, so that 0.1 is a tenth.
     given = {name: str(value) if isinstance(value, float) else value for name, value in wanted.model_dump().items()}
     budget = budgets.checked(given)
-    await runtime.check_shared_prices(caller.entity.organization_id, budget)
+    await runtime.budgets.check_prices(caller.entity.organization_id, budget)
     return await runtime.db.write(_set_budget, caller, budget, runtime.server_budget)
 
 

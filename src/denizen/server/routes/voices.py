@@ -63,7 +63,7 @@ async def list_voice_signals(here: Reader, voice: str, before: Number = None, li
 async def try_voice_metaprompt(here: Member, voice: str, wanted: TryMetaprompt) -> TriedOut:
     """One model call, which the panel pays. Only with `apply` does the answer change anything."""
     asked, panel = asked_of(wanted), await here.enter()
-    tried = await here.context.runtime.try_advisor_metaprompt(
+    tried = await here.context.runtime.advisors.try_metaprompt(
         panel, storable(voice), asked, apply=wanted.apply, by=here.caller.entity.id
     )
     return tried_out(tried)

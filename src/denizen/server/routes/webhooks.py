@@ -30,7 +30,7 @@ async def create_webhook(request: Request, caller: Admin, agent_id: str, wanted:
     """The secret is shown this once: give it to the service, which signs with it what it sends."""
     runtime = context_of(request).runtime
     agent = await runtime.db.read(find_agent, agent_id, caller)
-    webhook, secret = await runtime.create_webhook(
+    webhook, secret = await runtime.webhooks.create(
         agent, wanted.name, scheme=wanted.scheme, secret=wanted.secret, urgent=wanted.urgent, by=caller.actor
     )
     return WebhookCreated(webhook=webhook_out(webhook), secret=secret)
@@ -40,7 +40,7 @@ async def create_webhook(request: Request, caller: Admin, agent_id: str, wanted:
 async def revoke_webhook(request: Request, caller: Admin, webhook_id: str) -> None:
     """Nothing is received there any more. Closing it twice is closing it once."""
     runtime = context_of(request).runtime
-    await runtime.revoke_webhook(await runtime.db.read(_one, webhook_id, caller), by=caller.actor)
+    await runtime.webhooks.revoke(await runtime.db.read(_one, webhook_id, caller), by=caller.actor)
 
 
 @router.post(
@@ -52,7 +52,7 @@ async def revoke_webhook(request: Request, caller: Admin, webhook_id: str) -> No
 async def receive_webhook(request: Request, webhook_id: str) -> Response:
     """What was sent is in the agent's inbox when this answers 200. The same content sent again is told once."""
     runtime = context_of(request).runtime
-    greeting = await runtime.receive_webhook(webhook_id, request.headers, await request.body())
+    greeting = await runtime.webhooks.receive(webhook_id, request.headers, await request.body())
     return Response(None if greeting is None else greeting.answer, media_type="text/plain")
 
 

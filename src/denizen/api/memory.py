@@ -1,0 +1,107 @@
+"""`denizen.memory`: summaries of conversations, and long-term memories."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Iterable, Mapping
+
+from denizen.api.forgetting import forget
+from denizen.api.subject import AgentRef, EntityRef, OrganizationRef, SpaceRef, Subject, id_of, optional_id_of
+from denizen.errors import InvalidInput
+from denizen.forgetting import forgetting
+from denizen.forgetting.forgetting import Receipt
+from denizen.memory import hygiene, items, rolling, settled, sinks
+from denizen.memory.access import Visitor
+from denizen.memory.hygiene import Report
+from denizen.memory.items import Remembered
+from denizen.memory.keeping import Rolling
+from denizen.memory.policy import OrganizationMemory, Policy
+from denizen.memory.rolling import Rolled
+from denizen.memory.searching import Found as FoundMemory
+
+
+class Memory(Subject):
+    """What is remembered beyond the life of an agent.
+
+    ```python
+    assert (await denizen.memory.summary(kitchen)).summary == ""
+    await denizen.memory.change_switches({"enabled": False})
+    assert await denizen.memory.list() == []
+    ```
+    """
+
+    async def summary(self, space: SpaceRef) -> Rolled:
+        """The summary of the conversation, and the number of the last message in it; 0: there is no summary yet."""
+        return await self._runtime.db.read(rolling.find, id_of(space))
+
+    async def summarize(self, space: SpaceRef, *, reader: str = rolling.EVERYONE) -> Rolling:
+        """Summarize the conversation, as far as one pass goes, if that is due. Inside `living()` it happens by itself.
+
+        Raises `InvalidInput` where the runtime was opened without `memory=`.
+        """
+        if self._runtime.keeper is None:
+            raise InvalidInput("This runtime has no memory. Give it `memory=MemoryOptions()`.")
+        return await self._runtime.keeper.roll(id_of(space), reader)
+
+    async def policy(self, space: SpaceRef) -> Policy:
+        """What may be remembered of this conversation, as far as it is set here."""
+        return await self._runtime.db.read(settled.policy_of, id_of(space))
+
+    async def set_policy(self, space: SpaceRef, policy: Policy) -> Policy:
+        """Change what may be remembered of this conversation. What the policy leaves out stays as it was."""
+        return await self._runtime.db.write(settled.settle, id_of(space), policy)
+
+    async def switches(self, organization: OrganizationRef | None = None) -> OrganizationMemory | None:
+        """What the organization has switched off; None where that cannot be read, and then nothing is allowed."""
+        return await self._runtime.db.read(settled.organization_of, await self._runtime.organization_id(organization))
+
+    async def change_switches(
+        self, changes: Mapping[str, object], *, organization: OrganizationRef | None = None
+    ) -> OrganizationMemory:
+        """Change these switches; None resets one to its default."""
+        return await self._runtime.db.write(
+            settled.change_organization, await self._runtime.organization_id(organization), changes
+        )
+
+    async def list(
+        self,
+        *,
+        owner: str | None = None,
+        space: SpaceRef | None = None,
+        agent: AgentRef | None = None,
+        organization: OrganizationRef | None = None,
+        before: int | None = None,
+        limit: int = 100,
+    ) -> builtins.list[Remembered]:
+        """The memories of one owner, of a space, of an agent alone, or of the organization, the newest first."""
+        if owner is not None:
+            return await self._runtime.db.read(items.owned, owner, before=before, limit=limit)
+        if space is not None:
+            return await self._runtime.db.read(items.learned_in, id_of(space), before=before, limit=limit)
+        if agent is not None:
+            return await self._runtime.db.read(items.of_agent, id_of(agent), before=before, limit=limit)
+        home = await self._runtime.organization_id(organization)
+        return await self._runtime.db.read(items.all_of, home, before=before, limit=limit)
+
+    async def search(self, query: str, owners: Iterable[str], *, limit: int = 20) -> builtins.list[FoundMemory]:
+        """Search the memories of these owners, the best result first."""
+        return await sinks.look(self._runtime.db, self._runtime.embedder, query, [*owners], limit)
+
+    async def report(self, *, organization: OrganizationRef | None = None) -> Report:
+        """Duplicates, junk, unused memories and contradictions."""
+        return await self._runtime.db.read(hygiene.report, await self._runtime.organization_id(organization))
+
+    async def forget(
+        self,
+        memory: Remembered | str,
+        *,
+        by: EntityRef | None = None,
+        visitor: Visitor | None = None,
+        dry_run: bool = False,
+    ) -> Receipt:
+        """Erase the memory and its copies; it is not learned again. The messages that it came from stay.
+
+        For a `visitor`: as far as they may change it. Raises `NotFound` if they may not.
+        """
+        what, who = id_of(memory), optional_id_of(by)
+        return await forget(self._runtime, dry_run, forgetting.forget_memory, what, who, visitor=visitor)

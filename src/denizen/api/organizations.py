@@ -1,0 +1,74 @@
+"""`denizen.organizations`: the tenants of a server, and files that are imported into them."""
+
+from __future__ import annotations
+
+import builtins
+from dataclasses import replace
+from pathlib import Path
+
+from denizen.access.audit import OPERATOR, Actor
+from denizen.agents import registry
+from denizen.agents.restrictions import Author
+from denizen.api.subject import OrganizationRef, Subject
+from denizen.forgetting import forgetting
+from denizen.forgetting.forgetting import Receipt
+from denizen.ids import AgentId
+from denizen.portability import importing
+from denizen.portability.imported import Imported
+from denizen.spaces import directory
+from denizen.spaces.directory import Organization
+
+
+class Organizations(Subject):
+    """Organizations. Where there is only one, `organization=` can be left out everywhere.
+
+    ```python
+    bakery = await denizen.organizations.create("Bakery")
+    assert [each.name for each in await denizen.organizations.list()] == ["Home", "Bakery"]
+    ```
+    """
+
+    async def create(self, name: str) -> Organization:
+        """Create an organization without people."""
+        return await self._runtime.db.write(directory.create_organization, name)
+
+    async def list(self) -> builtins.list[Organization]:
+        """All organizations, the oldest first."""
+        return await self._runtime.db.read(directory.list_organizations)
+
+    async def receipts(self, *, organization: OrganizationRef | None = None) -> builtins.list[Receipt]:
+        """What was forgotten, the oldest first: how much was removed from where, not what it said."""
+        return await self._runtime.db.read(forgetting.receipts, await self._runtime.organization_id(organization))
+
+    async def import_file(
+        self,
+        path: Path,
+        *,
+        handle: str | None = None,
+        name: str | None = None,
+        organization: OrganizationRef | None = None,
+        author: Author | None = None,
+        by: Actor = OPERATOR,
+    ) -> Imported:
+        """Import an exported agent or space: all of the file or, with an error, nothing. An agent is suspended until it
+        is resumed.
+
+        With an `author`, raises `NotAllowed` where that person may not define such an agent.
+
+        ```python
+        from pathlib import Path
+
+        Path("kitchen.jsonl").write_text("".join([line async for line in denizen.spaces.export(kitchen)]))
+        imported = await denizen.organizations.import_file(Path("kitchen.jsonl"), name="Second kitchen")
+        assert imported.kind == "space"
+        ```
+        """
+        runtime = self._runtime
+        home = await runtime.organization_id(organization)
+        policy = runtime.definition_policy(author)
+        made = await importing.take_in(runtime.db, policy, home, path, handle=handle, name=name, by=by)
+        if made.kind != "agent":
+            return made
+        # Not refused: a file of another server cannot be changed. The agent is parked when it is to think.
+        agent = await runtime.db.read(registry.get, AgentId(made.id))
+        return replace(made, unpriced=tuple(await runtime.equipment().models_without_price(agent)))

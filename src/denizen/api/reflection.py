@@ -1,0 +1,98 @@
+"""`denizen.reflection`: the prompt profile and the state of mind that an agent has in a conversation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pydantic import JsonValue
+
+from denizen.agents import registry, standing
+from denizen.api.subject import AgentRef, EntityRef, SpaceRef, Subject, id_of, optional_id_of
+from denizen.cycles.reflecting import try_metaprompt
+from denizen.reflection import records as reflection
+from denizen.reflection import state
+from denizen.reflection.settings import Metaprompt
+from denizen.reflection.stance_store import AGENTS, PastRun, PastSignal, Stance
+from denizen.reflection.state import Complexity, Mood, Skill
+from denizen.reflection.thinking import Tried
+
+
+class Reflection(Subject):
+    """Prompt profiles and states of mind of agents. Those of advisors are in `denizen.advisors`.
+
+    ```python
+    stance = await denizen.reflection.stance(ada, kitchen)
+    assert stance.space_id == kitchen.id
+    ```
+    """
+
+    async def stance(self, agent: AgentRef, space: SpaceRef) -> Stance:
+        """The agent's profile and state of mind in this conversation."""
+        return await self._runtime.db.read(AGENTS.stance, id_of(agent), id_of(space))
+
+    async def stances(self, agent: AgentRef) -> list[Stance]:
+        """The same for each of its conversations, the last changed first; at most a hundred."""
+        return await self._runtime.db.read(AGENTS.stances_of, id_of(agent))
+
+    async def set_settings(self, agent: AgentRef, space: SpaceRef, settings: Mapping[str, JsonValue]) -> Stance:
+        """Use these settings in the conversation instead of the agent's: `preset`, `mode`, `reflection`. Empty: the
+        agent's."""
+        return await self._runtime.db.write(
+            standing.set_settings, id_of(agent), id_of(space), settings, self._runtime.prompt_config
+        )
+
+    async def set_state_of_mind(
+        self,
+        agent: AgentRef,
+        space: SpaceRef,
+        *,
+        mood: Mood | None = None,
+        user_skill: Skill | None = None,
+        task_complexity: Complexity | None = None,
+        by: EntityRef | None = None,
+    ) -> Stance:
+        """Set the agent's state of mind in this conversation. It is told with its next cycle.
+
+        ```python
+        stance = await denizen.reflection.set_state_of_mind(ada, kitchen, mood="focused")
+        assert stance.state.mood == "focused"
+        ```
+        """
+        wanted = state.wanted({"mood": mood, "user_skill": user_skill, "task_complexity": task_complexity})
+        return await self._runtime.db.write(
+            reflection.set_state, id_of(agent), id_of(space), wanted, by=optional_id_of(by)
+        )
+
+    async def reset_state_of_mind(self, agent: AgentRef, space: SpaceRef, *, by: EntityRef | None = None) -> Stance:
+        """Reset the state of mind and its counters. The history stays."""
+        return await self._runtime.db.write(reflection.reset, id_of(agent), id_of(space), by=optional_id_of(by))
+
+    async def states_of_mind(self, agent: AgentRef, space: SpaceRef, *, limit: int = 100) -> list[PastRun]:
+        """How the state of mind changed, the newest first."""
+        return await self._runtime.db.read(AGENTS.runs_of, id_of(agent), id_of(space), limit=limit)
+
+    async def signals(self, agent: AgentRef, space: SpaceRef, *, limit: int = 100) -> list[PastSignal]:
+        """The signals that sentiment gave there, the newest first."""
+        return await self._runtime.db.read(AGENTS.signals_of, id_of(agent), id_of(space), limit=limit)
+
+    async def try_metaprompt(
+        self,
+        agent: AgentRef,
+        space: SpaceRef,
+        metaprompt: str | Metaprompt,
+        *,
+        apply: bool = False,
+        by: EntityRef | None = None,
+    ) -> Tried:
+        """Run a metaprompt now: one of the agent or the configuration by its id, or any other.
+
+        Only with `apply` does its answer change the state of mind. What it uses is paid as a cycle is.
+        """
+        who = await self._runtime.db.read(registry.get, id_of(agent))
+        reflector = self._runtime.equipment().reflector_of(who)
+        asked = metaprompt
+        if isinstance(asked, str):
+            asked = standing.find_metaprompt(asked, reflector, await self.stance(agent, space))
+        return await try_metaprompt(
+            self._runtime.db, who.id, reflector, id_of(space), asked, apply=apply, by=optional_id_of(by)
+        )

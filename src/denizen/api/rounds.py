@@ -1,0 +1,61 @@
+"""`denizen.rounds`: what the advisors of a panel answer to one message."""
+
+from __future__ import annotations
+
+import builtins
+
+from denizen.api.subject import EntityRef, PanelRef, Subject, id_of, optional_id_of
+from denizen.panel import rounds, taking
+from denizen.panel.advisors import Advisor
+from denizen.panel.rounds import Part, Round
+from denizen.panel.taking import Shown
+
+
+class Rounds(Subject):
+    """The rounds of panels.
+
+    ```python
+    board = await denizen.panels.create("Board", [noor], advisors=["Kai", "Lena"], model="demo")
+    asked = await denizen.panels.ask(board, noor, "Bread or rolls?")
+    await denizen.run_until_idle()
+    answered = await denizen.rounds.get(asked)
+    assert [each.name for each in answered.spoken if each.text] == ["Kai", "Lena"]
+    ```
+    """
+
+    async def get(self, asked: Round) -> Round:
+        """The round as it is now."""
+        return await self._runtime.db.read(rounds.get, asked.panel_id, asked.id)
+
+    async def list(self, panel: PanelRef, *, before: int | None = None, limit: int = 50) -> builtins.list[Round]:
+        """The last rounds of the panel, the oldest first; with `before`, those before that turn."""
+        return await self._runtime.db.read(rounds.before, id_of(panel), before, limit=limit)
+
+    async def cancel(self, asked: Round, advisor: Advisor | str | None = None) -> Round:
+        """Cancel the answer of the advisor; without one, of everyone who has not finished."""
+        voice = optional_id_of(advisor)
+        return await self._runtime.db.write(rounds.cancel, asked.panel_id, asked.id, voice)
+
+    async def retry(self, asked: Round, advisor: Advisor | str | None = None) -> Round:
+        """Ask the advisor again; without one, everyone who failed or was cancelled.
+
+        A named advisor that has answered answers again, and its first answer is removed.
+        """
+        voice = optional_id_of(advisor)
+        return await self._runtime.db.write(rounds.retry, asked.panel_id, asked.id, voice)
+
+    async def synthesize(self, asked: Round) -> Round:
+        """Ask for a synthesis of the answers: the part `synthesis` of the round."""
+        return await self._runtime.db.write(rounds.want_synthesis, asked.panel_id, asked.id)
+
+    async def crosstalk(self, asked: Round, *, by: EntityRef, times: int = 1) -> Round:
+        """Let the advisors answer each other, so many times. Returns the first round of it."""
+        return await self._runtime.db.write(rounds.begin_crosstalk, asked.panel_id, asked.id, id_of(by), times)
+
+    async def vote(self, asked: Round, question: str = "", *, by: EntityRef) -> Round:
+        """Let the advisors vote on the question, or on the subject of the turn; `voting.tally` counts."""
+        return await self._runtime.db.write(rounds.begin_vote, asked.panel_id, asked.id, id_of(by), question)
+
+    async def context(self, asked: Round, advisor: Advisor | str, *, part: Part | None = None) -> Shown:
+        """What the advisor was shown when it answered in this round."""
+        return await self._runtime.db.read(taking.context_of, asked.panel_id, asked.id, id_of(advisor), part)

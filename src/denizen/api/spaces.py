@@ -1,0 +1,267 @@
+"""`denizen.spaces`: where people and agents meet, and the messages there."""
+
+from __future__ import annotations
+
+import asyncio
+import builtins
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+
+from pydantic import JsonValue
+
+from denizen.agents import space_statuses
+from denizen.agents.space_statuses import ShownStatus
+from denizen.api.forgetting import forget
+from denizen.api.subject import AgentRef, EntityRef, OrganizationRef, SpaceRef, Subject, id_of, optional_id_of
+from denizen.errors import OutcomeUnknown
+from denizen.forgetting import changing, forgetting
+from denizen.forgetting.forgetting import Receipt
+from denizen.ids import AgentId, EntityId, MessageId, OrganizationId, SpaceId, new_id
+from denizen.panel import rounds
+from denizen.portability import exporting
+from denizen.spaces import ask_again, directory, leaving, posting, reading, searching
+from denizen.spaces import floor as floor_rule
+from denizen.spaces.directory import Attention, Entity, Floor, Member, Space, SpaceKind
+from denizen.spaces.posting import Draft, Message, Posted
+from denizen.spaces.reading import Place
+from denizen.spaces.searching import Cursor, Found, Wanted, Words
+from denizen.storage.database import Tx
+from denizen.tools import calls
+
+MessageRef = Message | Posted | MessageId
+"""A message, or its id."""
+
+
+class Spaces(Subject):
+    """Spaces, their members and their messages.
+
+    ```python
+    garden = await denizen.spaces.create("Garden", [noor, ada])
+    await denizen.spaces.post(garden, noor, "The tomatoes are ripe.")
+    assert await denizen.spaces.transcript(garden) == ["Noor: The tomatoes are ripe."]
+    ```
+    """
+
+    async def create(
+        self,
+        name: str,
+        members: Iterable[EntityRef] = (),
+        *,
+        kind: SpaceKind = "conversation",
+        private: bool = False,
+        floor: Floor = directory.DEFAULT_FLOOR,
+        agent_run_limit: int = directory.AGENT_RUN_LIMIT,
+        organization: OrganizationRef | None = None,
+    ) -> Space:
+        """Create a space with these members. `floor` says which agents take up what is said: `all`, `addressed` or
+        `one`.
+
+        ```python
+        office = await denizen.spaces.create("Office", [noor, ada], private=True, floor="all")
+        assert [each.entity.name for each in await denizen.spaces.members(office)] == ["Noor", "Ada"]
+        ```
+        """
+        home, joining = await self._runtime.organization_id(organization), [id_of(each) for each in members]
+        return await self._runtime.db.write(_create_space, home, name, joining, kind, private, floor, agent_run_limit)
+
+    async def get(self, space: SpaceRef) -> Space:
+        """The space as it is now, with its floor and whether its agents have stopped."""
+        return await self._runtime.db.read(directory.get_space, id_of(space))
+
+    async def list(self, who: EntityRef) -> builtins.list[Space]:
+        """The spaces that they are in.
+
+        ```python
+        assert [each.name for each in await denizen.spaces.list(noor)] == ["Kitchen"]
+        ```
+        """
+        return await self._runtime.db.read(directory.spaces_of, id_of(who))
+
+    async def set_floor(self, space: SpaceRef, floor: Floor) -> None:
+        """Choose which agents take up what is said in the space: `all`, `addressed` or `one`."""
+        await self._runtime.db.write(directory.set_floor, id_of(space), floor)
+
+    async def set_agent_run_limit(self, space: SpaceRef, limit: int) -> None:
+        """After so many messages of agents in a row, they no longer wake each other there; 0: no limit."""
+        await self._runtime.db.write(directory.set_agent_run_limit, id_of(space), limit)
+
+    async def let_agents_go_on(self, space: SpaceRef, by: EntityRef) -> None:
+        """Agents that had stopped waking each other in the space go on; those with unread messages wake."""
+        await self._runtime.db.write(floor_rule.let_agents_go_on, id_of(space), id_of(by))
+
+    async def join(self, space: SpaceRef, who: EntityRef, *, attention: Attention = "all") -> None:
+        """They are a member of the space. `attention` says what reaches them: `all`, `mentions` or `none`."""
+        await self._runtime.db.write(directory.join, id_of(space), id_of(who), attention=attention)
+
+    async def leave(self, space: SpaceRef, who: EntityRef) -> None:
+        """They are not a member of the space any more."""
+        await self._runtime.db.write(leaving.leave, id_of(space), id_of(who))
+
+    async def set_attention(self, space: SpaceRef, who: EntityRef, attention: Attention) -> None:
+        """Choose what of the space reaches the member: `all`, `mentions` or `none`."""
+        await self._runtime.db.write(directory.attend, id_of(space), id_of(who), attention)
+
+    async def members(self, space: SpaceRef) -> builtins.list[Member]:
+        """The members of the space."""
+        return await self._runtime.db.read(directory.members, id_of(space))
+
+    async def post(
+        self,
+        space: SpaceRef,
+        author: EntityRef,
+        text: str,
+        *,
+        id: MessageId | None = None,
+        reply_to: MessageId | None = None,
+        urgent: bool = False,
+        metadata: Mapping[str, JsonValue] | None = None,
+    ) -> Posted:
+        """Post a message. When this returns, it is in the space and in the inbox of every agent that attends to it.
+
+        An `id` makes it safe to post the same message again. Raises `NotAMember` where the author is not in the space.
+
+        ```python
+        posted = await denizen.spaces.post(kitchen, noor, "@ada is there milk?", urgent=True)
+        assert posted.seq == 1
+        ```
+        """
+        what = await _draft(text)
+        # Chosen before the write: after an unknown outcome the same message is posted again, not a second one.
+        chosen = id or MessageId(new_id())
+        self._runtime.remember_cause(chosen)
+
+        async def post() -> Posted:
+            return await self._runtime.db.write(
+                post_message,
+                id_of(space),
+                id_of(author),
+                what,
+                id=chosen,
+                reply_to=reply_to,
+                urgent=urgent,
+                metadata=metadata,
+            )
+
+        try:
+            return await post()
+        except OutcomeUnknown:
+            return await post()
+
+    async def edit_message(self, message: MessageRef, text: str, *, by: EntityRef) -> Message:
+        """Change the text of a message; agents that have read it are told once. Its author may, or who runs the
+        space."""
+        return await self._runtime.db.write(changing.edit_message, id_of(message), id_of(by), await _draft(text))
+
+    async def delete_message(self, message: MessageRef, *, by: EntityRef) -> Message:
+        """Delete the text of a message and keep its place; agents that have read it are told once."""
+        return await self._runtime.db.write(changing.delete_message, id_of(message), id_of(by))
+
+    async def forget_message(
+        self,
+        message: MessageRef,
+        *,
+        by: EntityRef | None = None,
+        also_replies: bool = False,
+        dry_run: bool = False,
+    ) -> Receipt:
+        """Erase the message from everything that is stored; with `also_replies`, what agents answered it too.
+
+        A dry run changes nothing and returns what would be removed.
+        """
+        what, who = id_of(message), optional_id_of(by)
+        return await forget(self._runtime, dry_run, forgetting.forget_message, what, who, also_replies=also_replies)
+
+    async def messages(self, space: SpaceRef, *, after: int = 0, limit: int = 1_000) -> builtins.list[Message]:
+        """The messages of the space after that number, in order."""
+        return await self._runtime.db.read(posting.messages_after, id_of(space), after, limit=limit)
+
+    async def transcript(self, space: SpaceRef) -> builtins.list[str]:
+        """The conversation, one line a message: `Noor: Hello.`"""
+        return [f"{message.author_name}: {message.text}" for message in await self.messages(space)]
+
+    async def search(
+        self,
+        who: EntityRef,
+        words: str,
+        *,
+        space: SpaceRef | None = None,
+        author: EntityRef | None = None,
+        before: str | None = None,
+        limit: int = 20,
+    ) -> Found:
+        """The messages in their spaces that have all these words, newest first. `before` continues after a page.
+
+        ```python
+        await denizen.spaces.post(kitchen, noor, "Three eggs, please.")
+        found = await denizen.spaces.search(noor, "eggs")
+        assert [each.text for each in found.messages] == ["Three eggs, please."]
+        ```
+        """
+        wanted = Wanted(Words(words), optional_id_of(space), optional_id_of(author))
+        place = None if before is None else Cursor.read(before)
+        return await self._runtime.db.read(searching.search, id_of(who), wanted, before=place, limit=limit)
+
+    async def mark_read(self, space: SpaceRef, who: EntityRef, seq: int) -> Place:
+        """They have read up to the message of that number, and not what follows it."""
+        return await self._runtime.db.write(reading.mark_read, id_of(space), id_of(who), seq)
+
+    async def statuses(self, space: SpaceRef) -> builtins.list[ShownStatus]:
+        """Why people who wait in the space have no answer, for each agent or for the panel. Empty: all is well."""
+        return await self._runtime.db.read(space_statuses.in_space, id_of(space))
+
+    async def ask_for_answer(self, space: SpaceRef, agent: AgentRef | Entity, by: EntityRef) -> None:
+        """Wake an agent that left a message unanswered here, and tell it that this person asks for an answer.
+
+        Raises `InvalidInput` where the agent owes no answer in this space.
+        """
+        await self._runtime.db.write(ask_again.ask_for_answer, id_of(space), AgentId(id_of(agent)), id_of(by))
+
+    async def forget(self, space: SpaceRef, *, by: EntityRef | None = None, dry_run: bool = False) -> Receipt:
+        """Erase everything said in the space, its name and its members."""
+        return await forget(self._runtime, dry_run, forgetting.forget_space, id_of(space), optional_id_of(by))
+
+    def export(self, space: SpaceRef) -> AsyncGenerator[str]:
+        """The lines of a file with the space and everything that was said in it."""
+        return exporting.space_lines(self._runtime.db, id_of(space))
+
+
+def post_message(
+    tx: Tx,
+    space_id: SpaceId,
+    author_id: EntityId,
+    what: Draft,
+    *,
+    id: MessageId,
+    reply_to: MessageId | None,
+    urgent: bool,
+    metadata: Mapping[str, JsonValue] | None,
+) -> Posted:
+    """Post a message from outside. In a panel, a person's message also begins a turn."""
+    posted = calls.post_or_answer(
+        tx, space_id, author_id, what, id=id, reply_to=reply_to, urgent=urgent, metadata=metadata
+    )
+    if posted.space_kind == "panel":
+        rounds.begin_turn_of(tx, space_id, posted, author_id, what.rendered.mentions)
+    return posted
+
+
+async def _draft(text: str) -> Draft:
+    # Rendering long Markdown takes its time: not on the event loop.
+    return await asyncio.to_thread(posting.draft, text) if len(text) > 2_000 else posting.draft(text)
+
+
+def _create_space(
+    tx: Tx,
+    home: OrganizationId,
+    name: str,
+    joining: Sequence[EntityId],
+    kind: SpaceKind,
+    private: bool,
+    floor: Floor,
+    agent_run_limit: int,
+) -> Space:
+    space = directory.create_space(
+        tx, home, name=name, kind=kind, private=private, floor=floor, agent_run_limit=agent_run_limit
+    )
+    for each in joining:
+        directory.join(tx, space.id, each)
+    return space

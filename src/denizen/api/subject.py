@@ -1,0 +1,41 @@
+"""What all subjects of a runtime have in common: the runtime, and how things are named in their arguments."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from denizen.agents.registry import Agent
+from denizen.api.wiring import Wiring
+from denizen.ids import AgentId, EntityId, OrganizationId, SpaceId
+from denizen.panel.panels import Panel
+from denizen.spaces.directory import Entity, Organization, Space
+
+AgentRef = Agent | AgentId
+"""An agent, or its id."""
+EntityRef = Entity | Agent | EntityId
+"""A person, an agent or a service, or the id of one."""
+PersonRef = Entity | EntityId
+"""A person, or their id."""
+SpaceRef = Space | SpaceId
+"""A space, or its id."""
+PanelRef = Panel | Space | SpaceId
+"""A panel, or its id."""
+OrganizationRef = Organization | OrganizationId
+"""An organization, or its id."""
+
+
+class Subject:
+    """One subject of a runtime, such as `denizen.agents`. It holds nothing of its own."""
+
+    def __init__(self, runtime: Wiring) -> None:
+        self._runtime = runtime
+
+
+def id_of(thing: Any) -> Any:
+    """The id of a thing that is given as itself or as its id."""
+    return thing if isinstance(thing, str) else thing.id
+
+
+def optional_id_of(thing: Any) -> Any:
+    """The same, where the thing may be left out."""
+    return None if thing is None else id_of(thing)
