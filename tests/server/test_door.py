@@ -22,7 +22,7 @@ GUARDED: list[tuple[str, str]] = sorted(
     {
         (method, route.path.replace("{space_id}", "{space}"))
         for route in typing_cast("list[APIRoute]", all_routes())
-        for method in route.methods
+        for method in route.methods or ()
         if not route.path.startswith(("/hooks/", "/v1/"))
     }
     - OPEN
