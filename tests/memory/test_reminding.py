@@ -153,6 +153,15 @@ async def test_nothing_is_told_twice_while_it_is_in_the_window(small_world: Worl
     assert len(await reminders(small_world, ada)) == 1
 
 
+async def test_a_fact_that_is_kept_in_several_scopes_is_told_once(small_world: World):
+    ada, noor, kitchen = await a_home(small_world)
+    await remembered(small_world, noor, kitchen, "The violin is in the attic.")
+    await remembered(small_world, noor, kitchen, "the violin is in the  attic", scope="persona", agent_id=ada.id)
+    await ask(small_world, noor, kitchen)
+    [told] = await reminders(small_world, ada)
+    assert told.lower().count("in the attic") == 1
+
+
 async def test_opting_out_on_the_first_turn_lasts(world: World):
     """The policy is kept with the conversation, and a later request that says nothing does not undo it."""
     ada, noor, kitchen = await a_home(world)
