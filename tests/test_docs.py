@@ -132,7 +132,11 @@ def test_the_readme_draws_the_tree_as_it_is() -> None:
     from denizen.cli.main import COMMANDS
 
     drawn = (ROOT / "README.md").read_text().partition("## The tree")[2].partition("```\n")[2].partition("```")[0]
-    rooms = [each.name for each in (ROOT / "src" / "denizen").iterdir() if not each.name.startswith("__")]
+    rooms = [
+        each.name
+        for each in (ROOT / "src" / "denizen").iterdir()
+        if not each.name.startswith("__") and each.name != "py.typed"
+    ]
     folders = ["bench", "deploy", "examples", "docs", "tests"]
     missing = [
         each for each in [*rooms, *folders] if f"{each.removesuffix('.py')}{'.py' if '.' in each else '/'}" not in drawn

@@ -125,7 +125,7 @@ def test_instructions_may_stand_in_a_file_of_their_own() -> None:
         ("name: Pat\ncycle:\n  max_step: 3", "3: cycle.max_step: unknown key 'max_step' (did you mean 'max_steps'?)"),
         (
             "name: Pat\ncycle:\n  awareness: combind",
-            "3: cycle.awareness: 'combind' is none of 'none', 'preview', 'urgent', 'combined' (did you mean 'combined'",
+            "3: cycle.awareness: 'combind' is none of 'none', 'preview', 'urgent', 'combined', 'all' (did you mean",
         ),
         (
             "name: Pat\ntools:\n  - oven\n  - kind: client\n    name: ask\n    descripton: x\n    description: y",

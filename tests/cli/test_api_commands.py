@@ -495,7 +495,7 @@ def test_every_command_prints_json_for_programs() -> None:
     assert {name for name, known in options.items() if "--json" not in known} == WITHOUT_JSON
 
 
-HERE = {"up", "migrate", "doctor", "backup", "restore", "config"}
+HERE = {"up", "check", "migrate", "doctor", "backup", "restore", "config"}
 """They are about this machine, as the page says."""
 FILES_HERE = {"profiles check", "profiles init"}
 """So are they."""

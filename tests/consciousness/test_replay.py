@@ -33,7 +33,7 @@ async def test_every_request_of_a_life_is_rebuilt_as_it_was_sent(world: World) -
             assert {name: value for name, value in rebuilt.settings.items() if value != "auto"} == info.settings
             assert rebuilt.model == "python:ada"
             assert as_text(rebuilt.messages[-rebuilt.present]).startswith("[INBOX - ")
-            assert rebuilt.has_preview == as_text(rebuilt.messages[-1]).startswith("[INBOX PREVIEW")
+            assert rebuilt.has_note == as_text(rebuilt.messages[-1]).startswith(("[PHASE]", "[INBOX PREVIEW"))
             seen |= {as_text(each)[:8] for each in rebuilt.messages}
             seen.add("strict" if len(rebuilt.tools) == 3 else "free")
             count += 1

@@ -126,7 +126,7 @@ async def test_a_small_model_need_not_name_the_space_but_may(world: World):
     [send] = [each for each in model.infos[0].definitions if each.name == "send_message"]
     assert list(send.parameters_json_schema["properties"]) == ["text"]
     assert "the events come from several spaces" in as_text(model.requests[1][-1])
-    assert "name one of your spaces in space_id" in as_text(model.requests[1][-1])
+    assert "Name one of your spaces in space_id" in as_text(model.requests[1][-1])
     assert await world.transcript(hall) == ["Noor: Tea?", "Ada: Yes."]
     assert await world.transcript(yard) == ["Noor: Coffee?", "Ada: No."]
 

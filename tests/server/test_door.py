@@ -17,7 +17,14 @@ from denizen.server.route_modules import all_routes
 from denizen.spaces.directory import Entity, Space
 from tests.server.conftest import House
 
-OPEN = {("GET", "/healthz"), ("GET", "/readyz"), ("GET", "/login"), ("POST", "/api/session")}
+OPEN = {
+    ("GET", "/healthz"),
+    ("HEAD", "/healthz"),
+    ("GET", "/readyz"),
+    ("HEAD", "/readyz"),
+    ("GET", "/login"),
+    ("POST", "/api/session"),
+}
 GUARDED: list[tuple[str, str]] = sorted(
     {
         (method, route.path.replace("{space_id}", "{space}"))

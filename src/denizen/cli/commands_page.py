@@ -16,7 +16,7 @@ environment, they ask that server with the rights of the token. Without, they as
 `denizen up` runs on this machine's home folder, with the token that is kept there. If none runs, they open the database
 that the [settings](settings.md) name and call the server's application in their own process, as the owner, without a
 port and without a token; agents live in it only for `chat` and while a panel answers. `token`, `login` and `secrets`
-without `--url` work on the database directly, so that they work without a token. `up`, `migrate`,
+without `--url` work on the database directly, so that they work without a token. `up`, `check`, `migrate`,
 `doctor`, `backup`, `restore` and `config` work on this machine only; so do `profiles check`
 and `profiles init`, which read and write files.
 

@@ -38,7 +38,7 @@ class Rebuilt:
     messages: tuple[ModelMessage, ...]
     present: int
     """How many of the messages, the last ones, are of this cycle, a preview among them; those before are its past."""
-    has_preview: bool
+    has_note: bool
     """Whether the last message is one that no later request has: the phase, a preview of the inbox, extra context."""
     tools: tuple[ToolDefinition, ...]
     tools_kept: bool
@@ -128,7 +128,7 @@ def _rebuilt(tx: Tx, reader: Reader, number: int, step: int, entries: list[Entry
         step=step,
         messages=tuple(mind.request(tx, reader.agent_id, made_of, reader)),
         present=at + ("preview" in made_of),
-        has_preview="preview" in made_of,
+        has_note="preview" in made_of,
         tools=tools or (),
         tools_kept=tools is not None,
         settings=made_of["settings"],

@@ -71,7 +71,7 @@ async def rethink(
 
 
 async def _ask(asked: Rebuilt, model: Model, agent_id: AgentId, clock: Clock) -> ModelResponse:
-    lasting = len(asked.messages) - asked.has_preview
+    lasting = len(asked.messages) - asked.has_note
     marks = (len(asked.messages) - asked.present, lasting - 1)
     messages = caching.marked(model, list(asked.messages), marks)
     settings = cast(ModelSettings, {**_portable(asked.settings), **caching.settings(model, agent_id)})

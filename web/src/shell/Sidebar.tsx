@@ -10,6 +10,7 @@ import { IconButton } from "../ui/Button";
 import { classes } from "../ui/classes";
 import { Menu } from "../ui/Menu";
 import { Skeleton } from "../ui/States";
+import { isDirectSpace } from "./direct";
 import css from "./shell.module.css";
 import { openOver } from "./Shortcuts";
 import { signOut } from "./signOut";
@@ -101,9 +102,9 @@ function isPanel({ info }: SpaceState): boolean {
   return info.kind === "panel";
 }
 
-/** Whether it is a private space of the person and one other. */
+/** Whether it is the conversation of the person and one other. */
 export function isDirect({ info }: SpaceState, me: string): boolean {
-  return info.private && info.members.length === 2 && info.members.some((each) => each.id === me);
+  return isDirectSpace(info, me);
 }
 
 function PlaceList({ spaces, empty }: { spaces: SpaceState[]; empty?: string }): ReactNode {

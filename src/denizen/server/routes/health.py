@@ -19,11 +19,13 @@ from denizen.shapes.health import Health, HealthOut, Ready
 router = new_router()
 
 
+@router.head("/healthz", include_in_schema=False)
 @router.get("/healthz", summary="Whether the server answers; no token needed")
 async def health() -> Health:
     return Health(version=__version__)
 
 
+@router.head("/readyz", include_in_schema=False, response_model=None)
 @router.get("/readyz", summary="Whether this instance takes work; no token needed", response_model=Ready)
 async def ready(request: Request) -> Ready | Response:
     """Ready is who reaches the database and the bus, knows the schema, and was not told to stop. Else `not_ready`."""
