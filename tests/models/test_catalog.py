@@ -6,9 +6,12 @@ import subprocess
 import sys
 
 import pytest
+from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
+from pydantic_ai.providers.openai import OpenAIProvider
 
 from denizen.errors import ModelUnknown
 from denizen.models.catalog import Models
+from denizen.models.openai import ChatModel, ResponsesModel
 from denizen.models.scripted import scripted
 
 
@@ -25,6 +28,20 @@ def test_a_registered_model_is_found_by_its_name_and_may_be_replaced():
     models.register("demo", second)
     assert models.resolve("demo") is second
     assert models.context_tokens("demo") is None
+
+
+@pytest.mark.parametrize("of", [OpenAIChatModel, OpenAIResponsesModel])
+def test_a_model_object_of_openai_takes_the_fast_path(of: type[OpenAIChatModel | OpenAIResponsesModel]):
+    """As one by name does: with the same client, settings and profile."""
+    given = of("gpt-5", provider=OpenAIProvider(api_key="none"), settings={"temperature": 0.5})
+    models = Models({"first": given})
+    models.register("second", given)
+    for name in ("first", "second"):
+        found = models.resolve(name)
+        assert isinstance(found, ChatModel | ResponsesModel)
+        assert isinstance(found, of)
+        assert (found.model_name, found.client, found.settings) == ("gpt-5", given.client, {"temperature": 0.5})
+        assert found.profile == given.profile
 
 
 @pytest.mark.parametrize(

@@ -129,7 +129,7 @@ class Models:
     """Every model that agents here may use, each built once."""
 
     def __init__(self, registered: Mapping[str, Model] | None = None) -> None:
-        self._registered: dict[str, Model] = dict(registered or {})
+        self._registered = {name: _accelerated(model) for name, model in (registered or {}).items()}
         self._built: dict[tuple[str, str, str], Model] = {}
         self.ollama_url: str | None = None
         """Where `ollama:` models are; if not told, where OLLAMA_BASE_URL says, else on this machine's usual port."""
@@ -137,8 +137,11 @@ class Models:
         """Where an operator has said that servers are, by the prefix of their models."""
 
     def register(self, name: str, model: Model) -> None:
-        """Make `model` the one that `name` stands for from now on."""
-        self._registered[name] = model
+        """Make `model` the one that `name` stands for from now on.
+
+        A model of OpenAI's APIs is replaced by one that sends the same and costs less CPU (`denizen.models.openai`).
+        """
+        self._registered[name] = _accelerated(model)
 
     def resolve(self, name: str, key: str | None = None) -> Model:
         """The model of that name, with this key or else the server's own.
