@@ -1,1 +1,2 @@
-"""What an agent may do with text that it has read: where the text came from, and which effects need a person."""
+"""Limits on what an agent may do after reading text from outside: the text's sources, and which effects need
+approval."""
