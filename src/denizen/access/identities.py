@@ -78,8 +78,7 @@ def unlink(tx: Tx, entity_id: EntityId, issuer: str, subject: str) -> None:
 def create_person(
     tx: Tx, organization_id: OrganizationId | None, issuer: str, subject: str, name: str, handle: str
 ) -> Entity:
-    """Create a member for this subject, under a handle like the given one; or return the person it is linked to
-    already."""
+    """Create a member for this subject, under a handle like the given one; or return the person linked to it."""
     known = find(tx, issuer, subject)
     if known is not None:
         return directory.get_entity(tx, known.entity_id)

@@ -49,8 +49,7 @@ _open = statement(
 
 
 def open_private_space(tx: Tx, organization_id: OrganizationId, by: Actor, space_id: SpaceId, reason: str) -> Opening:
-    """Let the owner read the space for an hour. A notice tells everyone in it by whom, why and how long, and stays
-    there."""
+    """Let the owner read the space for an hour. A lasting notice tells everyone in it by whom, why and how long."""
     owner = by.entity_id
     if owner is None or roles.role_of(tx, owner) != "owner":
         raise NotAllowed("Only an owner of the organization can open a private space.")

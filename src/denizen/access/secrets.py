@@ -192,8 +192,8 @@ def names_in(text: str) -> set[str]:
 
 
 def shared_in(environ: Mapping[str, str]) -> dict[str, str]:
-    """The secrets that the environment shares with every organization: DENIZEN_SECRET_<NAME>, never the key of the
-    vault."""
+    """The secrets that the environment shares with all organizations, DENIZEN_SECRET_<NAME>, without the vault's
+    key."""
     return {
         name.removeprefix(SHARED_SECRETS): value
         for name, value in environ.items()

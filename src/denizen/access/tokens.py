@@ -59,8 +59,7 @@ class Token:
         return self.last_used_at is None or now - self.last_used_at >= USE_NOTED_SECONDS * SECOND
 
     def is_to_be_renewed(self, now: Instant) -> bool:
-        """Whether it is a session that is extended when used. One that was given a shorter life at its start never
-        is."""
+        """Whether it is a session that is extended when used. One that began with a shorter life never is."""
         if self.kind != "session" or self.expires_at is None:
             return False
         whole = self.expires_at - self.created_at >= SESSION_SECONDS * SECOND
@@ -72,8 +71,7 @@ IN_PROCESS: Final = "in-process"
 
 
 def in_process(entity_id: EntityId, now: Instant) -> Token:
-    """The token of a caller in the process that opened the database. It is not stored, has no secret, and so gives no
-    access elsewhere."""
+    """The token of a caller in the process that opened the database. It is not stored and has no secret."""
     return Token(IN_PROCESS, entity_id, "command line", now, last_used_at=now)
 
 
@@ -272,8 +270,7 @@ def find(tx: Tx, secret: str, kind: Kind = "token") -> Token | None:
 
 
 def find_any(tx: Tx, secret: str) -> Token | None:
-    """The token with this secret, also one that is revoked or has expired. Not for access checks: use `find` for
-    those."""
+    """The token with this secret, even if revoked or expired. Not for access checks: use `find` for those."""
     row = tx.one(_find, digest=_digest(secret))
     return None if row is None else Token(*row)
 

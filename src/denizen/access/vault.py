@@ -39,8 +39,7 @@ _WHAT_TO_SET: Final = (
 
 
 class Vault:
-    """Encrypts and decrypts texts. `shared` are the secrets that the server's operator shares with every
-    organization."""
+    """Encrypts and decrypts texts. `shared` are the secrets that the operator shares with every organization."""
 
     def __init__(self, keys: Keys, shared: Mapping[str, str] = MappingProxyType({})) -> None:
         self._keys = keys
@@ -125,8 +124,7 @@ def no_keys(_make: bool) -> Sequence[str]:
 
 
 def keys_in_file(path: Path) -> Keys:
-    """The keys in this file, read whenever they are needed; the file is created, for its owner only, at the first
-    need."""
+    """The keys in this file, read when needed; the file is created, for its owner only, at the first need."""
 
     def keys(make: bool) -> Sequence[str]:
         if make and not path.exists():

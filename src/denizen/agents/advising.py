@@ -94,8 +94,7 @@ class Advising:
         return Told(memory, upto, "\n\n".join(filter(None, told)), {**remembered, **chosen, **felt}, outside)
 
     def _memory(self, tx: Tx, ask: Ask, found: Sequence[Remembered]) -> tuple[str, int, dict[str, Any], bool]:
-        """The advisor's memories, up to which message, what is stored of them, and whether they contain text from
-        outside."""
+        """The advisor's memories, up to which message, what is stored of them, and whether they hold outside text."""
         if self._remembering is None:
             return "", 0, {}, False
         panel_id = ask.said.panel_id

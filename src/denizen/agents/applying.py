@@ -393,8 +393,7 @@ def _in_words(plan: Plan | None) -> str | None:
 
 
 def missing_tools(declared: Sequence[Declared], known: Container[str]) -> list[str]:
-    """Warnings about tools that agents name and this server lacks: another server on the same database may have
-    them."""
+    """Warnings about tools that agents name and this server lacks: another server on this database may have them."""
     found: list[str] = []
     for each in declared:
         tools = each.document.tools if isinstance(each.document, AgentDocument) else ()

@@ -25,7 +25,7 @@ from denizen.trust.policy import EffectSettings
 
 
 class AgentSettings(TypedDict, total=False):
-    """The fields of an `AgentDefinition` but for model, instructions and tools, as keyword arguments of
+    """The fields of an `AgentDefinition` except model, instructions and tools, as keyword arguments of
     `denizen.agents.create`. Settings with parts of their own can be given as dictionaries."""
 
     pays: str

@@ -60,8 +60,7 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
 @dataclass(frozen=True)
 class Equipment:
-    """The models, tools and settings that this process has for its agents. Tools and models may be added while in
-    use."""
+    """The models, tools and settings of this process for its agents. Tools and models may be added while in use."""
 
     db: Database
     bus: Bus
@@ -89,8 +88,7 @@ class Equipment:
     """The context size of models by name, where a setting gives it."""
 
     async def equip(self, agent: Agent) -> tuple[CycleDeps, Budget]:
-        """The dependencies of this agent's cycles, and the token budget of its requests. Raises if something is
-        missing."""
+        """The dependencies of this agent's cycles, and the token budget of its requests. Raises if any is missing."""
         await self.refresh()
         definition = agent.definition
         models, sieve, limits = await self.check(agent)
@@ -297,8 +295,7 @@ class Equipment:
         return []
 
     async def check_prices(self, agents: Iterable[tuple[OrganizationId, AgentDefinition]]) -> None:
-        """Raises `PriceUnknown` if one of these definitions names a model without a known price. For budgets in
-        dollars."""
+        """Raises `PriceUnknown` if one of these definitions names a model without a price. For budgets in dollars."""
         for home, definition in agents:
             triage = definition.cycle.own_triage
             judged = [triage.model] if triage is not None and triage.model is not None else []

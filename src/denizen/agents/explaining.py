@@ -71,8 +71,7 @@ def _asked_back(tx: Tx, cycle_id: CycleId, space_id: SpaceId) -> bool:
 
 
 def explained(answer: Answer, statuses: Sequence[ShownStatus]) -> Answer:
-    """The answer with the status that its space shows for its message; final causes take precedence over passing
-    ones."""
+    """The answer with the status that its space shows for its message; final causes come before passing ones."""
     lasting = next((each for each in statuses if each.cause not in PASSING), None)
     if lasting is not None:
         outcome = "skipped" if answer.outcome == "skipped" else _OUTCOMES.get(lasting.cause, "failed")

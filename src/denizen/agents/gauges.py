@@ -52,8 +52,7 @@ class Readings:
     events: dict[str, int]
     calls_waiting: int
     oldest_unanswered_seconds: float
-    """The age of the oldest message that people wait to have answered by agents that are not suspended; 0: none
-    waits."""
+    """The age of the oldest message that people wait to have answered by agents that are not suspended; 0: none."""
     parked: dict[str, int]
     """Agents that cannot think, by cause."""
 

@@ -1,5 +1,4 @@
-"""Hints from other instances about agents that may have something to do. A lost hint delays work until the next
-sweep."""
+"""Hints from other instances: agents that may have something to do. A lost hint delays work until the next sweep."""
 
 from __future__ import annotations
 

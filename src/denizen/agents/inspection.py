@@ -239,8 +239,7 @@ def readable_goals(found: Iterable[Goal], reader: Reader) -> list[Goal]:
 
 
 def readable_notes(found: Sequence[Note], reader: Reader) -> list[Note]:
-    """The notes that may be read; a single one stands for all the others, because their keys reveal something as
-    well."""
+    """The notes that may be read; a single one stands for all the others, because their keys reveal something too."""
     hidden = reader.hidden_facts()
     shown = [each for each in found if notes.fact(each)[0] not in hidden]
     left_out = len(found) - len(shown)

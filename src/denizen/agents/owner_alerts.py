@@ -171,8 +171,7 @@ def _panel_alerts(tx: Tx, silent: Iterable[PanelStatus]) -> dict[tuple[str, str]
 
 
 def record(tx: Tx) -> None:
-    """Add a row for every cause that has begun, and announce it to connected owners; delete the rows of causes that are
-    over."""
+    """Add a row for every cause that has begun, and announce it to connected owners; delete rows of ended causes."""
     found = changes(tx)
     for agent_id, cause in found.over:
         tx.run(_of_agents.delete, subject=agent_id, why=cause)

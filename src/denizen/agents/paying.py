@@ -1,4 +1,4 @@
-"""Charges compaction of a conversation to the first agent in it, or to the panel, within their budgets."""
+"""Charges the summary of a conversation to the first agent in it, or to the panel, within their budgets."""
 
 from __future__ import annotations
 
@@ -34,8 +34,7 @@ class Purse:
     server_budget: ServerBudget | None = None
 
     async def reserve(self, house: ConversationInfo, name: str, model: Model, need: Usage) -> Reserved:
-        """Reserve a call of the model in the budgets, or say why it is refused. Without limits, no extra
-        transaction."""
+        """Reserve a call of the model in the budgets, or say why it is refused. Costs nothing without limits."""
         budget = self.server_budget
         call = None if budget is None else await budget.begin(self.db, self.clock, name, model, need)
         server = None if call is None else call.near
@@ -79,8 +78,7 @@ def _reserve(tx: Tx, house: ConversationInfo, need: Amount, server: ServerLimit 
 
 
 def pay(tx: Tx, house: ConversationInfo, spent: Spent | None, reserved: Sequence[str]) -> None:
-    """Charge the usage of compacting a conversation to an agent in it, or to the panel, and release what was reserved
-    for it."""
+    """Charge the usage of a conversation's summary to an agent in it, or to the panel, and release its reservation."""
     payer_id = house.space_id if house.kind == "panel" else house.agents[0][0]
     for call in reserved:
         budgets.release_call(tx, payer_id, call)

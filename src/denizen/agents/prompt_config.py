@@ -62,6 +62,5 @@ def _read(own: Mapping[str, JsonValue]) -> Configuration:
 
 @cache
 def _shipped() -> Configuration:
-    """For a server without a file of its own. It never changes, and reading it takes as long as opening the
-    database."""
+    """For a server without its own file. It never changes, and reading it takes as long as opening the database."""
     return configuration.read(shipped_file(), {})

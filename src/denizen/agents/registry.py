@@ -221,8 +221,7 @@ def edit(tx: Tx, policy: DefinitionPolicy, agent_id: AgentId, definition: AgentD
 
 
 def suspend(tx: Tx, agent_id: AgentId) -> None:
-    """Stop the agent from thinking until it is resumed. Its events and plans wait; a running cycle stops where it
-    is."""
+    """Suspend the agent until it is resumed. Its events and plans wait; a running cycle stops where it is."""
     _change_status(tx, agent_id, "suspended")
     floor.hand_over(tx, agent_id)
     epoch = leases.seize(tx, agent_id)

@@ -452,8 +452,7 @@ class DefinitionPolicy:
             raise NotAllowed(" ".join(refused))
 
     def check_possible(self, before: AgentDefinition | None, after: AgentDefinition) -> None:
-        """Raises `InvalidInput` if the definition newly names a model, or a way to reflect, that is not available
-        here."""
+        """Raises `InvalidInput` if the definition newly names a model, or a way to reflect, that is missing here."""
         if before is None or before.reflection != after.reflection:
             self.check_reflection(after.reflection)
         known = set[str]() if before is None else models_in(before)

@@ -63,8 +63,7 @@ class OpenEvent:
 
 
 def queue_of(agent_id: AgentId, agent_name: str, open_events: Sequence[OpenEvent]) -> list[Queued]:
-    """The spaces where somebody waits for this agent while it is busy elsewhere, from its open events in their
-    order."""
+    """The spaces where somebody waits for this agent while it is busy elsewhere, from its open events in order."""
     at_work = {each.space_id for each in open_events if each.taken}
     if not at_work:
         return []
@@ -107,8 +106,7 @@ def _open_event(row: tuple[Any, ...]) -> OpenEvent:
 
 
 def in_space(tx: Tx, space_id: SpaceId, present: Sequence[Presence] | None = None) -> list[ShownStatus]:
-    """The statuses of the space, oldest first, then agents that are busy elsewhere; `present` are its agents, if
-    known."""
+    """The statuses of the space, oldest first, then agents busy elsewhere; `present` are its agents, if known."""
     agents = registry.present(tx, space_id) if present is None else present
     queued = [each for each in _queues(tx, agents) if each.space_id == space_id]
     return [*_shown(statuses.of_space(tx, space_id), queued), *unanswered.in_space(tx, space_id)]

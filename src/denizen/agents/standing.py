@@ -39,8 +39,7 @@ def set_settings(
 
 
 def check_settings(given: Mapping[str, JsonValue], own: ReflectionSettings) -> ReflectionSettings:
-    """The agent's reflection settings with the overrides of a conversation. Raises `InvalidInput` if they are
-    invalid."""
+    """The agent's reflection settings with the overrides of a conversation. Raises `InvalidInput` for bad ones."""
     for name, value in given.items():
         if name not in SETTINGS:
             raise InvalidInput(f"Unknown conversation setting {name!r}. There are: {', '.join(SETTINGS)}.")

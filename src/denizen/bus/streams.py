@@ -149,8 +149,7 @@ class StreamDelta(Frame):
 
 @dataclass(frozen=True, slots=True)
 class StreamAborted(Frame):
-    """That stream will not become a message; without `id`, this applies to all of the agent's streams of lower
-    epochs."""
+    """That stream will not become a message; without `id`, none of the agent's streams of lower epochs will."""
 
     type: ClassVar[str] = "stream.aborted"
 

@@ -67,8 +67,7 @@ class Compacted(NamedTuple):
 
 
 def is_due(mind: Mind, tool_tokens: int) -> bool:
-    """Whether something left the window that the layers do not summarize, or another cycle like the last might not
-    fit."""
+    """Whether the layers lack something that left the window, or another cycle like the last might not fit."""
     room = _room(mind.budget, mind.correction, mind.era.text, tool_tokens)
     # Far enough from the target that compaction is rare, whatever the owner has set.
     least = max(FULL, (1 + mind.window.target_share) / 2)

@@ -46,12 +46,12 @@ _take_over = statement(
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """The versions that a self was rendered from."""
+    """What a self was rendered from."""
 
     version: int
-    """Of the definition."""
+    """The version of the definition."""
     news: int
-    """The version of the agent's surroundings by then."""
+    """How many changes around the agent were counted by then."""
     facts: Facts
 
 

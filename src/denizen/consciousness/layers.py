@@ -40,8 +40,7 @@ _SHORTEST_LINE: Final = 60
 
 
 class Segment(NamedTuple):
-    """Cycles that are summarized together. Level 0: one by one; 1: ten; 2: a hundred; the topmost: all that are
-    older."""
+    """Cycles that are summarized together. Level 0: one by one; 1: ten; 2: a hundred; the topmost: all older ones."""
 
     level: int
     first: int
@@ -192,8 +191,7 @@ def weight(lived: Lived) -> int:
 
 
 class Telling(NamedTuple):
-    """A line and its weight; of the same weight, the newer wins. `words` are the summary's, to leave out
-    repetitions."""
+    """A line and its weight; of equal weights, the newer wins. `words` are the summary's, to leave out repetitions."""
 
     weight: int
     number: int

@@ -173,8 +173,7 @@ _vanish = statement(instances.delete().where(instances.c.id == bindparam("instan
 
 
 def appear(tx: Tx, instance: str, lease_seconds: float) -> list[str]:
-    """Record that this instance is alive. Returns all that were seen within the time of a lease; deletes those long
-    gone."""
+    """Record that this instance is alive. Returns all seen within the time of a lease; deletes those long gone."""
     if tx.run(_seen, instance=instance, at=tx.now) == 0:
         tx.run(_appear, id=instance, seen_at=tx.now)
     lease = int(lease_seconds * SECOND)

@@ -64,8 +64,7 @@ class Mind:
         self.views: dict[int, int] = {}
         """Entries that are shown shortened, or hidden, before the era says so; in the same form as there."""
         self.toolless = False
-        """Whether the provider has said that the model cannot use tools: then none are sent, and its text is the
-        answer."""
+        """Whether the provider has said that the model cannot use tools: then its text is the answer."""
         self.last_cycle_tokens = 0
         """The tokens that the last cycle added."""
         self._past_tokens = sum(entry.tokens for entry in past)

@@ -178,8 +178,7 @@ class Reader:
         return readable_layers(era.layers, self._hides_number, self.hides_any)
 
     def entry(self, entry: Entry) -> Entry:
-        """An entry of a readable cycle; the head of an inbox message is filtered, because it names things from
-        elsewhere."""
+        """An entry of a readable cycle; the head of an inbox message is filtered, because it names other things."""
         if not self.closed or entry.kind != "inbox" or not isinstance(entry.message, ModelRequest):
             return entry
         parts = [

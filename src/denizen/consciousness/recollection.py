@@ -119,8 +119,7 @@ def search(tx: Tx, agent_id: AgentId, seen: Glance, zone: str, meaning: Meaning 
 def come_to_mind(
     tx: Tx, agent_id: AgentId, cycle_id: CycleId, seq: int, events: Sequence[Event], occasion: Occasion
 ) -> Entry | None:
-    """A new entry, not yet written, with what is relevant to these events; None if nothing is. Before they are
-    logged."""
+    """A new entry, not yet written, with what is relevant to these events, or None. Call it before they are logged."""
     # Other events than those that were seen may have been taken: their own spaces decide what may be shown.
     ranking = replace(occasion.ranking, audience=_audience(events))
     found = mattering(read(tx, agent_id, ranking), ranking.rarity, occasion.near)

@@ -25,8 +25,7 @@ SECTION_CHARACTERS: Final = 8_000
 """A longer list of spaces, goals, memories, plans or news is cut, and says how much is left out."""
 
 SPACES_SEEN: Final = 160
-"""How many spaces, the newest, an agent is shown by itself: more do not fit in a list. It is shown others when it is
-there."""
+"""How many spaces, the newest, an agent is always shown: more do not fit in a list. It is shown others while there."""
 
 _MEMBERS: Final = " — "
 """Separates a space from its members."""
@@ -140,8 +139,7 @@ def surroundings(tx: Tx, agent_id: AgentId, at_hand: Iterable[SpaceId] = ()) -> 
 
 
 def out_of_sight(tx: Tx, agent_id: AgentId, told: Facts, seen: Surroundings) -> set[str]:
-    """The keys of facts that the agent knows about spaces that it is still in, but that are not among those shown
-    now."""
+    """The keys of facts that the agent knows about spaces that it is still in, but that are not shown now."""
     asked: dict[str, bool] = {}
     for key in told:
         kind, _, space_id = key.partition(":")
@@ -213,7 +211,7 @@ def _has(facts: Facts, kind: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Intention:
-    """A kind of goal, note, plan or guideline, and the words for it."""
+    """A kind of fact other than a space, and the words for it."""
 
     key: str
     title: str
@@ -270,8 +268,7 @@ def _how_many_fit(lines: Sequence[str], characters: int) -> int:
 
 
 def news(told: Facts, seen: Surroundings, *, characters: int = SECTION_CHARACTERS) -> list[str]:
-    """The changes since the agent was last told, one line each; also the facts of an older space that it was not told
-    of."""
+    """The changes since the agent was last told, one line each; also facts of an older space that are new to it."""
     facts = seen.facts
     changed = [
         _change(key, told.get(key), line, at_hand=key in seen.at_hand)

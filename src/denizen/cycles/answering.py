@@ -41,8 +41,7 @@ _SPACES_NAMED: Final = 5
 LAST_STEP_TOKENS: Final = 400
 """About how many tokens the note on the last step takes at most: this room is kept for it while somebody waits."""
 LAST_STEP_TOOLS: Final = frozenset((SEND_MESSAGE, SKIP))
-"""The tools of the last step after a limit: only answering is left. All tools are sent, so the prefix stays the
-same."""
+"""The tools of the last step after a limit: only answering is left. All tools are sent, to keep the prefix the same."""
 
 REPEATED_FAILURE: Final = "repeated_failure"
 """Stop reason: the same call has failed repeatedly."""
@@ -80,8 +79,7 @@ class Waiting:
 
 
 def waiting_spaces(events: Sequence[Event]) -> list[Waiting]:
-    """The spaces in which people wait for an answer to one of these events, in the order in which they wrote; answered
-    or not."""
+    """The spaces in which people wait for an answer to one of these events, oldest message first; answered or not."""
     found: dict[str, Waiting] = {}
     for event in events:
         if not event.waits or event.space_id is None:
@@ -215,8 +213,7 @@ def next_move(
     text: str,
     step: int,
 ) -> Move:
-    """Decide what to do when the model ends with `text`, while people who wrote some of the `events` are still
-    `waiting`."""
+    """Decide what to do when the model ends with `text`, while authors of some `events` are still `waiting`."""
     if silent_reply == "ignore" or not waiting:
         return Move()
     alone = len(waiting_spaces(events)) == 1

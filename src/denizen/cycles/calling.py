@@ -182,8 +182,7 @@ def carry_on(
 
 
 def pause(tx: Tx, lease: Lease, cycle: OpenCycle) -> None:
-    """Pause the cycle until people answer. Nobody holds the agent meanwhile: the first instance that hears of an answer
-    continues."""
+    """Pause the cycle until people answer. Nobody holds the agent meanwhile: any instance may continue."""
     tx.run(_pause, cycle=cycle.id)
     leases.release(tx, lease)
     tx.announce(agent_topic(lease.agent_id), AgentStatus(lease.agent_id, "paused", lease.epoch).to_payload())
@@ -323,8 +322,7 @@ class _CallRunner:
         self._waiting.add(position)
 
     def _attempt(self, position: int, tool: OutsideTool, call: ToolCallPart) -> bool:
-        """Make an outside call, refuse it, or ask a person for approval. Returns whether the cycle waits for its
-        result."""
+        """Make an outside call, refuse it, or ask for approval. Returns whether the cycle waits for its result."""
         found = self._private_words(call) if tool.visible and self.active_space_id is not None else None
         decided = self._decide(tool, call, found)
         if decided.action == "ask":
@@ -459,8 +457,7 @@ class _CallRunner:
         return () if trusted or ours else (Source("tool", name),)
 
     def _show_result(self, position: int, outcome: Finished, capped: str) -> None:
-        """Show the result to everyone who sees the call. A service that did not accept the work will not answer it
-        either."""
+        """Show the result to everyone who sees the call. A service that refused the work will not answer it either."""
         shown = calls.of_step(self._tx, self._cycle.id, self._step.number).get(position)
         if shown is None:
             return

@@ -329,8 +329,7 @@ class _Thinking:
 
     @property
     def _history_tokens(self) -> int:
-        """The tokens that a request may hold besides the self, the layers, the tools and what is only in this
-        request."""
+        """The tokens that a request may hold besides the self, layers, tools and what is only in this request."""
         fixed = self._mind.standing_tokens + self._with.toolbox.tokens + self._preview_tokens + self._note_tokens
         return int(self._mind.budget.request / self._mind.correction) - fixed
 
@@ -395,8 +394,7 @@ class _Thinking:
 
     @property
     def _room(self) -> int:
-        """The tokens that this cycle may still add. While somebody waits, room for the note on the last step is
-        kept."""
+        """The tokens that this cycle may still add. While somebody waits, room for the last step's note is kept."""
         kept = min(LAST_STEP_TOKENS, self._history_tokens // 10) if self._awaited else 0
         return self._history_tokens - self._mind.present_tokens - kept
 
@@ -445,8 +443,7 @@ class _Thinking:
             self._mind.make_room(target=target, half=min(room // 2, int(room * FULL) - present))
 
     def _spare_layers(self) -> None:
-        """Drop layers if another model or another token count leaves little room: the present matters more than the
-        distant past."""
+        """Drop the layers if another model or token count leaves little room: the present matters more."""
         if self._mind.layer_tokens > self._history_tokens - self._mind.present_tokens:
             self._mind.leave_out_layers()
 

@@ -251,8 +251,7 @@ def park_cycle(
     *,
     keep: bool,
 ) -> None:
-    """Park the agent. Its events wait in their order, and no attempt is counted; a cycle that is kept stays open at its
-    step."""
+    """Park the agent. Its events wait in order, and no attempt is counted; a kept cycle stays open at its step."""
     fence(tx, lease)
     parked = parking.mark(tx, lease.agent_id, cause, detail)
     floor.hand_over(tx, lease.agent_id)

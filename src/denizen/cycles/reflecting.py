@@ -139,7 +139,7 @@ def _result(part: Any) -> str:
 
 
 def is_error(result: str) -> bool:
-    """Whether the result of a tool, without the tool's name, says that it failed."""
+    """Whether the result of a tool, after a line with the tool's name, says that it failed."""
     tool, _, told = result.partition("\n")
     return told.startswith((REFUSED, f"{tool} failed:", "Failed:", f"{tool} has not answered within"))
 
@@ -260,8 +260,7 @@ async def try_metaprompt(
     apply: bool,
     by: EntityId | None,
 ) -> Tried:
-    """Run the metaprompt now, for this conversation. The answer changes something only with `apply`; it is paid in any
-    case."""
+    """Run the metaprompt now, for this conversation. Its answer is applied only with `apply`, but always paid."""
     turn, felt, forgotten = await db.read(_situation, agent_id, space_id)
 
     async def keep(run: Run) -> bool:
@@ -282,8 +281,7 @@ def _situation(tx: Tx, agent_id: AgentId, space_id: SpaceId) -> tuple[Turn, Felt
 
 
 def keep_tried(tx: Tx, agent_id: AgentId, space_id: SpaceId, run: Run, forgotten: int, by: EntityId | None) -> bool:
-    """Store the run in the history and apply its changes; False, and nothing is stored, if something was forgotten
-    meanwhile."""
+    """Store the run in the history and apply its changes; False, and no change, if something was forgotten."""
     known.lock(tx, agent_id)
     records.require_there(tx, agent_id, space_id)
     if records.redactions_so_far(tx, agent_id) != forgotten:

@@ -100,8 +100,7 @@ class ServerBudget:
         self._unreserved: WeakSet[ServerCall] = WeakSet()
 
     async def begin(self, db: Database, clock: Clock, name: str, model: Model, most: Usage) -> ServerCall:
-        """Register a call of this model that is about to be made, with the most that it may use. The built-in models
-        are free."""
+        """Register a call that is about to be made, with the most that it may use. The built-in models are free."""
         if is_built_in(model):
             return ServerCall(Amount(), None)
         dollars = expected_cost(model, most, self._prices, asked=name)

@@ -138,8 +138,7 @@ class Speaker:
                 self._bus.publish(space_topic(each.space_id), frame.to_payload())
 
     def say_again(self, spaces: Container[str]) -> bool:
-        """Repeat what was streamed so far to readers who came late to these spaces. Returns whether there was
-        anything."""
+        """Repeat what was streamed so far for late readers of these spaces. Returns whether there was anything."""
         late = [each for each in self._open.values() if each.pieces and (each.space_id or "") in spaces]
         for each in late:
             self._tell(each, 0, "".join(each.pieces), again=True)

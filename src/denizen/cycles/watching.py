@@ -337,8 +337,7 @@ def count(metrics: Metrics, charge: Charge) -> None:
 
 
 def label(model: str) -> str:
-    """The model as a label. A model that was registered as a Python object is named after its agent: that is left
-    out."""
+    """The model as a label. A model registered as a Python object is named after its agent: that is left out."""
     return "python" if model.startswith("python:") else model
 
 

@@ -220,8 +220,7 @@ def at(tx: Tx, number: int) -> Event | None:
 
 
 def find(tx: Tx, agent_id: AgentId, event_id: str) -> Event | None:
-    """The event with that id in this inbox, in any state. Events of messages are left out: they have their own
-    route."""
+    """The event with that id in this inbox, in any state. Events of messages are left out: they have another route."""
     row = tx.one(_by_id, agent_id=agent_id, event_id=event_id)
     return None if row is None else _event(row)
 

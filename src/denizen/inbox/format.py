@@ -162,8 +162,7 @@ def quote(text: str) -> str:
 
 
 def own_words(text: str) -> str:
-    """`text` as a block of the agent's own words, on new lines: without quotation marks, which mark the words of
-    others."""
+    """`text` as a block of the agent's own words, on new lines: without quotation marks, which mark others' words."""
     return "".join(f"\n{OWN_GUTTER}{visible(line)}" for line in _LINE_BREAK.split(text))
 
 

@@ -288,7 +288,7 @@ def keep_heartbeat(tx: Tx, agent_id: AgentId, settings: HeartbeatSettings | None
 
 
 def hold(tx: Tx, agent_id: AgentId) -> None:
-    """Make nothing of this agent due until `release`."""
+    """Put off everything of this agent until `release`."""
     tx.run(_hold, agent=agent_id)
 
 

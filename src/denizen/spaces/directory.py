@@ -171,8 +171,7 @@ def create_entity(
     metadata: Mapping[str, JsonValue] | None = None,
     id: EntityId | None = None,
 ) -> Entity:
-    """Create an entity, under a handle that nobody in the organization has or had. Its first person becomes the
-    owner."""
+    """Create an entity, under a handle that nobody in the organization has or had. The first person is the owner."""
     get_organization(tx, organization_id)
     role = kind if kind != "human" else "member" if tx.one(_anybody, organization_id=organization_id) else "owner"
     entity = Entity(id or EntityId(new_id()), organization_id, kind, check_handle(handle), check_name(name))

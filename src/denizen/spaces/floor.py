@@ -97,8 +97,7 @@ def asked_by(taken: Iterable[Event], space_id: SpaceId) -> frozenset[str]:
 
 
 def ranked(listeners: Iterable[Listener], last_speakers: Sequence[str]) -> list[Listener]:
-    """The listeners in the order in which they are chosen: the last speaker first, then in the order of joining.
-    Pure."""
+    """The listeners in the order in which they are chosen: last speakers first, then in the order of joining. Pure."""
     spoke = {agent_id: place for place, agent_id in reversed(list(enumerate(last_speakers)))}
     return sorted(listeners, key=lambda each: (spoke.get(each.id, len(last_speakers)), each.joined_at, each.id))
 

@@ -1,4 +1,4 @@
-"""Handles, which mention people and agents (`@ada`), and display names. Pure."""
+"""Handles for mentioning people and agents (`@ada`), and display names. Pure."""
 
 from __future__ import annotations
 

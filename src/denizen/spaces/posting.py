@@ -46,8 +46,7 @@ class Posted:
 
 
 def draft(text: str) -> Draft:
-    """Check and render a text for posting; characters that a database cannot store (NUL, lone surrogates) become
-    U+FFFD."""
+    """Check and render a text for posting; characters that databases cannot store (NUL, surrogates) become U+FFFD."""
     text = storable(text)
     if not text.strip():
         raise InvalidInput("A message needs some text.")

@@ -101,7 +101,7 @@ _mark = statement(
 
 
 def place_of(tx: Tx, space_id: SpaceId, entity_id: EntityId) -> Place:
-    """The space as this member sees it. Others are refused as everywhere."""
+    """The space as this member sees it. Raises `NotFound` for an entity that is not in it."""
     directory.require_member(tx, space_id, entity_id)
     row = tx.one(_one, space_id=space_id, entity_id=entity_id)
     assert row is not None
@@ -132,8 +132,7 @@ def _with_mentions(tx: Tx, entity_id: EntityId, places: list[Place]) -> list[Pla
 
 
 def mark_read(tx: Tx, space_id: SpaceId, entity_id: EntityId, seq: int) -> Place:
-    """Set the member's read position to that message; later ones are unread. Announced to the member's other
-    devices."""
+    """Set the member's read position to that message; later ones are unread. Announced to their other devices."""
     place = place_of(tx, space_id, entity_id)
     if not 0 <= seq <= place.last_seq:
         raise InvalidInput(f"seq: messages of this space have numbers up to {place.last_seq}, not {seq}.")

@@ -32,8 +32,7 @@ def named(tx: Tx, agent_id: AgentId, found: Iterable[Source]) -> tuple[Source, .
 
 
 def label(found: Iterable[Source] | None) -> str:
-    """A short label that says where text from outside came from, such as "from outside: get_page"; empty if there is
-    none."""
+    """A short label of the sources of text from outside, such as "from outside: get_page"; empty if there are none."""
     if found is None:
         return ""
     names = dict.fromkeys(each.name or each.kind for each in found)

@@ -96,8 +96,7 @@ class Call:
 
     @property
     def code(self) -> str | None:
-        """The code that a person writes in the space with `yes` or `no` to answer an approval: anything else does
-        not."""
+        """The code that a person writes in the space with `yes` or `no`: nothing else answers an approval."""
         return hashlib.sha256(self.id.encode()).hexdigest()[:4].upper() if self.approval else None
 
     @property
@@ -336,8 +335,7 @@ def answer(tx: Tx, id: str, result: str, by: EntityId | None = None) -> Call:
 
 
 def _decided(tx: Tx, call: Call, result: str, by: EntityId | None) -> str:
-    """Record that a person has approved or refused an effect. Returns the text for the agent if its cycle continued
-    without it."""
+    """Record that a person has approved or refused an effect. Returns the text for an agent that did not wait."""
     given = grants.verdict(result)
     if by is None or not posting.is_trusted_person(tx, by):
         raise NotAllowed("Only a person can approve this: a member, an admin or an owner.")
@@ -738,8 +736,7 @@ def post_or_answer(
     metadata: Mapping[str, JsonValue] | None = None,
     urgent: bool = False,
 ) -> Posted:
-    """Post a message from outside. If an agent in the space waits for an answer to a question, the message answers
-    it."""
+    """Post a message from outside. If an agent in the space waits for an answer to a question, this is the answer."""
     question = question_for(tx, space_id, author_id, what, reply_to)
     asked = None if question is None else question.agent_id
     posted = posting.post(
@@ -751,8 +748,7 @@ def post_or_answer(
 
 
 def answer_in_words(tx: Tx, question: Call, message_id: MessageId, seq: int, author_id: EntityId, text: str) -> None:
-    """Take the message as the answer; it belongs to the cycle that paused for it. Does nothing if it was read
-    before."""
+    """Take the message as the answer; it belongs to the cycle that paused for it. No effect if it was read before."""
     if seq <= question.after_seq:
         return  # posted before the question, and now again under the same id
     who = directory.get_entity(tx, author_id).name

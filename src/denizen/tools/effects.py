@@ -1,5 +1,4 @@
-"""The record of an agent's calls and their results, keyed by cycle, step and position, because provider call ids
-repeat."""
+"""The record of an agent's calls and results, keyed by cycle, step and position, because provider call ids repeat."""
 
 from __future__ import annotations
 
@@ -70,8 +69,7 @@ def record(
     changes: bool,
     outside: Sequence[Source] = (),
 ) -> None:
-    """Record a finished call. Fails if it was recorded before. `outside`: the sources of text from outside in its
-    result."""
+    """Record a finished call. Fails if it was recorded before. `outside`: sources of outside text in its result."""
     tx.run(
         _add,
         cycle_id=cycle_id,

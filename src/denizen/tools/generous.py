@@ -27,8 +27,7 @@ class Read(NamedTuple):
 
 
 def read(tool: Tool, arguments: Given) -> Read:
-    """The arguments for this tool. Anything but an object is returned unchanged: the check says what is wrong with
-    it."""
+    """The arguments for this tool. Anything but an object is returned unchanged: the check reports what is wrong."""
     given = _object(arguments)
     if given is None:
         return Read(arguments)

@@ -441,8 +441,7 @@ class _Search:
         self._events = events
 
     def sources(self, forms: Iterable[str], closed: Container[str]) -> Iterator[_Text]:
-        """Texts that may hold runs of their words: of this cycle, of the window, the newest, and of the whole
-        history."""
+        """Texts that may hold runs of their words: of this cycle, of the window, the newest, and all others."""
         for event in self._events:
             if event.space_id is not None:
                 yield _Text(event.space_id, event.text)
@@ -580,8 +579,7 @@ def _transcripts(encoded: str, closed: Container[str]) -> Iterator[_Text]:
 def _worst(
     search: _Search, written: Sequence[str], to_space_id: str, closed: set[str], readers: set[str]
 ) -> tuple[str, str, int] | None:
-    """The longest run of words from a private space that the readers do not know: the space's name and id, and the
-    length."""
+    """The longest run of words from a private space that the readers do not know: the space's name, id, the length."""
     texts = list(dict.fromkeys(written))
     forms = [said(form)[:MOST_WORDS] for form in texts]
     if all(sum(map(len, form)) < LETTERS and len(form) < search.length for form in forms):

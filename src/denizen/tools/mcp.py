@@ -225,8 +225,7 @@ class _Server:
         return self._offers or ()
 
     async def call(self, tool: str, arguments: Mapping[str, Any], *, again: bool) -> str:
-        """Call the tool and return its text. A call that was surely not sent is retried, once; any other only if
-        `again`."""
+        """Call the tool and return its text. A call that was surely not sent is retried once; others if `again`."""
         for last in (False, True):
             link = await self._connected()
             try:

@@ -39,8 +39,7 @@ class Outside:
     async def mcp_tools(
         self, servers: Mapping[str, McpServer], secret: Secret, taken: Collection[str], shared_by: str
     ) -> list[OutsideTool]:
-        """The tools of these servers, except those whose names are taken. Agents with the same `shared_by` share
-        connections."""
+        """The tools of these servers, without taken names. Agents with the same `shared_by` share connections."""
         if not servers:
             return []
         if self._mcp is None:

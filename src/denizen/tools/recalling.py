@@ -155,8 +155,7 @@ def _prepare(
 async def look(
     db: Database, embedder: Embedder | None, agent_id: AgentId, wanted: Recall, audience: frozenset[str]
 ) -> list[Found]:
-    """What the agent would find in a cycle that is in these spaces, the best first. For people who inspect the
-    agent."""
+    """What the agent would find in a cycle that is in these spaces, the best first. For people who inspect it."""
     asked = None if embedder is None else await in_meaning(embedder, agent_id, wanted.query)
     return await db.read(_look, agent_id, wanted, audience, embedder.name if embedder else "", asked)
 

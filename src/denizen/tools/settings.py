@@ -59,7 +59,7 @@ class _Defined(_Settings):
 
     @model_serializer(mode="wrap")
     def _with_kind(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        # By its kind it is told from others when it is read again: kept even where defaults are left out.
+        # Its kind distinguishes it from others when it is read again: kept even where defaults are left out.
         return {"kind": getattr(self, "kind", None), **dump(self)}
 
 

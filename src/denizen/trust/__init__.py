@@ -1,2 +1,1 @@
-"""Limits on what an agent may do after reading text from outside: the text's sources, and which effects need
-approval."""
+"""Limits on what an agent may do after reading text from outside: sources of text, and effects that need approval."""

@@ -46,8 +46,7 @@ MOST_WORDS: Final = 500
 """How many messages of the window are read, newest first."""
 
 MOST_CHARACTERS: Final = 200_000
-"""How many characters of people's words are read, newest first: the call waits for that, and so does every other
-write."""
+"""How many characters of people's words are read, newest first: the call waits for that, and every other write too."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,4 @@
-"""Parses time expressions in a question, in English. Pure: what "last week" means depends on `now` and the zone
-only."""
+"""Parses English time expressions in a question. Pure: what "last week" means depends on `now` and the zone only."""
 
 from __future__ import annotations
 

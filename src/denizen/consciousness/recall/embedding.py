@@ -118,7 +118,7 @@ _texts = statement(
 
 
 def progress(tx: Tx, embedder: str, *, reads: bool = False) -> Progress:
-    """How many passages of all agents have a vector of this embedder, and if it reads words too, for how many."""
+    """How many passages of all agents have a vector of this embedder, and with `reads` of their words; of how many."""
     row = tx.one(_progress, name=embedder, reads=int(reads))
     return Progress(0, 0) if row is None else Progress(int(row[0]), int(row[1]))
 

@@ -114,8 +114,7 @@ def _weighed(parts: Mapping[str, Sequence[tuple[int, bytes]]], rare: Mapping[str
 
 
 def lists(tx: Tx, agent_id: AgentId, life: Extent, terms: Sequence[str]) -> Iterator[Listed]:
-    """The occurrences of these terms in all settled passages, newest first; entries of few passages are read
-    already."""
+    """The occurrences of these terms in all settled passages, newest first; short lists of entries are read already."""
     unmerged = settling.all_segments(tx, agent_id)
     sought = segments.sought(terms)
     for first, segment in reversed(unmerged):

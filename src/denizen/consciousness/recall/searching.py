@@ -157,8 +157,7 @@ _by_space_and_place = itemgetter(1, 2, 0)
 
 
 def _with_others(door: Door, seen: Sequence[Place], sources: int, period: Period | None) -> list[Place]:
-    """All passages to rank, by space and position: these, the neighbours of the first of them, and those of the
-    period."""
+    """All passages to rank, by space and position: these, neighbours of the first of them, and those of the period."""
     found = {each.number: each for each in (*door.around(seen[:sources], MOST_AROUND), *seen)}
     if period is not None:
         found |= {each.number: each for each in door.of_period(period)}
