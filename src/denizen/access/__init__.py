@@ -1,1 +1,1 @@
-"""Who may come in: access tokens."""
+"""Access control: tokens, roles, identities, secrets, webhooks and the audit log."""

@@ -1,6 +1,6 @@
 """The audit log: who changed what, and when. Rows are added in the transaction of the change, and never changed.
 
-An entry holds ids, not names: whoever is forgotten is forgotten here as well, and the fact stays. It never holds a
+An entry holds ids, not names: a forgotten person is forgotten here as well, and the fact stays. It never holds a
 secret: what looks like one is masked, and values of keys and definitions are not in it at all.
 """
 
@@ -22,11 +22,11 @@ from denizen.storage.schema import audit, entities, memberships, openings, space
 
 
 class Action(NamedTuple):
-    """Something that is audited."""
+    """An audited action."""
 
     kind: Kind
     words: str
-    """What was done, as a sentence without its subject."""
+    """A sentence without its subject."""
 
 
 ACTIONS: Final[Mapping[str, Action]] = {
@@ -75,7 +75,7 @@ ACTIONS: Final[Mapping[str, Action]] = {
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """Who makes a change."""
+    """The author of a change."""
 
     entity_id: EntityId | None = None
     """None: whoever runs the server, on its own machine."""
@@ -92,7 +92,7 @@ _add = insert_into(
 def record(
     tx: Tx, organization_id: OrganizationId, by: Actor, action: str, subject_id: str | None = None, **detail: JsonValue
 ) -> None:
-    """The change that this transaction makes is in the audit log. `detail` holds no names of people."""
+    """Add the change of this transaction to the audit log. `detail` holds no names of people."""
     tx.run(
         _add,
         organization_id=organization_id,
@@ -122,7 +122,7 @@ def _masked(value: JsonValue) -> JsonValue:
 
 
 class Named(NamedTuple):
-    """Someone or something that an entry names, as it is called now."""
+    """Someone or something that an entry refers to, with its current name."""
 
     id: str
     handle: str
@@ -143,21 +143,21 @@ class Entry:
     action: str
     subject_id: str | None
     subject: Named | None
-    """What was changed, where it has a name that the reader may know."""
+    """The changed object, if it has a name that the reader may know."""
     detail: dict[str, Any]
     reason: str | None
-    """Of a private space that was opened."""
+    """For a private space that was opened."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which entries are looked for; None: any."""
+    """A filter for entries; None: any."""
 
     by: EntityId | None = None
     kind: Kind | None = None
     since: int | None = None
     until: int | None = None
-    """Up to, not with, this moment."""
+    """Entries before this moment."""
     before: int | None = None
     """Only entries with a smaller number."""
 
@@ -195,7 +195,7 @@ _page = statement(
 
 
 def entries(tx: Tx, organization_id: OrganizationId, reader: EntityId, wanted: Wanted, *, limit: int) -> list[Entry]:
-    """The newest entries that are wanted, the newest first. The names of private spaces are for their members."""
+    """The newest matching entries, newest first. The names of private spaces are for their members."""
     rows = tx.all(
         _page,
         organization_id=organization_id,

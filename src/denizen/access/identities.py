@@ -1,4 +1,4 @@
-"""As whom an identity provider knows people: one issuer and subject is one person here, in one organization."""
+"""Links between people and an identity provider: an issuer and subject is one person here, in one organization."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from denizen.storage.database import Tx, insert_ignore, statement, storable
 from denizen.storage.schema import identities
 
 SUBJECT_CHARACTERS: Final = 255
-"""OpenID Connect allows as many."""
+"""The limit of OpenID Connect."""
 _TRIED_HANDLES: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Whom an issuer means by a subject."""
+    """The person behind a subject of an issuer."""
 
     issuer: str
     subject: str
@@ -56,7 +56,7 @@ def identities_of(tx: Tx, entity_id: EntityId) -> list[Identity]:
 
 
 def link(tx: Tx, entity_id: EntityId, issuer: str, subject: str) -> Identity:
-    """From now on this subject of the issuer is that person. Linking twice is linking once."""
+    """Link this subject of the issuer to that person. Idempotent."""
     if directory.get_entity(tx, entity_id).kind != "human":
         raise InvalidInput("Only people have identities: agents and services have access tokens.")
     if not subject or len(subject) > SUBJECT_CHARACTERS or storable(subject) != subject:
@@ -69,8 +69,7 @@ def link(tx: Tx, entity_id: EntityId, issuer: str, subject: str) -> Identity:
 
 
 def unlink(tx: Tx, entity_id: EntityId, issuer: str, subject: str) -> None:
-    """This subject is not that person any more: neither what it has come with nor sessions begun with that open
-    anything."""
+    """Unlink this subject from that person: its tokens, and sessions opened with them, are no longer valid."""
     if tx.run(_delete, by=storable(issuer), as_whom=storable(subject), entity=entity_id) == 0:
         raise NotFound("identity", subject)
     tokens.revoke_foreign(tx, entity_id)
@@ -79,7 +78,7 @@ def unlink(tx: Tx, entity_id: EntityId, issuer: str, subject: str) -> None:
 def create_person(
     tx: Tx, organization_id: OrganizationId | None, issuer: str, subject: str, name: str, handle: str
 ) -> Entity:
-    """A new member for this subject, under a handle like the one that is wanted; or whoever it is already."""
+    """Create a member for this subject, under a handle like the given one; or return the person linked to it."""
     known = find(tx, issuer, subject)
     if known is not None:
         return directory.get_entity(tx, known.entity_id)
@@ -98,7 +97,7 @@ def _create(tx: Tx, home: OrganizationId, name: str, handle: str) -> Entity:
 
 
 def _handles(wanted: str) -> Iterator[str]:
-    """That one, then the same with a number."""
+    """The wanted handle, then the same with a number."""
     yield wanted
     for number in count(2):
         end = f"-{number}"

@@ -1,7 +1,7 @@
-"""Tokens of an identity provider (OpenID Connect): JWTs, believed only when one of its public keys has signed them.
+"""Tokens of an identity provider (OpenID Connect): JWTs, accepted only if one of its public keys has signed them.
 
-The keys are fetched from the issuer and kept for an hour. A key that is not known is looked for, at most once a minute,
-so that an issuer may change keys at any time. Only algorithms with public keys are taken.
+The keys are fetched from the issuer and kept for an hour. An unknown key is looked up at most once a minute, so that an
+issuer may change keys at any time. Only algorithms with public keys are accepted.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ASKED_AGAIN_SECONDS: Final = 60
 LEEWAY_SECONDS: Final = 60
 """By how much the issuer's clock may be wrong."""
 LONGEST: Final = 16_384
-"""Characters of a token."""
+"""Maximum length of a token, in characters."""
 _ANSWER_BYTES: Final = 1024 * 1024
 _FETCH_SECONDS: Final = 10
 _RSA_BITS: Final = 2_048
@@ -37,7 +37,7 @@ _RSA_BITS: Final = 2_048
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """What a token that is believed says."""
+    """The claims of a valid token."""
 
     issuer: str
     subject: str
@@ -47,12 +47,12 @@ class Claims:
 
 
 def looks_like_jwt(secret: str) -> bool:
-    """Whether this is a token of an identity provider, and none of ours."""
+    """Whether this is a token of an identity provider, and not one of ours."""
     return secret.startswith("eyJ") and secret.count(".") == 2
 
 
 class Issuer:
-    """One identity provider, and the public keys it has now."""
+    """One identity provider, and its current public keys."""
 
     def __init__(self, settings: OidcSettings, clock: Clock) -> None:
         self.settings = settings
@@ -63,7 +63,7 @@ class Issuer:
         self._fetching = asyncio.Lock()
 
     async def verify(self, token: str) -> Claims:
-        """What the token says, if it is the issuer's, for us, and good now. Raises `TokenNotBelieved`."""
+        """The claims of the token, if it is from the issuer, for us, and valid now. Raises `TokenNotBelieved`."""
         import jwt
 
         if len(token) > LONGEST:
@@ -111,7 +111,7 @@ class Issuer:
         return found.partition("@")[0] if isinstance(found, str) and found.strip() else subject
 
     async def _key(self, kid: object, algorithm: str) -> PyJWK:
-        """The issuer's key of that id and for that algorithm; without an id, the only one there is."""
+        """The issuer's key with that id and for that algorithm; without an id, the only one there is."""
         await self._know_keys(lambda: self._found(kid, algorithm) is not None)
         found = self._found(kid, algorithm)
         if found is None:
@@ -123,7 +123,7 @@ class Issuer:
         return fitting[0] if len(fitting) == 1 else None
 
     async def _know_keys(self, is_known: Callable[[], bool]) -> None:
-        """The keys are known that the issuer has, unless it was asked a minute ago."""
+        """Fetch the issuer's keys, unless that was done within the last minute."""
         async with self._fetching:
             age = None if self._asked_at is None else (self._clock.now() - self._asked_at) / SECOND
             if age is not None and age < (KEPT_SECONDS if is_known() else ASKED_AGAIN_SECONDS):
@@ -135,7 +135,7 @@ class Issuer:
                 if not self._keys:
                     self._asked_at = None
                     raise
-                # The keys we have go on being good: an issuer that is down for a while locks nobody out.
+                # The known keys stay valid: an issuer that is down for a while locks nobody out.
                 log.warning("keys of the issuer could not be fetched", issuer=self.name, error=str(error))
 
     async def _fetch_keys(self) -> dict[str, PyJWK]:
@@ -150,7 +150,7 @@ class Issuer:
     async def _discovered(self) -> str:
         address = f"{self.name.rstrip('/')}/.well-known/openid-configuration"
         document = await _get(address)
-        # Else whoever can write that page could speak for another issuer.
+        # Otherwise whoever can write that page could speak for another issuer.
         if document.get("issuer") != self.name or not isinstance(document.get("jwks_uri"), str):
             raise IssuerUnreachable(
                 f"What is at {address} is not about {self.name}, or does not say where its keys are."
@@ -176,7 +176,7 @@ _ALGORITHM_OF: Final[Mapping[tuple[str, str | None], str]] = {
 
 
 def _usable(described: dict[str, Any]) -> PyJWK | None:
-    """The public key, if we would believe what it signs; each key is for one algorithm, whatever a token says."""
+    """The public key, if we accept its signatures; each key is for one algorithm, whatever a token says."""
     import jwt
     from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 

@@ -49,7 +49,7 @@ _open = statement(
 
 
 def open_private_space(tx: Tx, organization_id: OrganizationId, by: Actor, space_id: SpaceId, reason: str) -> Opening:
-    """The owner may read the space for an hour. Everyone in it is told by whom, why and how long; that stays there."""
+    """Let the owner read the space for an hour. A lasting notice tells everyone in it by whom, why and how long."""
     owner = by.entity_id
     if owner is None or roles.role_of(tx, owner) != "owner":
         raise NotAllowed("Only an owner of the organization can open a private space.")
@@ -93,7 +93,7 @@ def require_reader(tx: Tx, space_id: SpaceId, entity_id: EntityId) -> Space:
 
 
 def may_read_what_came_from(tx: Tx, space_id: SpaceId, entity_id: EntityId) -> bool:
-    """Whether this entity may read what others know from the space: it is not private, or theirs to read."""
+    """Whether this entity may read what others know from the space: it is not private, or the entity may read it."""
     try:
         space = directory.get_space(tx, space_id)
     except NotFound:

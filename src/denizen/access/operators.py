@@ -1,4 +1,4 @@
-"""Who operates the server: whoever runs it on its own machine, and the owners of the first organization."""
+"""The operators of the server: whoever runs it on its own machine, and the owners of the first organization."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _owner = statement(
 
 
 def is_operator(tx: Tx, by: Actor) -> bool:
-    """Whether the server is this actor's own."""
+    """Whether this actor is an operator of the server."""
     if by.entity_id is None:
         return True
     row = tx.one(_owner, id=by.entity_id)

@@ -1,6 +1,6 @@
-"""What the request to a webhook says, once its signature was found right. Pure.
+"""Parses the request to a webhook, after its signature was verified. Pure.
 
-A body is JSON, or a form (with JSON in its field `payload`, as GitHub and Slack may send it), or else text.
+A body is JSON, or a form (with JSON in its field `payload`, as GitHub and Slack may send it), or otherwise text.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _KIND = re.compile(r"[A-Za-z0-9_.:/ -]{1,80}")
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What the agent is told: a line, or the text that came, and the data, where it was data."""
+    """What the agent is told: a line, or the text that came, and the data, if any."""
 
     text: str
     data: JsonValue = None
@@ -33,14 +33,14 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class Greeting:
-    """The service only asks whether someone is there; nobody else is told."""
+    """A ping of the service: nobody else is told."""
 
     answer: str | None = None
-    """What it wants to hear, if anything."""
+    """The reply that it expects, if any."""
 
 
 def read(scheme: Scheme, headers: Mapping[str, str], body: bytes) -> Told | Greeting:
-    """What was sent. The names of headers are lower case."""
+    """Parse the request. The names of headers are lower case."""
     data, text = _decoded(headers.get("content-type", ""), body)
     if scheme == "github" and headers.get("x-github-event") == "ping":
         return Greeting()
@@ -94,13 +94,13 @@ def _line(scheme: Scheme, headers: Mapping[str, str], data: JsonValue) -> str:
             parts = (_word(data, "type") or _word(data, "event"),)
     said = " ".join(part for part in parts if part)
     if scheme == "generic":
-        # Its service is named by the webhook already.
+        # The webhook already names the service.
         return said
     return f"{_TITLES[scheme]}: {said}" if said else _TITLES[scheme]
 
 
 def _word(data: Any, key: str) -> str | None:
-    """A short word of the data, or None."""
+    """A short string in the data, or None."""
     return _plain(data.get(key)) if isinstance(data, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
 
 

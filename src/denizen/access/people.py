@@ -1,6 +1,6 @@
-"""Who is in an organization, and leaving it. Agents are listed here, but they are made and deleted elsewhere.
+"""The members of an organization, and leaving it. Agents are listed here, but they are created and deleted elsewhere.
 
-Whoever has left keeps name and handle: what they said, and what mentions them, stays readable.
+A member who has left keeps name and handle: what they said, and what mentions them, stays readable.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from denizen.storage.schema import agents, entities, secrets, tokens
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """Someone of an organization: who it is, what it may do, and since when."""
+    """A member of an organization: entity, role, and since when."""
 
     entity: Entity
     role: Role
     created_at: int
     left_at: int | None
-    """Since when it is here no more."""
+    """When it left."""
 
 
 _profile = (
@@ -75,7 +75,7 @@ _drop_keys = statement(delete(secrets).where(secrets.c.owner_id == bindparam("ow
 
 
 def get(tx: Tx, organization_id: OrganizationId, named: str) -> Profile:
-    """Whoever has this `@handle` now, or this id; by id also those who have left."""
+    """The member with this `@handle` now, or with this id; by id also those who have left."""
     if named.startswith("@"):
         named = directory.find_entity(tx, organization_id, named).id
     row = tx.one(_get, organization_id=organization_id, entity_id=named)
@@ -87,7 +87,7 @@ def get(tx: Tx, organization_id: OrganizationId, named: str) -> Profile:
 def page(
     tx: Tx, organization_id: OrganizationId, *, kind: EntityKind | None = None, after: str = "", limit: int
 ) -> list[Profile]:
-    """Those who are here, by their handles after the given one."""
+    """The current members, by their handles after the given one."""
     only = {} if kind is None else {"kind": kind}
     listed = _page_of_kind if only else _page
     rows = tx.all(listed, organization_id=organization_id, after=after, limit=limit, **only)
@@ -95,7 +95,7 @@ def page(
 
 
 def leave(tx: Tx, entity_id: EntityId) -> None:
-    """The person or service is here no more: it is in no space, its tokens open nothing, keys of its own are gone.
+    """Remove the person or service: it leaves every space, its tokens become invalid, its own keys are deleted.
 
     What it said stays. An organization keeps at least one owner.
     """
@@ -104,7 +104,7 @@ def leave(tx: Tx, entity_id: EntityId) -> None:
     roles.keep_an_owner(tx, entity_id)
     if roles.role_of(tx, entity_id) is None:
         raise NotFound("entity", entity_id)
-    # First, so that nobody brings them into another space meanwhile.
+    # First, so that nobody adds them to another space meanwhile.
     tx.run(_leave, entity=entity_id, at=tx.now)
     for space in directory.spaces_of(tx, entity_id):
         leaving.leave(tx, space.id, entity_id)

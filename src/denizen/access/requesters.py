@@ -1,4 +1,4 @@
-"""Who asks for a change, as use cases check it: a member of an organization with a role, or this process itself."""
+"""The requester of a change, for permission checks: a member of an organization with a role, or this process itself."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from denizen.ids import OrganizationId
 
 @dataclass(frozen=True, slots=True)
 class Requester:
-    """Someone who asks for a change: who they are in the audit log, their organization, and their role there."""
+    """The requester of a change: the actor in the audit log, the organization, and the role there."""
 
     actor: Actor
     organization_id: OrganizationId | None = None
-    """None: of no organization in particular, and allowed in all of them."""
+    """None: not of a particular organization, and allowed in all of them."""
     role: Role | None = None
     """None: not limited by a role."""
 
     def require(self, wanted: Role) -> None:
-        """Raises `NotAllowed` unless the requester may do what takes this role."""
+        """Raises `NotAllowed` unless the requester's role reaches this one."""
         if self.role is not None and not roles.reaches(self.role, wanted):
             whose = "people" if wanted == "member" else f"{wanted}s"
             raise NotAllowed(f"Only {whose} of the organization can do this. Your role is {self.role}.")

@@ -1,6 +1,6 @@
-"""What someone may do in an organization, from the most to the least: owner, admin, member; agents and services apart.
+"""Roles in an organization, from the most to the least powerful: owner, admin, member; agents and services apart.
 
-A person has a role. A token has one as well, as its scope: what its bearer may do is the lesser of the two.
+A person has a role. A token has one as well, as its scope: its bearer has the lesser of the two.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from denizen.storage.database import Tx, statement, value
 from denizen.storage.schema import entities, organizations
 
 PERSONAL: Final[tuple[Role, ...]] = ("owner", "admin", "member")
-"""What people are, the mightiest first."""
+"""The roles of people, the most powerful first."""
 ROLES: Final[tuple[Role, ...]] = (*PERSONAL, "agent", "service")
 ABOUT: Final[dict[Role, str]] = {
     "owner": "everything, roles and the settings of the organization included",
@@ -28,14 +28,14 @@ ABOUT: Final[dict[Role, str]] = {
 
 
 def lesser(role: Role, scope: Role) -> Role:
-    """What is left of a role under a scope. Agents and services stay what they are."""
+    """The role limited by a scope. Agents and services keep theirs."""
     if role not in PERSONAL or scope not in PERSONAL:
         return role if role not in PERSONAL else scope
     return PERSONAL[max(PERSONAL.index(role), PERSONAL.index(scope))]
 
 
 def reaches(role: Role, wanted: Role) -> bool:
-    """Whether someone of this role may do what takes the wanted one."""
+    """Whether this role has the permissions of the wanted one."""
     return role in PERSONAL and PERSONAL.index(role) <= PERSONAL.index(wanted)
 
 
@@ -60,12 +60,12 @@ _home = statement(select(entities.c.organization_id).where(entities.c.id == bind
 
 
 def role_of(tx: Tx, entity_id: EntityId) -> Role | None:
-    """What the entity may do; None if it is here no more."""
+    """The role of the entity; None if it has left."""
     return value(tx, _role, entity_id=entity_id)
 
 
 def set_role(tx: Tx, entity_id: EntityId, role: Role) -> None:
-    """The person may do this from now on. An organization keeps at least one owner."""
+    """Set the person's role. An organization keeps at least one owner."""
     if role not in PERSONAL:
         raise InvalidInput(f"People are {', '.join(PERSONAL)}; {role!r} is not for them.")
     if role != "owner":
@@ -75,17 +75,17 @@ def set_role(tx: Tx, entity_id: EntityId, role: Role) -> None:
 
 
 def keep_an_owner(tx: Tx, entity_id: EntityId) -> None:
-    """Raises if the organization would have no owner without this one. True until the commit: others wait."""
+    """Raises if the organization would have no owner without this one. Holds until the commit: others wait."""
     home = tx.one(_home, entity_id=entity_id)
     if home is None:
         raise NotFound("person", entity_id)
-    # Before anything is read that is decided by: who is an owner may change while one waits.
+    # Before the reads that decide: owners may change while this waits.
     tx.one(_lock_home, id=home[0])
     require_another_owner(tx, entity_id, home[0])
 
 
 def require_another_owner(tx: Tx, entity_id: EntityId, home: OrganizationId) -> None:
-    """The same for whoever has shut out all others already."""
+    """The same for callers that hold the lock already."""
     if role_of(tx, entity_id) == "owner" and count_owners(tx, home) <= 1:
         raise InvalidInput("An organization needs an owner. Make someone else an owner first.")
 
@@ -95,7 +95,7 @@ def count_owners(tx: Tx, organization_id: OrganizationId) -> int:
 
 
 def first_owner(tx: Tx, organization_id: OrganizationId) -> EntityId:
-    """Of those who own the organization, whoever came first."""
+    """The first of the organization's owners to join."""
     row = tx.one(_first_owner, organization_id=organization_id)
     if row is None:
         raise NotFound("owner of the organization", organization_id)

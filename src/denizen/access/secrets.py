@@ -1,7 +1,7 @@
-"""Secrets: keys of providers and of services, sealed in the database. One is an organization's, or a person's own.
+"""Secrets: keys of providers and services, encrypted in the database. A secret belongs to an organization or a person.
 
-They are named as environment variables are. The settings of tools use them as `${NAME}`; models use those that are
-named as their provider's own variable.
+They are named like environment variables. The settings of tools use them as `${NAME}`; models use those named like
+their provider's own variable.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ NAME: Final = r"[A-Z][A-Z0-9_]{1,63}"
 VALUE_CHARACTERS: Final = 16_384
 _HINT_CHARACTERS: Final = 4
 _HINTED_FROM: Final = 16
-"""Of a shorter secret, the end would tell too much."""
+"""The end of a shorter secret would reveal too much."""
 
 _NAME = re.compile(NAME)
 _REFERENCE = re.compile(rf"\$\{{({NAME})\}}")
@@ -35,20 +35,20 @@ _REFERENCE = re.compile(rf"\$\{{({NAME})\}}")
 
 @dataclass(frozen=True, slots=True)
 class Secret:
-    """A secret as it may be shown: never its value."""
+    """A secret for display: never its value."""
 
     name: str
     owner_id: EntityId | None
-    """Whose own it is; None: the organization's."""
+    """The person it belongs to; None: the organization."""
     hint: str
-    """How it ends, so that people know which one it is; empty where that would tell too much."""
+    """Its last characters, so that people recognize it; empty if that would reveal too much."""
     created_at: Instant
     updated_at: Instant
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where one secret is kept, and what it is sealed for."""
+    """Where a secret is stored, and the purpose it is sealed for."""
 
     organization_id: OrganizationId
     name: str
@@ -79,7 +79,7 @@ _delete = statement(delete(secrets).where(*_at))
 
 
 def check_name(name: str) -> str:
-    """The name, if a secret may have it."""
+    """The name, if it is valid for a secret."""
     if _NAME.fullmatch(name) is None:
         raise InvalidInput(
             f"A secret cannot be called {name[:80]!r}: use capitals, digits and _, as in OPENAI_API_KEY, "
@@ -89,7 +89,7 @@ def check_name(name: str) -> str:
 
 
 def check_value(value: str) -> str:
-    """The value, if it can be kept."""
+    """The value, if it can be stored."""
     if not value.strip():
         raise InvalidInput("This secret is empty.")
     if len(value) > VALUE_CHARACTERS:
@@ -100,12 +100,12 @@ def check_value(value: str) -> str:
 
 
 def hint(value: str) -> str:
-    """How the value ends, where it is long enough for that to tell nothing."""
+    """The last characters of the value, if it is long enough for that to reveal nothing."""
     return f"…{value[-_HINT_CHARACTERS:]}" if len(value) >= _HINTED_FROM and value.isprintable() else ""
 
 
 def put(tx: Tx, place: Place, sealed: str, ending: str) -> Secret:
-    """The secret is kept there, instead of what was. `sealed` was sealed for the place's purpose."""
+    """Store the secret, in place of an old one. `sealed` was sealed for the place's purpose."""
     check_name(place.name)
     directory.get_organization(tx, place.organization_id)
     if place.owner_id is not None:
@@ -123,7 +123,7 @@ def put(tx: Tx, place: Place, sealed: str, ending: str) -> Secret:
             created_at=tx.now,
             updated_at=tx.now,
         )
-        # Where someone else has added one meanwhile, the later one stands.
+        # If someone else has added one meanwhile, the later one wins.
         tx.run(_change, **_where(place), **new)
     parking.retry_organization(tx, place.organization_id)
     return next(each for each in secrets_of(tx, place.organization_id) if _is_at(each, place))
@@ -135,14 +135,14 @@ def secrets_of(tx: Tx, organization_id: OrganizationId) -> list[Secret]:
 
 
 def remove(tx: Tx, place: Place) -> None:
-    """There is no such secret any more."""
+    """Delete the secret."""
     if tx.run(_delete, **_where(place)) == 0:
         raise NotFound("secret", place.name)
     parking.retry_organization(tx, place.organization_id)
 
 
 def value_at(tx: Tx, vault: Vault, place: Place) -> str | None:
-    """The value of exactly this secret. Raises `SecretUnreadable` where it is there and no key opens it."""
+    """The value of exactly this secret. Raises `SecretUnreadable` if it exists and no key decrypts it."""
     row = tx.one(_get, **_where(place))
     return None if row is None else vault.open(row[0], place.purpose)
 
@@ -150,7 +150,7 @@ def value_at(tx: Tx, vault: Vault, place: Place) -> str | None:
 def resolve(
     tx: Tx, vault: Vault, organization_id: OrganizationId, name: str, owner_id: EntityId | None = None
 ) -> str | None:
-    """The person's own, where one is asked for; then the organization's; then what the server's operator shares."""
+    """The person's own value, if a person is given; then the organization's; then what the server's operator shares."""
     owners = (None,) if owner_id is None else (owner_id, None)
     found = (value_at(tx, vault, Place(organization_id, name, owner)) for owner in owners)
     return next((value for value in found if value is not None), vault.shared.get(name))
@@ -159,15 +159,15 @@ def resolve(
 def resolve_all(
     tx: Tx, vault: Vault, organization_id: OrganizationId, names: Iterable[str], owner_id: EntityId | None = None
 ) -> dict[str, str]:
-    """The values of those of `names` that there are."""
+    """The values of those `names` that exist."""
     found = {name: resolve(tx, vault, organization_id, name, owner_id) for name in sorted(set(names))}
     return {name: value for name, value in found.items() if value is not None}
 
 
 def paying_key(tx: Tx, vault: Vault, organization_id: OrganizationId, name: str, pays: str, payee: str) -> str | None:
-    """The key of that name for an agent's model: the organization's, or the own key of whoever pays.
+    """The key with that name for an agent's model: the organization's, or the payer's own.
 
-    None where the server's own key is to be used. Raises `ModelKeyMissing` where the person who pays has none.
+    None if the server's own key is to be used. Raises `ModelKeyMissing` if the person who pays has none.
     """
     if not pays:
         return resolve(tx, vault, organization_id, name)
@@ -187,12 +187,13 @@ def paying_key(tx: Tx, vault: Vault, organization_id: OrganizationId, name: str,
 
 
 def names_in(text: str) -> set[str]:
-    """The secrets that a text of the settings refers to, as `${NAME}`."""
+    """The secrets that a settings text refers to, as `${NAME}`."""
     return set(_REFERENCE.findall(text))
 
 
 def shared_in(environ: Mapping[str, str]) -> dict[str, str]:
-    """What the environment shares with every organization: DENIZEN_SECRET_<NAME>, and never the key of the vault."""
+    """The secrets that the environment shares with all organizations, DENIZEN_SECRET_<NAME>, without the vault's
+    key."""
     return {
         name.removeprefix(SHARED_SECRETS): value
         for name, value in environ.items()

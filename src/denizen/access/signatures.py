@@ -1,7 +1,7 @@
-"""Who sent this: signatures of webhooks, as GitHub, Slack, Jira and Denizen make them. Pure: values in, values out.
+"""Verifies and makes webhook signatures of GitHub, Slack, Jira and Denizen. Pure: values in, values out.
 
-All of them are HMAC-SHA256 over the raw body, with a secret that only the sender and we have. Slack's and our own hold
-the time as well. Nothing else is signed: what the other headers say is a hint, and no more.
+All of them are HMAC-SHA256 over the raw body, with a secret that only the sender and we have. Slack's and our own
+include the time as well. Nothing else is signed: other headers are only hints.
 """
 
 from __future__ import annotations
@@ -24,30 +24,30 @@ SLACK_TIME_HEADER: Final = "x-slack-request-timestamp"
 GENERIC_HEADER: Final = "denizen-signature"
 
 PATIENCE_SECONDS: Final = 300
-"""How far the time of a signature may be from ours, to either side."""
+"""How far the time of a signature may be from ours, in either direction."""
 
 _TIME = re.compile(r"[0-9]{1,12}")
 
 
 def verify(scheme: Scheme, secret: str, headers: Mapping[str, str], body: bytes, now_seconds: float) -> bytes:
-    """What makes this request the one it is, if it was signed with the secret. The names of headers are lower case.
+    """The bytes that identify this request, if it was signed with the secret. The names of headers are lower case.
 
-    Two requests with the same bytes here are one event: whoever repeats what they overheard cannot change them. That is
-    the body; for `generic` the time besides. Raises `SignatureWrong`, and `SignatureExpired` where only the time is.
+    Two requests with the same bytes here are one event: somebody who replays a request cannot change them. They are the
+    body; for `generic` also the time. Raises `SignatureWrong`, and `SignatureExpired` if only the time is wrong.
     """
     match scheme:
         case "github":
             _check(github_signature(secret, body), headers.get(GITHUB_HEADER, ""))
             return body
         case "jira":
-            # The header names its method. Others than this one are weaker, so they are refused.
+            # The header names its method. All others are weaker, so they are refused.
             _check(github_signature(secret, body), headers.get(JIRA_HEADER, ""))
             return body
         case "slack":
             time = headers.get(SLACK_TIME_HEADER, "")
             _check(slack_signature(secret, time, body), headers.get(SLACK_HEADER, ""))
             _check_time(time, now_seconds)
-            # Not the time: Slack signs anew when it sends again, and its bodies hold an id of their own.
+            # Without the time: Slack signs again when it resends, and its bodies hold an id of their own.
             return body
         case "generic":
             time, signatures = _generic_parts(headers.get(GENERIC_HEADER, ""))
@@ -85,14 +85,14 @@ def _timed(time: str, body: bytes) -> bytes:
 
 
 def _check(expected: str, *given: str) -> None:
-    # All of them, each to its end: how long it takes says nothing about how much of a guess was right.
+    # Compare all of them completely, so that the time it takes reveals nothing about a guess.
     matches = [hmac.compare_digest(_bytes(expected), _bytes(each)) for each in given]
     if not any(matches):
         raise SignatureWrong
 
 
 def _check_time(time: str, now_seconds: float) -> None:
-    # Digits only: so it is certain where, in what was signed, the time ends and the body begins.
+    # Digits only: so it is certain where the time ends and the body begins in the signed text.
     if _TIME.fullmatch(time) is None:
         raise SignatureWrong
     if abs(now_seconds - int(time)) > PATIENCE_SECONDS:

@@ -1,4 +1,4 @@
-"""Access tokens: whoever shows one acts as the entity it was made for. Only hashes are kept: a backup opens no door."""
+"""Access tokens: the bearer acts as the entity it was made for. Only hashes are stored: a backup gives no access."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ SECRET_BYTES: Final = 32
 LOGIN_SECONDS: Final = 600
 SESSION_SECONDS: Final = 30 * 86_400
 RENEWED_SECONDS: Final = 86_400
-"""How old the end of a session may become before using it moves it on."""
+"""How old the expiry of a session may become before using it extends it."""
 USE_NOTED_SECONDS: Final = 60
-"""How exactly it is known when a token was last used."""
+"""The precision of a token's last use."""
 
 
 PREFIXES: Final[dict[Kind, str]] = {"token": "dz_", "session": "dzs_", "login": "dzl_"}
-"""Every secret of ours begins so, so that one that was published by mistake is easy to find."""
+"""The prefix of every secret of ours, so that one published by mistake is easy to find."""
 PAGE_KEY_PREFIX: Final = "dzp_"
-"""So begins the second half of a session's secret."""
+"""The prefix of the second half of a session's secret."""
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A way in for one entity. Nothing here opens the door: the secret is shown once, when the token is made."""
+    """Access for one entity, without the secret, which is shown once, when the token is made."""
 
     id: str
-    """Of a session or login link, it begins with the id of what it was opened with, and a dot."""
+    """For a session or login link, it begins with the id of what it was opened with, and a dot."""
     entity_id: EntityId
     name: str
     created_at: Instant
@@ -48,18 +48,18 @@ class Token:
     last_used_at: Instant | None = None
     kind: Kind = "token"
     role: Role = "owner"
-    """Its scope: at most this much its bearer may do."""
+    """Its scope: the most that its bearer may do."""
 
     def is_good(self, now: Instant) -> bool:
-        """Whether it opens the door at that time."""
+        """Whether it is valid at that time."""
         return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
 
     def use_is_old(self, now: Instant) -> bool:
-        """Whether its last use is worth noting again."""
+        """Whether its last use should be recorded again."""
         return self.last_used_at is None or now - self.last_used_at >= USE_NOTED_SECONDS * SECOND
 
     def is_to_be_renewed(self, now: Instant) -> bool:
-        """Whether it is a session whose end moves on with its use. One that was cut short at its start never does."""
+        """Whether it is a session that is extended when used. One that began with a shorter life never is."""
         if self.kind != "session" or self.expires_at is None:
             return False
         whole = self.expires_at - self.created_at >= SESSION_SECONDS * SECOND
@@ -67,12 +67,11 @@ class Token:
 
 
 IN_PROCESS: Final = "in-process"
-"""The id of the token that stands for no token: of whoever asks an application in their own process."""
+"""The id that stands for no token: for callers of an application in their own process."""
 
 
 def in_process(entity_id: EntityId, now: Instant) -> Token:
-    """What one comes with who asks an application in the process that opened the database. It is not kept, has no
-    secret, and so opens nothing."""
+    """The token of a caller in the process that opened the database. It is not stored and has no secret."""
     return Token(IN_PROCESS, entity_id, "command line", now, last_used_at=now)
 
 
@@ -141,9 +140,10 @@ def create(
     role: Role | None = None,
     below: str | None = None,
 ) -> tuple[Token, str]:
-    """A new token for this entity, and its secret, which nobody can be shown again.
+    """Create a token for this entity. Returns it with its secret, which cannot be shown again.
 
-    It may do what both its role and its entity may. It ends with the token of the same entity that it stands below.
+    Its permissions are those that both its role and its entity have. It ends with the token of the same entity that it
+    stands below.
     """
     entity = directory.get_entity(tx, entity_id)
     scope = role or ("owner" if entity.kind == "human" else entity.kind)
@@ -159,7 +159,7 @@ def create(
 
 
 def replace_named(tx: Tx, entity_id: EntityId, name: str) -> tuple[Token, str]:
-    """A new token with this name. Earlier ones of the entity with the same name are revoked."""
+    """Create a token with this name. Earlier ones of the entity with the same name are revoked."""
     for each in tokens_of(tx, entity_id):
         if (each.kind, each.name) == ("token", name) and each.is_good(tx.now):
             revoke(tx, each.id)
@@ -174,7 +174,7 @@ def _new_secret(kind: Kind) -> str:
 
 
 def joined(cookie: str, page_key: str) -> str:
-    """The secret of a session, from its halves: what the cookie holds, and what pages of one origin know."""
+    """The secret of a session, from its halves: the cookie's, and the one that pages of one origin know."""
     return f"{cookie}.{page_key}"
 
 
@@ -198,7 +198,7 @@ def _row(token: Token, secret: str) -> dict[str, str | int | None]:
 
 
 def rotate(tx: Tx, token_id: str) -> tuple[Token, str]:
-    """The same token under a new secret; the old one opens nothing any more, nor do sessions opened with it."""
+    """Give the token a new secret; the old one, and sessions opened with it, are no longer valid."""
     token, secret = get(tx, token_id), _new_secret("token")
     if not token.is_good(tx.now) or tx.run(_rotate, token=token_id, new=_digest(secret)) == 0:
         raise InvalidInput("Only a valid access token can get a new secret. Create a new token instead.")
@@ -207,14 +207,14 @@ def rotate(tx: Tx, token_id: str) -> tuple[Token, str]:
 
 
 def login_url(address: str, secret: str) -> str:
-    """The link. Its secret stands behind the #, which browsers send to nobody: it is in no log."""
+    """The login link. Its secret stands behind the #, which browsers send to nobody: it is in no log."""
     return f"{address}/login#{secret}"
 
 
 def create_login(
     tx: Tx, entity_id: EntityId, role: Role | None = None, *, below: str | None = None
 ) -> tuple[Token, str]:
-    """A secret for a link that opens one session of this person, once, in the next ten minutes."""
+    """Create a secret for a link that opens one session of this person, once, in the next ten minutes."""
     if directory.get_entity(tx, entity_id).kind != "human":
         raise InvalidInput("Only people sign in: agents and services have access tokens.")
     end = Instant(tx.now + LOGIN_SECONDS * SECOND)
@@ -222,14 +222,14 @@ def create_login(
 
 
 def open_session(tx: Tx, secret: str) -> tuple[Token, str] | None:
-    """A session for whoever has this login link, which is used up by it, or this access token; None if it is not good.
+    """Open a session with this login link, which is used up by it, or with this access token; None if it is not valid.
 
-    A session may do what its link or its token may, and does not outlast the token: it ends with that.
+    A session has the permissions of its link or token, and ends with the token.
     """
     found = find(tx, secret, "login") or find(tx, secret)
     if found is None or found.role not in PERSONAL:
         return None
-    # Of two who have the same link, one signs in.
+    # If two people use the same link, one signs in.
     if found.kind == "login" and tx.run(_revoke, token=found.id, at=tx.now) == 0:
         return None
     end = Instant(tx.now + SESSION_SECONDS * SECOND)
@@ -239,19 +239,19 @@ def open_session(tx: Tx, secret: str) -> tuple[Token, str] | None:
 
 
 def root(token: Token) -> str:
-    """The id of what everything began with: the access token or the first link."""
+    """The id of the access token or first link that it stems from."""
     return token.id.partition(".")[0]
 
 
 def renew(tx: Tx, token_id: str) -> None:
-    """The session lasts another thirty days from now."""
+    """Extend the session to thirty days from now."""
     tx.run(_renew, token=token_id, until=tx.now + SESSION_SECONDS * SECOND)
 
 
 def see(tx: Tx, entity_id: EntityId, secret: str, name: str, expires_at: Instant) -> Token | None:
-    """A token that an identity provider gave is known here, so that it can be revoked; None if it was.
+    """Record a token of an identity provider, so that it can be revoked; None if it was.
 
-    Those of the same entity that have expired are dropped.
+    Expired ones of the same entity are deleted.
     """
     digest, kind = _digest(secret), "jwt"
     if tx.one(_find, digest=digest) is None:
@@ -262,15 +262,15 @@ def see(tx: Tx, entity_id: EntityId, secret: str, name: str, expires_at: Instant
 
 
 def find(tx: Tx, secret: str, kind: Kind = "token") -> Token | None:
-    """The token of that kind with this secret, if it is good now."""
-    # Found by its hash: how long that takes says nothing about how much of a guess was right.
+    """The token of that kind with this secret, if it is valid now."""
+    # Found by its hash, so that the time it takes reveals nothing about a guess.
     row = tx.one(_find, digest=_digest(secret))
     token = None if row is None else Token(*row)
     return token if token is not None and token.kind == kind and token.is_good(tx.now) else None
 
 
 def find_any(tx: Tx, secret: str) -> Token | None:
-    """The token with this secret, also one that is revoked or has expired. It lets nobody in: use `find` for that."""
+    """The token with this secret, even if revoked or expired. Not for access checks: use `find` for those."""
     row = tx.one(_find, digest=_digest(secret))
     return None if row is None else Token(*row)
 
@@ -283,26 +283,26 @@ def get(tx: Tx, token_id: str) -> Token:
 
 
 def tokens_of(tx: Tx, entity_id: EntityId) -> list[Token]:
-    """Every token this entity ever had, the oldest first."""
+    """Every token this entity ever had, oldest first."""
     return [Token(*row) for row in tx.all(_of_entity, entity_id=entity_id)]
 
 
 def revoke(tx: Tx, token_id: str) -> None:
-    """The token opens nothing any more, nor do sessions opened with it. Revoking twice is revoking once."""
+    """Revoke the token, and sessions opened with it. Idempotent."""
     token = get(tx, token_id)
     tx.run(_revoke, token=token_id, at=tx.now)
     _end_below(tx, token)
 
 
 def _end_below(tx: Tx, token: Token) -> None:
-    """Login links made with the token and sessions opened with it or with those open nothing any more."""
+    """Revoke login links made with the token, and sessions opened with it or with those."""
     tx.run(_revoke_below, entity=token.entity_id, below=f"{token.id}.%", at=tx.now)
 
 
 def revoke_foreign(tx: Tx, entity_id: EntityId) -> None:
-    """No token that an identity provider gave the entity opens anything any more, nor what was opened with one."""
+    """Revoke all tokens of the entity from identity providers, and what was opened with them."""
     known = tokens_of(tx, entity_id)
-    # One that has expired may have been dropped: what it opened is known by the lack of what it began with.
+    # Expired ones may have been deleted: what they opened is recognized by its missing root.
     ours = {each.id for each in known if each.kind != "jwt"}
     for each in known:
         if each.kind == "jwt" or root(each) not in ours:
@@ -310,7 +310,7 @@ def revoke_foreign(tx: Tx, entity_id: EntityId) -> None:
 
 
 def note_use(tx: Tx, token_id: str) -> None:
-    """The token was used now, unless that is known of the last minute already."""
+    """Record that the token was used now, unless that was done within the last minute."""
     tx.run(_note_use, token=token_id, at=tx.now, before=tx.now - USE_NOTED_SECONDS * SECOND)
 
 

@@ -1,7 +1,8 @@
-"""Sealing what must not be read in a stolen database. The keys are kept elsewhere: in the environment, or in a file.
+"""Encrypts secrets, so that a stolen database does not reveal them. The keys are elsewhere: in the environment or a
+file.
 
-Several keys may be there, the newest first: the first seals, each of them opens. A sealed text opens only for the
-purpose it was sealed for, so that a row that was copied to another place is worth nothing there.
+There may be several keys, newest first: the first encrypts, each of them decrypts. A sealed text opens only for the
+purpose it was sealed for, so that a row copied to another place is useless there.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ if TYPE_CHECKING:
 
 KEY_BYTES: Final = 32
 KEY_FILE: Final = "secret.key"
-"""In the home folder: the keys that were made because none was given, one a line, the newest first."""
+"""In the home folder: the keys that were generated because none was given, one a line, newest first."""
 VARIABLE: Final = "DENIZEN_SECRET_KEY"
 
 Keys: TypeAlias = Callable[[bool], Sequence[str]]
-"""The keys there are now; told True, it makes one where there is none."""
+"""Returns the current keys; with True, generates one if there is none."""
 
 _WHAT_TO_SET: Final = (
     f"Give one as {VARIABLE} or, in Python, as Runtime(secret_key=...); `denizen secrets key` makes one. "
@@ -38,21 +39,21 @@ _WHAT_TO_SET: Final = (
 
 
 class Vault:
-    """Seals and opens texts. `shared` are the secrets that whoever runs the server lets every organization use."""
+    """Encrypts and decrypts texts. `shared` are the secrets that the operator shares with every organization."""
 
     def __init__(self, keys: Keys, shared: Mapping[str, str] = MappingProxyType({})) -> None:
         self._keys = keys
         self.shared = shared
 
     def seal(self, text: str, purpose: str) -> str:
-        """The text, unreadable without a key. May make the first key, so not on the event loop."""
+        """The encrypted text. May generate the first key, so not on the event loop."""
         keys = self._keys(True)
         if not keys:
             raise SecretKeyMissing(f"There is no key to encrypt secrets with. {_WHAT_TO_SET}")
         return _locks(keys).encrypt(json.dumps([purpose, text]).encode()).decode()
 
     def open(self, sealed: str, purpose: str) -> str:
-        """What was sealed for that purpose. Raises `SecretUnreadable` where no key opens it."""
+        """The text that was sealed for that purpose. Raises `SecretUnreadable` if no key decrypts it."""
         keys = self._keys(False)
         if not keys:
             raise SecretUnreadable(
@@ -70,15 +71,15 @@ class Vault:
         return text
 
     def sign(self, text: str, purpose: str) -> str:
-        """What only a holder of the key can write beneath the text. May make the first key, as `seal` does."""
+        """A signature that only a holder of the key can make. May generate the first key, like `seal`."""
         keys = self._keys(True)
         if not keys:
             raise SecretKeyMissing(f"There is no key to sign with. {_WHAT_TO_SET}")
         return _signature(keys[0], text, purpose)
 
     def signed(self, text: str, purpose: str, signature: str) -> bool:
-        """Whether that was signed here, with any of the keys there are."""
-        given = signature.encode("utf-8", "surrogatepass")  # texts are compared only if they are ASCII
+        """Whether it was signed here, with any of the current keys."""
+        given = signature.encode("utf-8", "surrogatepass")  # `compare_digest` takes texts only if they are ASCII
         return any(hmac.compare_digest(_signature(key, text, purpose).encode(), given) for key in self._keys(False))
 
     def __repr__(self) -> str:
@@ -95,7 +96,7 @@ def new_key() -> str:
 
 
 def given_keys(text: str) -> Keys:
-    """The keys in a text, the newest first, with commas between them. Raises `SettingsError` if one is none."""
+    """The keys in a text, newest first, separated by commas. Raises `SettingsError` if one is invalid."""
     keys = tuple(each.strip() for each in text.split(",") if each.strip())
     if not keys or not all(map(_is_key, keys)):
         raise SettingsError(
@@ -106,7 +107,7 @@ def given_keys(text: str) -> Keys:
 
 
 def keys_in_memory() -> Keys:
-    """A key that is gone with this process, made when it is first needed."""
+    """A key that exists only in this process, generated when it is first needed."""
     made: list[str] = []
 
     def keys(make: bool) -> Sequence[str]:
@@ -118,12 +119,12 @@ def keys_in_memory() -> Keys:
 
 
 def no_keys(_make: bool) -> Sequence[str]:
-    """Nobody has said where keys are."""
+    """No keys are configured."""
     return ()
 
 
 def keys_in_file(path: Path) -> Keys:
-    """The keys in this file, read whenever they are needed; the file is made, for its owner only, at the first need."""
+    """The keys in this file, read when needed; the file is created, for its owner only, at the first need."""
 
     def keys(make: bool) -> Sequence[str]:
         if make and not path.exists():
@@ -146,13 +147,13 @@ def _read(path: Path) -> Sequence[str]:
 
 
 def _make_file(path: Path) -> None:
-    """There is a key in this file. Of several that make it at once, one does, and the others find its key."""
+    """Create the file with a key. If several processes do so at once, one succeeds, and the others use its key."""
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         draft = path.with_name(f".{path.name}.{uuid4().hex}")
         try:
             _write(draft, f"{new_key()}\n")
-            # A link appears whole, or not at all because there is a file already.
+            # A link appears complete, or not at all because there is a file already.
             os.link(draft, path)
         finally:
             draft.unlink(missing_ok=True)

@@ -1,7 +1,7 @@
-"""Webhooks: addresses at which services tell an agent what happened. Each believes only what its secret has signed.
+"""Webhooks: addresses at which services notify an agent. Each accepts only requests signed with its secret.
 
-What is sent twice is told once: the id of the event is made from what was signed, for nothing else of a request can be
-trusted. An unknown address is answered only after as much work as a known one.
+A request that is sent twice is delivered once: the id of the event is made from what was signed, because nothing else
+of a request can be trusted. An unknown address is answered only after as much work as a known one.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ from denizen.storage.schema import agents, webhooks
 PREFIX: Final = "dz_hook_"
 SECRET_BYTES: Final = 32
 SECRET_CHARACTERS: Final = range(16, 257)
-"""How long a secret may be that someone else has chosen."""
+"""The allowed lengths of a secret that someone else has chosen."""
 USE_NOTED_SECONDS: Final = 60
-"""How exactly it is known when a webhook was last used."""
+"""The precision of a webhook's last use."""
 
 _DECOY: Final = "a secret that nobody has"
 
 
 @dataclass(frozen=True, slots=True)
 class Webhook:
-    """An address for one service, at one agent. Nothing here signs: the secret is shown once, when it is made."""
+    """An address for one service, at one agent, without the secret, which is shown once, when it is made."""
 
     id: str
     agent_id: AgentId
     name: str
-    """What the agent is told that the event comes from."""
+    """The name of the event's source for the agent."""
     scheme: Scheme
     urgent: bool
     created_at: Instant
@@ -54,13 +54,13 @@ class Webhook:
 
     @property
     def path(self) -> str:
-        """Where the service sends to, below the address of the server."""
+        """The path for the service, below the address of the server."""
         return f"/hooks/{self.id}"
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A webhook to be, checked."""
+    """A validated webhook to be created."""
 
     id: str
     name: str
@@ -70,7 +70,7 @@ class Draft:
 
     @property
     def purpose(self) -> str:
-        """What its secret is sealed for."""
+        """The purpose that its secret is sealed for."""
         return _purpose(self.id)
 
 
@@ -109,7 +109,7 @@ _note_use = statement(
 
 
 def draft(name: str, scheme: str, *, secret: str | None = None, urgent: bool = False) -> Draft:
-    """A webhook to be, with a secret of its own unless the service has chosen one. Raises `InvalidInput`."""
+    """A validated webhook, with a generated secret unless the service has chosen one. Raises `InvalidInput`."""
     if scheme not in SCHEMES:
         raise InvalidInput(f"The scheme of a webhook must be one of {', '.join(SCHEMES)}, not {scheme[:40]!r}.")
     if secret is None and scheme == "slack":
@@ -119,7 +119,7 @@ def draft(name: str, scheme: str, *, secret: str | None = None, urgent: bool = F
 
 
 def create(tx: Tx, agent_id: AgentId, what: Draft, sealed: str) -> Webhook:
-    """The webhook is there. `sealed` is the secret, sealed for the draft's purpose."""
+    """Create the webhook. `sealed` is the secret, sealed for the draft's purpose."""
     if tx.one(_living, id=agent_id) is None:
         raise NotFound("living agent", agent_id)
     tx.run(
@@ -143,12 +143,12 @@ def get(tx: Tx, webhook_id: str) -> Webhook:
 
 
 def webhooks_of(tx: Tx, agent_id: AgentId) -> list[Webhook]:
-    """Every webhook this agent ever had, the oldest first."""
+    """Every webhook this agent ever had, oldest first."""
     return [_of(*row) for row in tx.all(_of_agent, agent_id=agent_id)]
 
 
 def revoke(tx: Tx, webhook_id: str) -> None:
-    """Nothing is received there any more. Revoking twice is revoking once."""
+    """Revoke the webhook: it receives nothing any more. Idempotent."""
     if tx.run(_revoke, webhook=storable(webhook_id), at=tx.now) == 0:
         get(tx, webhook_id)
 
@@ -156,10 +156,10 @@ def revoke(tx: Tx, webhook_id: str) -> None:
 async def receive(
     db: Database, vault: Vault, now: Instant, webhook_id: str, headers: Mapping[str, str], body: bytes
 ) -> Greeting | None:
-    """What was sent to this webhook is in its agent's inbox when this returns; once, however often it is sent.
+    """Deliver the request to the inbox of the webhook's agent; once, however often it is sent.
 
-    The names of `headers` are lower case. Gives a `Greeting` where the service only asks whether someone is there.
-    Raises `NotFound` for webhooks that are unknown, revoked or of dead agents, and `SignatureWrong`.
+    The names of `headers` are lower case. Returns a `Greeting` if the service only sent a ping. Raises `NotFound` for
+    webhooks that are unknown, revoked or of dead agents, and `SignatureWrong`.
     """
     webhook, secret = await db.read(_opened, vault, webhook_id)
     try:

@@ -1,1 +1,1 @@
-"""What an agent is; its activation and living loop."""
+"""Definition, storage, activation and life cycle of agents."""

@@ -1,8 +1,8 @@
-"""What the advisors of panels are told besides: the profile of the turn, their state of mind, and what is remembered.
+"""Context for the advisors of panels: the profile of the turn, their state of mind, and memories.
 
-A profile is chosen as an agent's is, and what was chosen is kept with the reply: a turn that came to nothing chose
-nothing. Memories are looked up once for all advisors of a panel, by the cadence of profiles, and told in each turn,
-because each request is made anew; whether those who read along may know them is asked each time.
+A profile is chosen as for an agent, and the choice is stored with the reply: a turn without a reply chose nothing.
+Memories are looked up once for all advisors of a panel, by the cadence of profiles, and included in each turn, because
+each request is built anew; each time, it is checked whether everyone who can read the panel may know them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from denizen.reflection.stance_store import VOICES
 from denizen.storage.database import Database, Tx
 
 _PANELS_KNOWN: Final = 20_000
-"""Of so many panels it is known what was found last."""
+"""For how many panels the last lookup is kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +37,14 @@ class _Found:
 
 @dataclass(frozen=True, slots=True)
 class Remembering:
-    """With what is remembered."""
+    """The dependencies of memory lookups."""
 
     retriever: Retriever
     configuration: Configuration
 
 
 class Advising:
-    """Tells advisors; a `Background` of panels."""
+    """Adds context to the requests of advisors; a `Background` of panels."""
 
     def __init__(self, db: Database, presets: Callable[[], Presets | None], remembering: Remembering | None) -> None:
         self._db = db
@@ -53,12 +53,12 @@ class Advising:
         self._last: OrderedDict[SpaceId, _Found] = OrderedDict()
 
     def compacted(self, space_id: SpaceId) -> None:
-        """A panel was summed up: with its next turn, memories are looked up anew."""
+        """A panel was compacted: with its next turn, memories are looked up anew."""
         if self._remembering is not None and self._remembering.configuration.now().routing.on_compaction:
             self._last.pop(space_id, None)
 
     async def bring(self, turns: Sequence[Turned]) -> Mapping[str, tuple[Remembered, ...]]:
-        """What long-term memory holds for each of these panels."""
+        """Look up long-term memory for each of these panels."""
         found = await asyncio.gather(*(self._found(each) for each in turns))
         return {each.panel_id: memories for each, memories in zip(turns, found, strict=True)}
 
@@ -85,7 +85,7 @@ class Advising:
         return await retrieved(self._remembering.retriever, wanted, panel=said.panel_id)
 
     def tell(self, tx: Tx, ask: Ask, brought: Any) -> Told:
-        """The profile of the turn, the voice's state of mind, and what is remembered for it."""
+        """The profile of the turn, the advisor's state of mind, and its memories."""
         memory, upto, remembered, outside = self._memory(tx, ask, brought or ())
         profile, chosen = self._profile(ask, upto)
         mind = VOICES.stance(tx, ask.voice, ask.said.panel_id).state
@@ -94,7 +94,7 @@ class Advising:
         return Told(memory, upto, "\n\n".join(filter(None, told)), {**remembered, **chosen, **felt}, outside)
 
     def _memory(self, tx: Tx, ask: Ask, found: Sequence[Remembered]) -> tuple[str, int, dict[str, Any], bool]:
-        """What the voice remembers, up to which message, what is kept of that, and whether it is made from outside."""
+        """The advisor's memories, up to which message, what is stored of them, and whether they hold outside text."""
         if self._remembering is None:
             return "", 0, {}, False
         panel_id = ask.said.panel_id
@@ -120,7 +120,7 @@ class Advising:
 
 
 def _cached(ask: Ask, upto: int) -> Cached | None:
-    """What is in force of the last turn that the advisor answered."""
+    """The cached choice of the last turn that the advisor answered."""
     kept = ask.before.get("profile")
     if kept is None:
         return None

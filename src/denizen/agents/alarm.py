@@ -1,6 +1,6 @@
-"""The alarm clock of an instance: fires what is due, and wakes for the next time that it knows of.
+"""The alarm clock of an instance: fires due plans, and wakes for the next known time.
 
-It only says when to look. Every instance has one, and the transaction that fires a plan lets one of them through.
+It only says when to look. Every instance has one; the transaction that fires a plan lets only one of them through.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from denizen.storage.database import Database
 
 
 class Alarm:
-    """Knows the nearest time at which a plan of any agent is due, as far as this instance has heard."""
+    """Knows the nearest time at which a plan of any agent is due, as far as this instance was told."""
 
     def __init__(self, db: Database, clock: Clock) -> None:
         self._db = db
@@ -22,13 +22,13 @@ class Alarm:
         self._set = asyncio.Event()
 
     def expect(self, at: Instant) -> None:
-        """Something will be due then."""
+        """A plan will be due then."""
         if self._nearest is None or at < self._nearest:
             self._nearest = at
             self._set.set()
 
     async def wait(self, seconds: float) -> bool:
-        """Wait until something may be due, so long at most; whether it may."""
+        """Wait until something may be due, at most this long. Returns whether something may be due."""
         if self._nearest is not None:
             seconds = min(seconds, max((self._nearest - self._clock.now()) / SECOND, 0))
         self._set.clear()
@@ -36,7 +36,7 @@ class Alarm:
         return self._nearest is not None and self._nearest <= self._clock.now()
 
     async def ring(self) -> None:
-        """Whatever is due is in the inboxes when this returns. One read where nothing is."""
+        """Put everything that is due into the inboxes. Costs one read if nothing is due."""
         self._nearest = None
         seen = await self._db.read(outlook)
         late = seen.nearest is not None and seen.nearest <= seen.now
@@ -48,5 +48,5 @@ class Alarm:
                 pass
             seen = await self._db.read(outlook)
         if seen.nearest is not None:
-            # The database may have a clock of its own: what counts is how long it is until then.
+            # The database may have a clock of its own, so the remaining time counts, not the time of day.
             self.expect(Instant(self._clock.now() + seen.nearest - seen.now))

@@ -1,6 +1,6 @@
-"""Documents applied to the house: what they name is as they say, all of it or nothing; and an agent as a document.
+"""Applies definition documents, all of them or none; and writes an agent as a document.
 
-What a file does not name is left alone. What is as it says already is not touched: no new version, no new era.
+What a file does not name is left alone. What already matches is not touched: no new version, no new era.
 """
 
 from __future__ import annotations
@@ -38,32 +38,32 @@ from denizen.storage.database import Tx, statement
 from denizen.storage.schema import organizations
 
 _UNDEFINED: Final = AgentDefinition()
-"""An agent of which nothing is said."""
+"""An agent definition with all defaults."""
 
 _one_at_a_time = statement(
-    # Names of spaces are not unique to the database: two who make the same at once would make it twice.
+    # The database does not keep names of spaces unique: two people who create the same one at once would get two.
     select(organizations.c.id).where(organizations.c.id == bindparam("id")).with_for_update(key_share=True)
 )
 
 
 class Guard(Protocol):
-    """What whoever applies documents may see and do."""
+    """What the person who applies documents may see and change."""
 
     def meant(self, tx: Tx, spaces: Sequence[Space]) -> Sequence[Space]:
-        """Those spaces of one name that the person can mean. One that is hidden from them is not among these."""
+        """Those of the spaces with the same name that the person can mean. Spaces hidden from them are left out."""
         ...
 
     def enter(self, tx: Tx, space: Space) -> None:
-        """Raises what is to be told if the person may not change the space."""
+        """Raises the error for the person if they may not change the space."""
         ...
 
     def attend(self, member: Entity) -> None:
-        """Raises what is to be told if the person may not say what the member attends to."""
+        """Raises the error for the person if they may not set the member's attention."""
         ...
 
 
 class Rehearsed(Exception):
-    """Everything was done, and is undone again."""
+    """Everything was applied, and is rolled back."""
 
     def __init__(self, changes: list[Change]) -> None:
         self.changes = changes
@@ -79,14 +79,14 @@ def apply(
     guard: Guard | None = None,
     by: Actor = OPERATOR,
 ) -> list[Change]:
-    """What the documents say is so; what changed, in their order. Raises `DefinitionsInvalid` with all that is wrong.
+    """Apply the documents. Returns the changes in their order; raises `DefinitionsInvalid` with all problems.
 
-    Whoever is the `creator` is in every space that is made here. Without a `guard` every space and member may be
+    The `creator` becomes a member of every space that is created here. Without a `guard` every space and member may be
     changed. Raises `NotAllowed` if the policy refuses a definition.
     """
     tx.one(_one_at_a_time, id=organization_id)
     work = _Work(tx, policy, organization_id, creator, guard, by)
-    order = list(_FIRST)  # members of spaces come before them, and spaces before those who shall be in them
+    order = list(_FIRST)  # members of spaces come before the spaces, and spaces before their later members
     for each in sorted(declared, key=lambda each: order.index(type(each.document))):
         work.attempt(each, _FIRST[type(each.document)])
     for each in declared:
@@ -103,7 +103,7 @@ def apply(
 
 
 def definition_of(tx: Tx, organization_id: OrganizationId, handle: str) -> AgentDefinition | None:
-    """How the agent of that handle is defined now; None where there is none."""
+    """The current definition of the agent with that handle; None if there is no such agent."""
     try:
         return registry.get(tx, AgentId(directory.find_entity(tx, organization_id, handle).id)).definition
     except NotFound:
@@ -119,19 +119,19 @@ def rehearse(
     guard: Guard | None = None,
     by: Actor = OPERATOR,
 ) -> NoReturn:
-    """Apply, and undo it by raising `Rehearsed` with what changed."""
+    """Apply, and roll back by raising `Rehearsed` with the changes."""
     raise Rehearsed(apply(tx, policy, organization_id, declared, creator, guard, by))
 
 
 @dataclass(slots=True)
 class _Made:
-    """What has become of a document so far."""
+    """The result of a document so far."""
 
     change: Change
     fields: list[FieldChange]
     entity_id: str = ""
     spaces: list[Change] = field(default_factory=list[Change])
-    """Those that were made because it names them."""
+    """Spaces that were created because the document names them."""
 
     def changes(self) -> list[Change]:
         done = self.change
@@ -140,7 +140,7 @@ class _Made:
 
 
 class _Work:
-    """One application: what was done so far, and what could not be."""
+    """One run of `apply`: its results and problems so far."""
 
     def __init__(
         self,
@@ -158,7 +158,7 @@ class _Work:
         self.creator = creator
         self.guard = guard
         self.made: dict[str, _Made] = {}
-        """By the place of the document."""
+        """By the position of the document."""
         self.problems: list[str] = []
         self.failed: set[str] = set()
 
@@ -170,7 +170,7 @@ class _Work:
             self.problems.append(f"{declared.place}: {error}")
 
     def find(self, handle: str, kind: EntityKind) -> Entity | None:
-        """Who has this handle; raises `InvalidInput` if it is someone of another kind."""
+        """The entity with this handle; raises `InvalidInput` if it is of another kind."""
         try:
             found = directory.find_entity(self.tx, self.organization_id, handle)
         except NotFound:
@@ -180,7 +180,7 @@ class _Work:
         return found
 
     def space(self, name: str, **settings: Any) -> tuple[Space, bool]:
-        """The space of that name, and whether it was made just now."""
+        """The space with that name, and whether it was just created."""
         found = directory.find_spaces(self.tx, self.organization_id, name)
         if self.guard is not None:
             found = self.guard.meant(self.tx, found)
@@ -199,7 +199,7 @@ class _Work:
         return made, True
 
     def member(self, space_id: SpaceId, entity_id: EntityId, attention: Attention | None) -> FieldChange | None:
-        """The entity is in the space, with this attention if one is given."""
+        """Add the entity to the space, with this attention if one is given."""
         there = {each.entity.id: each for each in directory.members(self.tx, space_id)}
         known = there.get(entity_id)
         old = None if known is None else known.attention
@@ -307,7 +307,7 @@ _FIRST: Final[Mapping[type[Document], Callable[[_Work, Declared], None]]] = {
 
 
 def _settle(work: _Work, declared: Declared) -> None:
-    """The agent is where its document says, with the goals, notes and plans that it names."""
+    """Set the agent's spaces, goals, notes and plans as its document says."""
     document, made = declared.document, work.made[declared.place]
     assert isinstance(document, AgentDocument)
     agent_id = AgentId(made.entity_id)
@@ -370,7 +370,7 @@ def _plan(tx: Tx, agent_id: AgentId, document: AgentDocument) -> list[FieldChang
 
 
 def _is_past(tx: Tx, intent: Intent, home: str) -> bool:
-    """Whether its one time has come already: a file keeps what was planned in it."""
+    """Whether the plan runs once and that time has passed: a file keeps plans that are over."""
     if intent.at is None:
         return False
     at = datetime.fromisoformat(intent.at.strip())
@@ -381,10 +381,10 @@ def _is_as_meant(tx: Tx, plan: Plan, intent: Intent, home: str) -> bool:
     if plan.instruction != intent.instruction or plan.state == "failed":
         return False
     if intent.after is not None:
-        return isinstance(plan.schedule, Once)  # reckoned from when it was first applied
+        return isinstance(plan.schedule, Once)  # counted from when it was first applied
     wanted = intent.when.schedule(home, tx.now)
     if isinstance(wanted, Once) and isinstance(plan.schedule, Once) and wanted.zone == plan.schedule.zone:
-        return abs(wanted.at - plan.schedule.at) < SECOND  # files tell times to the second
+        return abs(wanted.at - plan.schedule.at) < SECOND  # files give times to the second
     return plan.schedule == wanted
 
 
@@ -393,7 +393,7 @@ def _in_words(plan: Plan | None) -> str | None:
 
 
 def missing_tools(declared: Sequence[Declared], known: Container[str]) -> list[str]:
-    """What to say of tools that agents shall have and this house has not: another on the same database may."""
+    """Warnings about tools that agents name and this server lacks: another server on this database may have them."""
     found: list[str] = []
     for each in declared:
         tools = each.document.tools if isinstance(each.document, AgentDocument) else ()
@@ -410,9 +410,9 @@ def missing_tools(declared: Sequence[Declared], known: Container[str]) -> list[s
 
 
 def document_of(tx: Tx, organization_id: OrganizationId, handle: str, person: EntityId | None = None) -> AgentDocument:
-    """A document that says what the agent is, where it is, and what it means to do. Its timers are no part of it.
+    """The agent as a document: definition, spaces, goals, notes and plans, but not its timers.
 
-    Without what this person may not read; None: whoever runs the server, everything.
+    Leaves out what this person may not read; None means whoever runs the server, who may read everything.
     """
     entity = directory.find_entity(tx, organization_id, handle)
     if entity.kind != "agent" or registry.status(tx, entity.id) == "dead":

@@ -1,7 +1,7 @@
-"""One message to one agent, and what it says to it: everything it sends to that space until its cycle ends.
+"""Sends one message to one agent and reads its answer: everything it posts to that space until its cycle ends.
 
-What became of the message is read from the database, on any instance: its event is in the agent's inbox, belongs to a
-cycle, and is done with it. Whoever waits looks again when a hint says so.
+The state of the message is read from the database, on any instance: its event is in the agent's inbox, belongs to a
+cycle, and is done with it. A waiting caller looks again when a hint arrives.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from denizen.tools import calls
 from denizen.tools.calls import Call
 
 SAID: Final = 200
-"""How many messages of one cycle make an answer, at most."""
+"""How many messages of one cycle an answer has, at most."""
 _PRIVATE: Final = UUID("7c6f3a52-0d2f-4c0b-8b3e-5a0f6d1e9c47")
-"""Under which the private space of two has its id."""
+"""The UUID namespace for the ids of private spaces of two."""
 
 
 def private_space(tx: Tx, person: Entity, agent: Agent, named: str = "") -> Space:
-    """The space of these two alone, made when it is first asked for; with a name, another one of theirs."""
+    """The private space of these two, created on first use; with a name, another one of theirs."""
     id = SpaceId(str(uuid5(_PRIVATE, storable(f"{person.id} {agent.id} {named}"))))
     title = f"{person.name} and {agent.name}" + (f": {named}" if named else "")
     name = " ".join("".join(char if char.isprintable() else " " for char in storable(title)).split())
@@ -54,14 +54,14 @@ def private_space(tx: Tx, person: Entity, agent: Agent, named: str = "") -> Spac
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A message that somebody waits to have answered."""
+    """A message whose author waits for the answer."""
 
     message_id: MessageId
     space_id: SpaceId
     seq: int
     agent_id: AgentId
     event: int | None
-    """The number of its event in the agent's inbox; None if it is not there."""
+    """The number of its event in the agent's inbox; None if there is none."""
     reflects: bool = False
     """Whether the agent reflects on its cycles."""
 
@@ -70,7 +70,7 @@ _event_of_message = statement(
     select(events.c.number).where(
         events.c.agent_id == bindparam("agent_id"),
         events.c.message_id == bindparam("message_id"),
-        events.c.message_id.is_not(None),  # word for word the condition of the partial index
+        events.c.message_id.is_not(None),  # must match the condition of the partial index exactly
     )
 )
 _event = statement(select(events.c.state, events.c.cycle_id).where(events.c.number == bindparam("number")))
@@ -86,7 +86,7 @@ def ask(
     id: MessageId,
     metadata: Mapping[str, JsonValue] | None = None,
 ) -> Asked:
-    """The message stands in the space and in the agent's inbox. Asking again under the same id is asking once."""
+    """Post the message to the space and the agent's inbox. Idempotent by `id`."""
     if not directory.is_member(tx, space_id, agent.id):
         raise InvalidInput(f"@{agent.entity.handle} is not in this space. Choose a space that you share, or none.")
     question = calls.question_for(tx, space_id, person.id, what)
@@ -99,29 +99,29 @@ def ask(
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What has become of a message so far."""
+    """The state of a message and its answer so far."""
 
     outcome: Outcome
     messages: tuple[Message, ...] = ()
-    """What the agent has said to it."""
+    """The agent's messages in answer to it."""
     cycle_id: CycleId | None = None
-    """The cycle that took it."""
+    """The cycle that took the message."""
     cycle: int | None = None
-    """Its number, once it has ended."""
+    """The number of the cycle, once it has ended."""
     spent: Charge = ledger.NOTHING
-    """What the cycle has used, where `with_costs` was asked."""
+    """The usage of the cycle, if `with_costs` was called."""
     waiting_for: tuple[Call, ...] = ()
-    """What the agent has asked people, where it waits for that."""
+    """The agent's questions to people, if it waits for their answers."""
     note: str = ""
-    """Why there is no more, in a sentence for people."""
+    """Why there is no (further) answer, in a sentence for people."""
     cause: Cause | Literal["queued"] | None = None
-    """The cause of the status that the note comes from."""
+    """The cause of the status that the note is taken from."""
     agent_id: AgentId | None = None
-    """Whose answer it is: the agent that was asked, or the one to which the floor has passed the message."""
+    """The agent that answers: the one that was asked, or the one to which the floor passed the message."""
 
     @property
     def over(self) -> bool:
-        """Whether waiting longer would bring nothing."""
+        """Whether waiting longer is pointless."""
         return self.outcome != "working"
 
 
@@ -133,13 +133,13 @@ _awaited = statement(
 
 
 def awaited_of(tx: Tx, asked: Asked) -> list[Asked]:
-    """The same message, asked of each agent whose answer its author waits for: the floor may have passed it on."""
+    """The same message for each agent whose answer its author waits for: the floor may have passed it on."""
     rows = tx.all(_awaited, message_id=asked.message_id)
     return [replace(asked, agent_id=AgentId(agent_id), event=number) for agent_id, number in rows]
 
 
 def answer_to(tx: Tx, asked: Asked) -> Answer:
-    """What has become of the message by now, in the hands of the agent that it names."""
+    """The state of the message at the agent that it names."""
     return replace(_answer_to(tx, asked), agent_id=asked.agent_id)
 
 
@@ -160,7 +160,7 @@ def _answer_to(tx: Tx, asked: Asked) -> Answer:
 
 
 def with_costs(tx: Tx, answer: Answer) -> Answer:
-    """The same with what its cycle has used. Asked once, at the end: who waits looks often, and this takes longer."""
+    """The answer with the usage of its cycle. Called once, at the end: callers poll often, and this query is slower."""
     agent_id = answer.agent_id
     if answer.cycle_id is None or agent_id is None:
         return answer
@@ -193,7 +193,7 @@ def _under_way(tx: Tx, asked: Asked, cycle_id: CycleId) -> Answer:
 
 
 def _held_up(tx: Tx, agent_id: AgentId, so_far: Answer) -> Answer:
-    """The same, if the agent can go on; else with why it cannot."""
+    """The answer unchanged if the agent can go on; otherwise with the reason why it cannot."""
     status = registry.status(tx, agent_id)
     if status == "dead":
         return _with(so_far, "failed", "The agent was deleted.")

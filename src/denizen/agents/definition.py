@@ -1,4 +1,4 @@
-"""What an agent is, as its owner defines it: checked at the border, kept in the database."""
+"""The definition of an agent by its owner: validated at the border, stored in the database."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from denizen.trust.policy import EffectSettings
 
 
 class AgentSettings(TypedDict, total=False):
-    """The fields of an `AgentDefinition` but for model, instructions and tools, as keyword arguments of
+    """The fields of an `AgentDefinition` except model, instructions and tools, as keyword arguments of
     `denizen.agents.create`. Settings with parts of their own can be given as dictionaries."""
 
     pays: str
@@ -119,8 +119,8 @@ class AgentDefinition(BaseModel):
 
     @classmethod
     def load(cls, stored: str) -> AgentDefinition:
-        """The definition as it was stored. A time zone that this machine does not know stays as it is: it was known to
-        whoever stored it, and an agent whose clocks cannot be told is still an agent."""
+        """The stored definition. A time zone that this machine does not know is kept: it was valid where it was stored,
+        and an agent with an unknown time zone is still usable."""
         return cls.model_validate_json(stored, context=STORED)
 
     @model_validator(mode="after")

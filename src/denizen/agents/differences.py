@@ -1,4 +1,4 @@
-"""What is different between two definitions, field by field, told without secrets. Pure."""
+"""The differences between two definitions, field by field, without secrets. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from denizen.agents.documents import Plain, plain
 from denizen.masking import MASK, is_secret_name, masked
 
 _GUARDED: Final = ("headers", "env")
-"""Mappings whose values are often secrets, whatever their names."""
+"""Mappings whose values are often secrets, whatever their keys."""
 _HARMLESS: Final = ("accept", "accept-language", "content-type", "user-agent", "lang", "tz", "path", "home")
 _ONLY_PLACES: Final = re.compile(r"(?:(?:Bearer|Basic|Token)\s+)?(?:\$\{\w+\})+", re.IGNORECASE)
 _OPTION: Final = re.compile(r"--?(?P<name>[A-Za-z][\w-]*)(?P<value>=.*)?", re.DOTALL)
@@ -20,7 +20,7 @@ _OPTION: Final = re.compile(r"--?(?P<name>[A-Za-z][\w-]*)(?P<value>=.*)?", re.DO
 
 @dataclass(frozen=True, slots=True)
 class FieldChange:
-    """A part of something that is different now. None is where there is nothing."""
+    """A changed field. None means that there was or is no value."""
 
     path: str
     old: Plain
@@ -29,7 +29,7 @@ class FieldChange:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What became of one thing that a file names."""
+    """The result for one thing that a file names."""
 
     kind: Literal["agent", "space", "person"]
     name: str
@@ -39,7 +39,7 @@ class Change:
 
 
 def difference(old: AgentDefinition, new: AgentDefinition) -> list[FieldChange]:
-    """What is different, in the order of the definition. What is only in one is told without its defaults."""
+    """The differences, in the order of the definition. What only one of the two has is shown without its defaults."""
     if old == new:
         return []
     before, after = dict(_leaves(plain(old, whole=True))), dict(_leaves(plain(new, whole=True)))
@@ -56,13 +56,13 @@ def difference(old: AgentDefinition, new: AgentDefinition) -> list[FieldChange]:
             FieldChange(".".join(each), safe(each, before.get(each)), safe(each, after.get(each))) for each in paths
         ]
         was, now = getattr(old, name), getattr(new, name)
-        if not paths and was != now:  # another order, or something in which all is as by default
+        if not paths and was != now:  # another order, or an object with defaults only
             changes.append(FieldChange(name, _outline(plain(was)), _outline(plain(now))))
     return changes
 
 
 def _outline(value: Plain) -> Plain:
-    """What there is, without what it says."""
+    """The structure without the values."""
     if isinstance(value, list):
         return [each.get("name", "…") if isinstance(each, dict) else each for each in value]
     return list(value) if isinstance(value, dict) else value
@@ -72,7 +72,7 @@ _Path: TypeAlias = tuple[str, ...]
 
 
 def _leaves(value: Plain, path: _Path = ()) -> Iterator[tuple[_Path, Plain]]:
-    """Every value that is no collection of others, under its path."""
+    """Every value that is not a collection, with its path."""
     if isinstance(value, dict) and value:
         for key, each in value.items():
             yield from _leaves(each, (*path, key))
@@ -85,7 +85,7 @@ def _leaves(value: Plain, path: _Path = ()) -> Iterator[tuple[_Path, Plain]]:
 
 
 def safe(path: _Path, value: Plain) -> Plain:
-    """The value, or a mark where it may be a secret. Names of secrets (`${NAME}`) are none."""
+    """The value, or a mark if it may be a secret. References to secrets (`${NAME}`) are not secrets."""
     if isinstance(value, list):
         return _arguments(value)
     if not isinstance(value, str):
@@ -97,7 +97,7 @@ def safe(path: _Path, value: Plain) -> Plain:
 
 
 def _arguments(values: list[Plain]) -> list[Plain]:
-    """The values with a mark for what follows an option such as `--token`."""
+    """The values with a mark for the argument after an option such as `--token`."""
     shown: list[Plain] = []
     hide = False
     for each in values:

@@ -1,4 +1,4 @@
-"""What one document of a definition file says: an agent and what it starts with, a space, or a person. Pure.
+"""The documents of a definition file: an agent and what it starts with, a space, or a person. Pure.
 
 An agent's document has every field of its definition, so that what a definition can say, a file can say.
 """
@@ -240,6 +240,6 @@ def plain(value: object, *, whole: bool = False) -> Plain:
 def _is_default(model: BaseModel, name: str) -> bool:
     field = type(model).model_fields[name]
     if name == "kind" and get_origin(field.annotation) is Literal:
-        return False  # by its kind it is told from others
+        return False  # its kind distinguishes it from others
     default = field.get_default(call_default_factory=True, validated_data=dict(model))
     return bool(getattr(model, name) == default)

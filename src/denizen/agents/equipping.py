@@ -1,4 +1,4 @@
-"""What an agent is given to think with: its models, tools and limits, by its definition and what this process has."""
+"""Builds what an agent thinks with: its models, tools and limits, from its definition and what this process has."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
 @dataclass(frozen=True)
 class Equipment:
-    """What this process has for its agents. Tools and models may be added while it is in use."""
+    """The models, tools and settings of this process for its agents. Tools and models may be added while in use."""
 
     db: Database
     bus: Bus
@@ -82,13 +82,13 @@ class Equipment:
     telemetry: Telemetry = OFF
     reminder: Reminder | None = None
     server_budget: ServerBudget | None = None
-    """What all agents of the server together may use in a day."""
+    """The daily limit for all agents of the server together."""
     prompt_config: PromptConfig = field(default_factory=PromptConfig)
     contexts: Mapping[str, int] = field(default_factory=dict[str, int])
-    """How many tokens models take, by name, where a setting says so."""
+    """The context size of models by name, where a setting gives it."""
 
     async def equip(self, agent: Agent) -> tuple[CycleDeps, Budget]:
-        """What this agent thinks with, and how much a request of it may hold. Raises where something is missing."""
+        """The dependencies of this agent's cycles, and the token budget of its requests. Raises if any is missing."""
         await self.refresh()
         definition = agent.definition
         models, sieve, limits = await self.check(agent)
@@ -128,7 +128,7 @@ class Equipment:
         return faculties, budget(definition.window, context, faculties.toolboxes[faculties.profile].tokens)
 
     async def refresh(self) -> None:
-        """What an operator has chosen since, here or through another process, counts from now on."""
+        """Load the choices that operators have made since, here or in another process."""
         await self.server_models.refresh(self.db)
 
     def is_outdated(self, faculties: CycleDeps) -> bool:
@@ -136,15 +136,15 @@ class Equipment:
         return faculties.models_revision != self.server_models.chosen.revision
 
     async def _smallest_context(self, models: Mapping[str, Model]) -> int | None:
-        """How much every one of these models takes, where that is known: whichever is asked, the request fits."""
+        """The context size that fits all of these models, if known: whichever is called, the request fits."""
         for model in models.values():
             await context_size.ask_server(model)
         sizes = [context_size.size_of(model, name, self.contexts).tokens for name, model in models.items()]
         return min((each for each in sizes if each is not None), default=None)
 
     async def check(self, agent: Agent) -> tuple[dict[str, Model], Sieve | None, Allowance | None]:
-        """The models, the triage and the limits of this agent. Raises where something is missing, as far as that is
-        known without asking another machine."""
+        """The models, the triage and the limits of this agent. Raises if something is missing, as far as that is known
+        without a call to another machine."""
         definition = agent.definition
         await self._check_host_access(agent)
         self._check_names(agent)
@@ -153,7 +153,7 @@ class Equipment:
         return models, sieve, await self._limits(agent, models, sieve)
 
     async def model_for(self, agent: Agent, name: str) -> tuple[str, Model]:
-        """The model of that name, paid as this agent's own is; `default` is told by the name it stands for."""
+        """The model with that name, paid for like this agent's own; `default` is resolved to the real name."""
         ((real, model),) = (await self._resolve_all(agent, [name])).items()
         return real, model
 
@@ -163,14 +163,14 @@ class Equipment:
         return None if presets is None else Profiling(presets, settings.mode or agent.entity.handle, settings.preset)
 
     async def reflect_on_next(self, by: Claimant, agent_id: AgentId) -> bool:
-        """The next cycle of this agent is reflected on, as it is defined now; False if none is to be."""
+        """Reflect on the next cycle of this agent, as it is defined now; False if there is none to reflect on."""
         agent = await self.db.read(registry.get, agent_id)
         if not agent.reflects or await self.db.read(registry.status, agent_id) in ("suspended", "dead"):
             return False
         return await reflect_on_next(self.db, agent_id, self.reflector_of(agent), by)
 
     def reflector_of(self, agent: Agent) -> Reflector:
-        """What this agent reflects with, whether or not it does so by itself."""
+        """This agent's reflector, whether or not it reflects by itself."""
 
         async def model_for(name: str | None) -> NamedModel:
             return await self.model_for(agent, name or utility_model_for(self._named(agent.definition.model)))
@@ -200,14 +200,14 @@ class Equipment:
         return self.server_models.default if model == "default" else model
 
     async def _check_host_access(self, agent: Agent) -> None:
-        """Raises `InvalidInput` if the agent reaches the host in a way that its organization may not, however it came
-        to be defined so."""
+        """Raises `InvalidInput` if the agent accesses the host in a way that its organization may not, however the
+        definition came about."""
         refused = self.policy.only_for_operators(agent.definition)
         if refused and await self.db.read(directory.first_organization) != agent.entity.organization_id:
             raise InvalidInput(f"{'; '.join(map(not_allowed_here, refused))}.")
 
     def _check_names(self, agent: Agent) -> None:
-        """Everything that the definition names is registered here."""
+        """Raises unless everything that the definition names is registered here."""
         definition, cycle = agent.definition, agent.definition.cycle
         triage = cycle.own_triage
         judges = [triage.by] if triage is not None and triage.by is not None else []
@@ -243,8 +243,8 @@ class Equipment:
         return Sieve(triage, model, name, self.triages, self.prices)
 
     async def _automatic_sieve(self, agent: Agent) -> Sieve | None:
-        """The small model of the agent's own provider, for spaces with several agents; None where that does not pay or
-        cannot be paid: it is a help, and must not keep the agent from thinking."""
+        """The small model of the agent's own provider, for spaces with several agents; None where it is not worth it or
+        cannot be paid for. Triage is optional and must not keep the agent from thinking."""
         own = self._named(agent.definition.model)
         small = utility_model_for(own)
         if small == own:
@@ -259,7 +259,7 @@ class Equipment:
         return Sieve(Triage(model=name), model, name, prices=self.prices, shared_spaces_only=True)
 
     async def _has_price(self, model: Model, name: str) -> bool:
-        # Reading the price list takes its time, the first time.
+        # The first read of the price list is slow.
         return await asyncio.to_thread(expected_cost, model, Usage(1, 1), self.prices, asked=name) is not None
 
     def _within_limits(self, sieve: Sieve, agent: Agent, limits: Allowance | None) -> Sieve:
@@ -273,7 +273,7 @@ class Equipment:
         )
 
     async def _limits(self, agent: Agent, models: Mapping[str, Model], sieve: Sieve | None) -> Allowance | None:
-        """What this agent may use; raises if that is in dollars, and nobody knows what a model of it costs."""
+        """The agent's limits; raises if they are in dollars and the price of one of its models is unknown."""
         own, shared = agent.definition.budget, agent.shared_budget
         limits = allowance(agent.entity.organization_id, own, shared)
         if not any(each is not None and each.in_dollars for each in (own, shared)):
@@ -285,7 +285,7 @@ class Equipment:
         return limits
 
     async def models_without_price(self, agent: Agent) -> list[str]:
-        """The first model of this agent whose price is unknown, where it has a budget in dollars of its own."""
+        """The first model of this agent with an unknown price, if the agent has its own budget in dollars."""
         budget = agent.definition.budget
         try:
             if budget is not None and budget.in_dollars:
@@ -295,7 +295,7 @@ class Equipment:
         return []
 
     async def check_prices(self, agents: Iterable[tuple[OrganizationId, AgentDefinition]]) -> None:
-        """Raises `PriceUnknown` if a model that one of these names has no known price. For budgets in dollars."""
+        """Raises `PriceUnknown` if one of these definitions names a model without a price. For budgets in dollars."""
         for home, definition in agents:
             triage = definition.cycle.own_triage
             judged = [triage.model] if triage is not None and triage.model is not None else []
@@ -308,12 +308,12 @@ class Equipment:
         try:
             model = self.models.resolve(name, key)
         except ModelError:
-            return  # that it cannot be had, or not without a key, is told when it is asked
+            return  # a model that is not available, or lacks a key, is reported when it is called
         if not await self._has_price(model, name):
             raise PriceUnknown(name)
 
     async def _provider_key(self, agent: Agent, model_name: str) -> str | None:
-        """What this agent's model is paid with; None: the server's own key, or none."""
+        """The key that pays for this agent's model; None: the server's own key, or none."""
         name = self.models.key_name(model_name)
         if name is None:
             return None
@@ -323,7 +323,7 @@ class Equipment:
         return await self.db.read(secrets.paying_key, self.vault, home, name, pays, agent.entity.handle)
 
     async def _custom_tools(self, agent: Agent) -> list[CustomTool]:
-        """What the agent has beside the tools of every agent."""
+        """The agent's tools beyond those that every agent has."""
         definition = agent.definition
         named = secrets.names_in(definition.model_dump_json(include={"tools", "mcp"}))
         home = agent.entity.organization_id
@@ -341,7 +341,7 @@ class Equipment:
         return [*tools, *(await self.outside.mcp_tools(servers, values.get, taken, home))]
 
     def _servers(self, agent: Agent, hosts: Mapping[str, Sequence[str]]) -> dict[str, McpServer]:
-        """The MCP servers of the agent, without those to which one of their secrets may not be sent."""
+        """The agent's MCP servers, except those that one of their secrets may not be sent to."""
         refused = {each.part: each for each in sendings(agent.definition) if not may_be_sent(each, hosts)}
         for part, sending in refused.items():
             if part.startswith("mcp."):
@@ -350,7 +350,7 @@ class Equipment:
 
 
 def _declaring(custom: Iterable[CustomTool]) -> list[OwnTool[WillUse]]:
-    """The tool that names tools beforehand, for agents that can both read text from outside and do something."""
+    """The tool that declares tools beforehand, for agents that can both read text from outside and act."""
     outside = [each for each in custom if isinstance(each, OutsideTool)]
     reads = any(each.results == "outside" for each in outside)
     return [DECLARING] if reads and any(each.effect for each in outside) else []
@@ -361,5 +361,5 @@ _NO_SECRETS: _Secrets = ({}, {})
 
 
 def _secrets(tx: Tx, vault: Vault, home: OrganizationId, named: set[str]) -> _Secrets:
-    """The values of these secrets, and where those may be sent that may not be sent anywhere."""
+    """The values of these secrets, and the allowed hosts of those that have any."""
     return secrets.resolve_all(tx, vault, home, named), organization.settings_of(tx, home).secret_hosts

@@ -1,4 +1,4 @@
-"""Why a message to an agent has no answer, for a program that waits for one: from the statuses that its space shows."""
+"""Explains to a waiting program why a message to an agent has no answer, from the statuses that its space shows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from denizen.storage.database import Tx
 from denizen.tools import calls
 
 PASSING: Final = frozenset({"failing", "queued"})
-"""Causes that end by themselves: the program goes on waiting."""
+"""Causes that end by themselves: the program keeps waiting."""
 _OUTCOMES: Final[dict[str, Outcome]] = {
     **dict.fromkeys(PARKING_CAUSES, "parked"),
     "no_reply": "acted",
@@ -26,13 +26,13 @@ _OUTCOMES: Final[dict[str, Outcome]] = {
     "budget": "suspended",
     "suspended": "suspended",
 }
-"""Of other causes the outcome is `failed`."""
+"""Other causes have the outcome `failed`."""
 
 
 def answer_so_far(tx: Tx, asked: Asked) -> Answer:
-    """What has become of the message by now and, where there is no answer, why.
+    """The state of the message and, if there is no answer, the reason.
 
-    Where the agent that was asked does not answer and the floor has passed the message to another one, that one's.
+    If the agent that was asked does not answer and the floor passed the message to another one, that agent's answer.
     """
     answer = _answer_of_one(tx, asked)
     if answer.outcome == "unheard" or _goes_on(answer):
@@ -42,13 +42,13 @@ def answer_so_far(tx: Tx, asked: Asked) -> Answer:
     for other in others:
         if _goes_on(other):
             return other
-    # Nobody answers: the space says so of the one who is still awaited.
+    # Nobody answers: the space shows the status of the agent that is still awaited.
     still_awaited = any(each.agent_id == asked.agent_id for each in awaited)
     return answer if still_awaited or not others else others[-1]
 
 
 def _goes_on(answer: Answer) -> bool:
-    """Whether there is an answer, or a question in its place, or one may still come by itself."""
+    """Whether there is an answer or a question in its place, or one may still come by itself."""
     return bool(answer.messages) or answer.outcome in ("working", "paused") or not answer.note
 
 
@@ -66,12 +66,12 @@ def _answer_of_one(tx: Tx, asked: Asked) -> Answer:
 
 
 def _asked_back(tx: Tx, cycle_id: CycleId, space_id: SpaceId) -> bool:
-    """Whether the cycle put a question to the people of the space instead of answering."""
+    """Whether the cycle asked the people of the space a question instead of answering."""
     return any(each.space_id == space_id and each.mode in ("pause", "async") for each in calls.of_cycle(tx, cycle_id))
 
 
 def explained(answer: Answer, statuses: Sequence[ShownStatus]) -> Answer:
-    """The answer with what its space shows for its message; what ends the waiting goes before what passes."""
+    """The answer with the status that its space shows for its message; final causes come before passing ones."""
     lasting = next((each for each in statuses if each.cause not in PASSING), None)
     if lasting is not None:
         outcome = "skipped" if answer.outcome == "skipped" else _OUTCOMES.get(lasting.cause, "failed")
@@ -82,14 +82,14 @@ def explained(answer: Answer, statuses: Sequence[ShownStatus]) -> Answer:
 
 
 def sentence(status: ShownStatus) -> str:
-    """What the space shows, with when the agent tries again, if that is known."""
+    """The text of the status, with the time of the next try, if known."""
     if status.retry_at is None:
         return status.text
     return f"{status.text} Next try: {moment(Instant(status.retry_at)):%Y-%m-%d %H:%M} UTC."
 
 
 def _concerns(tx: Tx, status: ShownStatus, asked: Asked) -> bool:
-    """Whether it is shown for this message, or for a later one that waits behind it."""
+    """Whether the status is shown for this message, or for a later one that waits behind it."""
     if status.agent_id != asked.agent_id:
         return False
     if status.message_id is None or status.message_id == asked.message_id:

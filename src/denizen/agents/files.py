@@ -1,7 +1,7 @@
-"""Definition files: YAML 1.2 or JSON text becomes checked documents, and documents become text. Pure.
+"""Definition files: parses YAML 1.2 or JSON text into validated documents, and writes documents as text. Pure.
 
-Every problem of every file is told at once, with its file, its line, where in the document it is, and the nearest name
-that would have been right. Values are what YAML 1.2 says they are; tags, timestamps and merge keys mean nothing here.
+All problems of all files are reported at once, with the file, the line, the position in the document, and the nearest
+valid name. Values are read as YAML 1.2; tags, timestamps and merge keys have no special meaning.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from denizen.agents.documents import KINDS, AgentDocument, Document, PersonDocum
 from denizen.errors import DefinitionsInvalid
 
 MOST_VALUES: Final = 100_000
-"""In one file. Aliases of aliases make a small file a large one."""
+"""The limit for one file. Aliases of aliases make a small file a large one."""
 DEEPEST: Final = 50
 
 Path: TypeAlias = tuple[str | int, ...]
-"""Where in a document: keys and positions."""
+"""A position in a document: keys and indexes."""
 
 
 def _nothing_beside(name: str) -> str:
@@ -38,15 +38,15 @@ class Source:
     """A file that was read."""
 
     name: str
-    """As it is called in what is told of it; one that ends with `.json` is JSON, anything else YAML."""
+    """Its name in messages; a name that ends with `.json` means JSON, any other YAML."""
     text: str
     beside: Callable[[str], str] = _nothing_beside
-    """The text of another file, named relative to this one. May raise `OSError` or `UnicodeDecodeError`."""
+    """Reads another file, named relative to this one. May raise `OSError` or `UnicodeDecodeError`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """A document, and where it stands."""
+    """A document, and its position."""
 
     document: Document
     place: str
@@ -54,7 +54,7 @@ class Declared:
 
 
 def read(sources: Iterable[Source]) -> list[Declared]:
-    """Every document of every file, in order. Raises one `DefinitionsInvalid` with all that is wrong."""
+    """All documents of all files, in order. Raises one `DefinitionsInvalid` with all problems."""
     problems: list[str] = []
     found = [each for source in sources for each in _documents(source, problems)]
     problems += _twice(found)
@@ -64,11 +64,11 @@ def read(sources: Iterable[Source]) -> list[Declared]:
 
 
 def declare(documents: Iterable[tuple[str, Mapping[str, Any]]]) -> list[Declared]:
-    """The same of documents that were read elsewhere, each with its place. None of them names a file."""
+    """The same for documents that were parsed elsewhere, each with its position. None of them refers to a file."""
     problems: list[str] = []
     found: list[Declared] = []
     for place, value in documents:
-        # Nothing is told of its own lines: they were left behind with the file.
+        # Line numbers are unknown here: they were left behind with the file.
         document = _document(Source("", ""), _Parsed(value, {}), told := list[str]())
         problems += [f"{place}: {each.partition(': ')[2]}" for each in told]
         if document is not None:
@@ -80,7 +80,7 @@ def declare(documents: Iterable[tuple[str, Mapping[str, Any]]]) -> list[Declared
 
 
 def render(documents: Sequence[Document]) -> str:
-    """A YAML file that says the same."""
+    """The documents as a YAML file."""
     from ruamel.yaml import YAML
 
     yaml = YAML()
@@ -107,7 +107,7 @@ _RAGGED: Final = re.compile(r"[ \n]\Z|[ ]\n|\n[ ]")
 
 
 def _in_blocks(value: Plain) -> Any:
-    """The value with texts of several lines marked to be written as such, where nothing of them can get lost."""
+    """The value with multi-line strings marked for block style, where that loses nothing."""
     from ruamel.yaml.scalarstring import DoubleQuotedScalarString, LiteralScalarString
 
     match value:
@@ -129,13 +129,13 @@ def _in_blocks(value: Plain) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class _Parsed:
-    """A document as it is written: what it says, and on which line each part of it stands."""
+    """A parsed document: its value, and the line of each part."""
 
     value: Any
     lines: Mapping[Path, int]
 
     def line(self, path: Path) -> int:
-        """Of that part, or of the nearest around it."""
+        """The line of that part, or of the nearest part around it."""
         while path not in self.lines and path:
             path = path[:-1]
         return self.lines.get(path, 1)
@@ -189,7 +189,7 @@ def _document(source: Source, parsed: _Parsed, problems: list[str]) -> Document 
 
 
 def _with_instructions(source: Source, value: dict[str, Any], wrong: Callable[[Path, str], None]) -> dict[str, Any]:
-    """The document with the text of its `instructions_file` in the place of it."""
+    """The document with the content of its `instructions_file` as its instructions."""
     name = value.pop("instructions_file")
     if "instructions" in value:
         wrong(("instructions_file",), "give either 'instructions' or 'instructions_file', not both")
@@ -203,7 +203,7 @@ def _with_instructions(source: Source, value: dict[str, Any], wrong: Callable[[P
 
 
 def _twice(found: Sequence[Declared]) -> list[str]:
-    """What is said of handles and spaces that are defined more than once."""
+    """Problems with handles and spaces that are defined more than once."""
     first: dict[str, str] = {}
     problems: list[str] = []
     for each in found:
@@ -217,7 +217,7 @@ def _twice(found: Sequence[Declared]) -> list[str]:
 
 
 def _parse_json(text: str) -> list[_Parsed]:
-    # Where things stand, the reader of YAML can tell; tabs are but space in JSON, and never inside a text.
+    # The YAML reader knows line numbers; tabs are only white space in JSON, and never inside a string.
     as_yaml = text.replace("\t", " ")
     try:
         value = json.loads(text.removeprefix("\ufeff"), object_pairs_hook=_unique)
@@ -225,10 +225,10 @@ def _parse_json(text: str) -> list[_Parsed]:
         raise _Wrong(error.lineno, f"this is not JSON: {error.msg} (column {error.colno})") from error
     except RecursionError as error:
         raise _Wrong(1, "the nesting is too deep") from error
-    except ValueError as error:  # a number of very many digits
+    except ValueError as error:  # a number with very many digits
         raise _Wrong(1, f"this is not JSON: {error}") from error
     except _Wrong:
-        _parse_yaml(as_yaml)  # says the same, with its line
+        _parse_yaml(as_yaml)  # fails as well, with the line
         raise
     try:
         lines = [each.lines for each in _parse_yaml(as_yaml)]
@@ -342,13 +342,13 @@ def _whole_number(text: str) -> int:
     return int(digits, 0) if re.match(r"[-+]?0[xob]", digits) else int(digits)
 
 
-# Saying what is wrong
+# Error messages
 
 M = TypeVar("M", bound=BaseModel)
 
 
 def checked(model: type[M], value: Mapping[str, Any]) -> M:
-    """The value as what it is meant to be. Raises `ValidationError` in our words."""
+    """The validated value. Raises `ValidationError` in our words."""
     try:
         return model.model_validate(value)
     except ValidationError as error:
@@ -356,12 +356,12 @@ def checked(model: type[M], value: Mapping[str, Any]) -> M:
 
 
 def plainly(error: ValidationError, model: type[BaseModel], value: Any) -> ValidationError:
-    """The same in our words: each problem where it is, with the nearest name that would have been right."""
+    """The same error in our words: each problem at its position, with the nearest valid name."""
     return ValidationError.from_exception_data(
         model.__name__,
         [
             InitErrorDetails(
-                # A text of ours is no template: it stands in one.
+                # The message is not a template: it is inserted into one.
                 type=PydanticCustomError("definition", "{message}", {"message": message}),
                 loc=path,
                 input=None,
@@ -372,13 +372,13 @@ def plainly(error: ValidationError, model: type[BaseModel], value: Any) -> Valid
 
 
 def _explain(error: ValidationError, model: type[BaseModel], value: Any) -> list[tuple[Path, str]]:
-    """What pydantic found, in our words: where, and what is wrong."""
+    """The problems that pydantic found, in our words: position and message."""
     errors = [each for each in error.errors(include_url=False) if each["type"] != "default_factory_not_called"]
     found = [(_located(each["loc"], model, value, each["type"]), each) for each in errors]
     told: dict[Path, str] = {}
     for (path, types), each in found:
-        # Where one of several kinds of value may stand, each kind complains: the deepest complaint is about what was
-        # meant, and that about the tag more to the point than those about other kinds.
+        # Where a union is allowed, pydantic reports each member: the deepest problem is about the member that was
+        # meant, and a problem with the tag is more to the point than those of other members.
         deeper = any(other[: len(path)] == path and len(other) > len(path) for (other, _), _ in found)
         if deeper and (each["type"].endswith("_type") or each["type"] == "too_short"):
             continue
@@ -389,9 +389,9 @@ def _explain(error: ValidationError, model: type[BaseModel], value: Any) -> list
 
 
 def _located(loc: Sequence[int | str], model: type[BaseModel], value: Any, problem: str) -> tuple[Path, list[Any]]:
-    """Where in the document that is, and of which types what stands around it may be.
+    """The position of a problem in the document, and the possible types of its container.
 
-    Between keys and positions pydantic names the kinds of a union, which are nowhere in the document.
+    Between keys and indexes pydantic names the members of a union, which do not occur in the document.
     """
     path: Path = ()
     types: list[Any] = [model]
@@ -408,7 +408,7 @@ def _located(loc: Sequence[int | str], model: type[BaseModel], value: Any, probl
 
 
 def _kinds(types: Iterable[Any]) -> Iterator[Any]:
-    """The types themselves, for what is one of several or annotated."""
+    """The types themselves, with unions and annotations resolved."""
     for each in types:
         origin = get_origin(each)
         if origin is Annotated:
@@ -420,7 +420,7 @@ def _kinds(types: Iterable[Any]) -> Iterator[Any]:
 
 
 def _inside(types: Sequence[Any], part: int | str) -> list[Any]:
-    """The types of what may stand there in a value of one of these types."""
+    """The possible types of that part of a value of one of these types."""
     found: list[Any] = []
     for each in _kinds(types):
         if isinstance(each, type) and issubclass(each, BaseModel):
@@ -434,7 +434,7 @@ def _inside(types: Sequence[Any], part: int | str) -> list[Any]:
 
 
 def _may_be(kind: Any, value: Any) -> bool:
-    """Whether what is written can be meant as a value of this kind: its `kind` says so."""
+    """Whether the value can be meant as this type: its `kind` says so."""
     if not (isinstance(kind, type) and issubclass(kind, BaseModel)) or not isinstance(value, dict):
         return False
     for name, field in kind.model_fields.items():
@@ -482,7 +482,7 @@ def _unknown_key(key: str, around: Sequence[Any]) -> str:
 
 
 def _elsewhere(key: str, models: Sequence[type[BaseModel]]) -> Iterator[str]:
-    """Where a key of that name would be right: one level further in."""
+    """Where a key of that name would be valid: one level deeper."""
     for model in models:
         for name, field in model.model_fields.items():
             for kind in _kinds([field.annotation]):

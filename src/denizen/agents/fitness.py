@@ -1,4 +1,4 @@
-"""Whether agents can think, here and now: what is stored about each, how long people wait for it, and what it lacks.
+"""Whether agents can think, here and now: the stored state, how long people wait, and what is missing.
 
 What is stored (parked, suspended, over budget) is known everywhere. What a process lacks (a key, a tool, a price) is
 found out by the process that is asked, which prepares each agent as it would for a cycle.
@@ -22,7 +22,7 @@ from denizen.storage.database import Tx, statement
 from denizen.storage.schema import agents, entities, events, memberships
 
 LATE_SECONDS: Final = 600
-"""For so long a person may wait for an agent that can think."""
+"""For how long a person may wait for an agent that can think."""
 _NOWHERE: Final = SpaceId("")
 
 
@@ -52,13 +52,13 @@ class Unable:
 
 @dataclass(frozen=True, slots=True)
 class Fitness:
-    """How one agent is."""
+    """The state of one agent."""
 
     agent_id: AgentId
     handle: str
     name: str
     unable: Unable | None
-    """Why it cannot think; None: it can."""
+    """Why it cannot think; None if it can."""
     waiting: int
     """How many messages of people wait for its answer."""
     waiting_since: Instant | None
@@ -72,7 +72,7 @@ class Fitness:
             return True
         if self.unable is None:
             return self.waiting_since is not None and self.waiting_since < now - LATE_SECONDS * SECOND
-        # Who suspended an agent, or gave it a budget, knows; those who wait for it do not.
+        # The person who suspended an agent, or gave it a budget, knows; people who wait for it do not.
         return self.unable.cause not in ("suspended", "budget") or self.waiting > 0
 
 
@@ -126,7 +126,7 @@ _inboxes = statement(
     )
     .select_from(events.join(agents, agents.c.id == events.c.agent_id))
     .where(
-        events.c.state != "done",  # word for word the condition of the partial index
+        events.c.state != "done",  # must match the condition of the partial index exactly
         agents.c.organization_id == bindparam("organization_id"),
         agents.c.status != "dead",
     )
@@ -135,7 +135,7 @@ _inboxes = statement(
 
 
 def of_organization(tx: Tx, organization_id: OrganizationId) -> list[Fitness]:
-    """How its agents are as far as that is stored, in the order of their handles, up to `CHECKED`."""
+    """The stored state of its agents, in the order of their handles, up to `CHECKED`."""
     inboxes = {row[0]: row[1:] for row in tx.all(_inboxes, organization_id=organization_id)}
     found: list[Fitness] = []
     for row in tx.all(_all, organization_id=organization_id):

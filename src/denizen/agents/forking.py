@@ -1,9 +1,9 @@
-"""A new agent with the past of another, up to one of its cycles. The other is not touched.
+"""Forks an agent: a new agent with the history of another, up to one of its cycles. The original is not touched.
 
-One transaction copies everything that happened to it: the log with the eras it was thought in, the cycles and their
-effects, what can be recalled of them. The copy is exact, so every request up to there can be replayed from the new
-agent as well. Goals and notes have no history: they are copied as they are now. What would make two agents do the same
-thing is left behind: memberships, waiting events, plans and the heartbeat.
+One transaction copies everything that happened to it: the log with its eras, the cycles and their effects, and what can
+be recalled of them. The copy is exact, so every request up to there can be replayed from the new agent as well. Goals
+and notes have no history: they are copied as they are now. What would make two agents do the same thing is left out:
+memberships, waiting events, plans and the heartbeat.
 """
 
 from __future__ import annotations
@@ -50,16 +50,16 @@ from denizen.storage.schema import (
 from denizen.storage.schema import leases as leases_table
 
 _LEVELS: Final = 18
-"""Ten to this power is more cycles than anyone lives."""
+"""Ten to this power is more cycles than any agent has."""
 
 _fork = cast(bindparam("fork"), Text)
 _cycle_id = _fork + "-" + cast(cycles.c.number, Text)
-"""Each copied cycle has the id of its agent and its own number: the same however often the transaction runs."""
+"""The id of a copied cycle: that of its agent and its number, so that a retried transaction makes the same ids."""
 _lived = (cycles.c.agent_id == bindparam("agent"), cycles.c.number.is_not(None), cycles.c.number <= bindparam("last"))
 
 
 def _copy(table: Table, source: FromClause, *where: Any, order: Any = None, **changed: Any) -> Statement:
-    """The rows of `table` in `source` are there once more, with these columns changed."""
+    """Copies the rows of `table` in `source`, with these columns changed."""
     names = [column.name for column in table.c if column is not table.autoincrement_column]
     wanted = select(*(changed.get(name, table.c[name]) for name in names)).select_from(source).where(*where)
     return statement(insert(table).from_select(names, wanted if order is None else wanted.order_by(order)))
@@ -67,7 +67,7 @@ def _copy(table: Table, source: FromClause, *where: Any, order: Any = None, **ch
 
 def _of_cycles(table: Table, **changed: Any) -> Statement:
     joined = table.join(cycles, cycles.c.id == table.c.cycle_id)
-    # Said of both where both have it: the log is indexed by its agent.
+    # A condition on both where both have the column: the log is indexed by its agent.
     mine = [table.c.agent_id == bindparam("agent")] if "agent_id" in table.c else []
     return _copy(table, joined, *_lived, *mine, order=table.autoincrement_column, cycle_id=_cycle_id, **changed)
 
@@ -80,14 +80,13 @@ _copied: Final = (
     _copy(cycles, cycles, *_lived, id=_cycle_id, agent_id=_fork, attempts=0, not_before=0, handed_back=0),
     _of_cycles(log, agent_id=_fork),
     _of_cycles(effects),
-    # A pointer in the log names the id that the text had: `log.long_text` looks for it with the agent before it.
+    # A pointer in the log contains the old id of the text: `log.long_text` looks for it with the agent before it.
     _of_cycles(
         overflow, id=_fork + ":" + func.replace(overflow.c.id, cast(bindparam("agent"), Text) + ":", ""), agent_id=_fork
     ),
-    # What those cycles were woken by, so that it can be read, and found by whoever forgets.
-    # Nobody waits for the fork.
+    # The events that woke those cycles, so that they can be read, and found by forgetting. Nobody waits for the fork.
     _of_cycles(events, agent_id=_fork, waits=0),
-    # Who may read it is who may read it of the other.
+    # The same people may read it as may read the original.
     _of_cycles(cycle_spaces, agent_id=_fork),
     _of_agent(passages, passages.c.cycle <= bindparam("last")),
 )
@@ -107,10 +106,10 @@ def fork(
     name: str | None = None,
     id: AgentId | None = None,
 ) -> Agent:
-    """A new agent, asleep and in no space, that has lived the cycles of this one up to `at`; without it, all of them.
+    """A new sleeping agent in no space, with the cycles of this one up to `at`; by default all of them.
 
-    Without a handle it gets that of this one and a number. Raises `InvalidInput` where it has not lived so many, and
-    `NotAllowed` where the policy would refuse its definition for a new agent.
+    Without a handle it gets that of this one and a number. Raises `InvalidInput` if this agent has fewer cycles, and
+    `NotAllowed` if the policy would refuse its definition for a new agent.
     """
     original = registry.get(tx, agent_id)
     handle = handle or directory.free_handle(tx, original.entity.organization_id, original.entity.handle)
@@ -125,7 +124,7 @@ def fork(
         tx.run(each, **whose)
     tx.run(_copy_selves, **whose, era=state.era)
     for level in range(1, _LEVELS):
-        # Only groups whose cycles are all there.
+        # Only groups whose cycles are all copied.
         tx.run(_copy_layers, **whose, level=level, latest=state.cycle - 10**level + 1)
     _copy_index(tx, agent_id, made.id)
     eras.take_over(
@@ -139,17 +138,17 @@ def fork(
     )
     if definition.reflection.is_on:
         records.leave_past(tx, made.id)
-    # Somebody has thought for it, if under another name: the next holder is not the first.
+    # A process has thought for it, under another agent id: the next holder is not the first.
     leases.seize(tx, made.id)
     return made
 
 
-# Where it begins
+# The starting state
 
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """A mind as it was after a cycle."""
+    """The state of a mind after a cycle."""
 
     cycle: int
     ended_at: int
@@ -165,7 +164,7 @@ _lease = statement(
 _mind = statement(
     select(minds.c.cycle_count, minds.c.era, minds.c.window_from, minds.c.last_cycle_at, minds.c.outside)
     .where(minds.c.agent_id == bindparam("agent_id"))
-    # Neither a cycle nor a redaction ends while we copy.
+    # No cycle and no redaction may end while we copy.
     .with_for_update()
 )
 _ended = statement(
@@ -191,12 +190,12 @@ _marks = statement(
 
 
 def _holds_outside(tx: Tx, fork_id: AgentId, state: _State) -> bool:
-    """Whether what was copied holds text from outside, or was made from such."""
+    """Whether the copy holds text from outside, or text made from it."""
     return bool(tx.all(_marks, agent_id=fork_id, last=state.cycle, era=state.era))
 
 
 def _state_after(tx: Tx, original: Agent, at: int | None) -> _State:
-    # The lease first, as every write of a cycle and whoever forgets takes it first.
+    # The lease first: every write of a cycle and every forgetting locks it first.
     tx.one(_lease, agent_id=original.id)
     row = tx.one(_mind, agent_id=original.id)
     assert row is not None
@@ -213,12 +212,12 @@ def _state_after(tx: Tx, original: Agent, at: int | None) -> _State:
     ended = tx.one(_ended, agent_id=original.id, number=wanted)
     answers = [each for each in entries_of_cycle(tx, original.id, wanted) if each.kind == "response"]
     assert ended is not None
-    # Only the last cycle of a life can have ended without an answer: that of an agent that was deleted.
+    # Only the last cycle of an agent can have ended without an answer: that of a deleted agent.
     made_of = json.loads(answers[-1].request or "")
     return _State(wanted, ended[0], made_of["era"], made_of["from"])
 
 
-# What can be recalled
+# Search index
 
 _index = statement(
     select(
@@ -241,12 +240,12 @@ _copy_words = _of_agent(wordings, wordings.c.embedder == bindparam("name"), word
 
 
 def _copy_index(tx: Tx, agent_id: AgentId, fork_id: AgentId) -> None:
-    """The passages of the fork, which are copied, are found by their words and, but for the last few, by meaning."""
+    """Make the copied passages of the fork searchable by words and, except for the last few, by meaning."""
     row = tx.one(_index, agent_id=agent_id)
     if row is None:
         return
     copied = tx.one(_counted, agent_id=fork_id)
-    assert copied is not None  # sums always give a row
+    assert copied is not None  # aggregates always return a row
     _, _, length, settled, embedder, embedded, worded = row
     newest, forgotten = copied
     whole_rows = newest // VECTORS_IN_A_ROW * VECTORS_IN_A_ROW
@@ -259,7 +258,7 @@ def _copy_index(tx: Tx, agent_id: AgentId, fork_id: AgentId) -> None:
         agent_id=fork_id,
         passages=newest,
         forgotten=forgotten,
-        # How many terms each passage has is not kept; only the mean of all is ever needed.
+        # The number of terms of each passage is not stored; only their mean is needed.
         length=length * kept // max(settled, 1),
         settled=kept,
         embedder=embedder,
@@ -269,9 +268,9 @@ def _copy_index(tx: Tx, agent_id: AgentId, fork_id: AgentId) -> None:
 
 
 def _copy_postings_until(tx: Tx, agent_id: AgentId, fork_id: AgentId, newest: int) -> int:
-    """Of the index of words, the blocks and segments that end before or with this passage are the fork's; gives where.
+    """Copy the blocks and segments of the word index that end at or before this passage. Returns where they end.
 
-    The rest of its passages are searched as they are until they are settled.
+    The remaining passages are searched unindexed until they are settled.
     """
     segments = [first for first, _ in settling.all_segments(tx, agent_id)]
     whole = min(block_of(newest + 1), block_of(segments[0]) if segments else block_of(newest + 1))

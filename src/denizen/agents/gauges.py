@@ -1,4 +1,4 @@
-"""The numbers that are not counted but looked up, each time someone asks for the metrics. Bounded work."""
+"""Metrics that are read from the database each time the metrics are requested. Bounded work."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from denizen.storage.schema import agents, calls, events
 from denizen.telemetry.metrics import Metrics
 
 LOOKED_AT: Final = 100_000
-"""So many events that are not done, and calls that wait, are looked at; beyond that the numbers are too small."""
+"""How many unfinished events and waiting calls are read; beyond that the numbers are too small."""
 
 _STATES: Final = ("pending", "taken", "dead")
 
@@ -29,7 +29,7 @@ _people_waiting = (
     select(events.c.created_at)
     .select_from(events.join(agents, agents.c.id == events.c.agent_id))
     .where(
-        events.c.state != "done",  # word for word the condition of the partial index
+        events.c.state != "done",  # must match the condition of the partial index exactly
         events.c.state.in_(("pending", "taken")),
         events.c.waits == 1,
         agents.c.status == "active",
@@ -47,12 +47,12 @@ _parked = statement(
 
 @dataclass(frozen=True, slots=True)
 class Readings:
-    """What the database says, now."""
+    """The current values from the database."""
 
     events: dict[str, int]
     calls_waiting: int
     oldest_unanswered_seconds: float
-    """Of the messages that people wait to have answered by agents that are not suspended; 0: none waits."""
+    """The age of the oldest message that people wait to have answered by agents that are not suspended; 0: none."""
     parked: dict[str, int]
     """Agents that cannot think, by cause."""
 
@@ -66,12 +66,12 @@ def read(tx: Tx) -> Readings:
 
 
 async def exposition(metrics: Metrics, db: Database, *, awake: int) -> str:
-    """Everything as text. Where the database does not answer, that is told, and what is known without it."""
+    """All metrics as text. If the database does not answer, the metrics say so and have what is known without it."""
     try:
         found: Readings | None = await db.read(read)
     except StorageError:
         found = None
-    # No more waiting from here on: whoever else asks at the same time does not get half of it.
+    # No await from here on: concurrent requests must not see half of the values.
     metrics.awake.set(awake)
     metrics.commits.reach(db.commits)
     metrics.database_up.set(0 if found is None else 1)

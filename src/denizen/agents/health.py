@@ -1,4 +1,4 @@
-"""How well an organization lives: who thinks for its agents, and what needs a person. Bounded work."""
+"""The health of an organization: the instances that run its agents, and what needs a person. Bounded work."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from denizen.storage.database import Tx, statement
 from denizen.storage.schema import agents, entities, events, instances, leases
 
 LATE_SECONDS: Final = 600
-"""For so long an event may wait for an agent that could think."""
+"""For how long an event may wait for an agent that can think."""
 
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """A process that thinks for agents."""
+    """A process that runs agents."""
 
     id: str
     seen_at: Instant
@@ -42,17 +42,17 @@ class Trouble:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """What there is to know of an organization's agents as a whole."""
+    """The state of all agents of an organization together."""
 
     instances: tuple[Instance, ...]
     dead: tuple[Trouble, ...]
-    """Whose events were given up."""
+    """Agents with dead events."""
     late: tuple[Trouble, ...]
-    """Whose events wait although it could think."""
+    """Agents whose events wait although they can think."""
     resting: int
-    """How many agents their budget has suspended."""
+    """How many agents are suspended by their budget."""
     panels: tuple[str, ...] = ()
-    """Why nobody can answer in a panel: a sentence for each."""
+    """Why nobody can answer in a panel: one sentence for each."""
 
 
 _held = (
@@ -77,7 +77,7 @@ _troubles = (
         events.join(agents, agents.c.id == events.c.agent_id).join(entities, entities.c.id == events.c.agent_id)
     )
     .where(
-        events.c.state != "done",  # word for word the condition of the partial index
+        events.c.state != "done",  # must match the condition of the partial index exactly
         agents.c.organization_id == bindparam("organization_id"),
     )
     .group_by(agents.c.id, entities.c.handle, entities.c.name)
@@ -106,7 +106,7 @@ _resting = statement(
 
 
 def look(tx: Tx, organization_id: OrganizationId, lease_seconds: float) -> Health:
-    """How the organization is at this moment. Instances that were silent for the time of a lease are gone."""
+    """The current health of the organization. Instances that were silent for the time of a lease count as gone."""
     where = {"organization_id": organization_id}
     found = tx.all(_instances, now=tx.now, since=tx.now - int(lease_seconds * SECOND), **where)
     late = tx.all(_late, now=tx.now, before=tx.now - LATE_SECONDS * SECOND, **where)

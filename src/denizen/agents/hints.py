@@ -1,4 +1,4 @@
-"""Hints from other instances: who may have something to do. Losing them delays work until the next sweep."""
+"""Hints from other instances: agents that may have something to do. A lost hint delays work until the next sweep."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from denizen.bus.streams import WAKE, woken
 def listening(
     bus: Bus, residents: Residents, instance: str, *, most_unheard: int = MOST_UNHEARD
 ) -> AbstractAsyncContextManager[None]:
-    """Inside, what other instances announce wakes the residents of this one."""
+    """While entered, announcements of other instances wake the residents of this one."""
 
     def hear(item: Frame | Gap) -> None:
-        # What a gap has swallowed is found by the sweep.
+        # Agents that a gap in the stream concerns are found by the sweep.
         if isinstance(item, Frame) and item.payload.get("by") != instance:
             for agent_id in woken(item.payload):
                 residents.hint(agent_id)

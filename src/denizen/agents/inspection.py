@@ -1,6 +1,6 @@
-"""How an agent is: what it has in mind, what waits for it, what it means to do, what it has used. Changes nothing.
+"""The state of an agent for people: its window, inbox, plans, usage and history. Read-only.
 
-The one home of these facts: the command line, the API and the web draw what is here.
+The only place for these facts: the command line, the API and the web client show what is here.
 """
 
 from __future__ import annotations
@@ -56,10 +56,10 @@ STANDINGS_SHOWN: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """What the next request would hold, in estimated tokens."""
+    """The content of the next request, in estimated tokens."""
 
     limit: int
-    """The most a request may have, as it was for the last one."""
+    """The token limit of a request, as for the last one."""
     self: int
     tools: int
     layers: int
@@ -68,12 +68,12 @@ class Window:
     """The cycles that are shown whole."""
     recent_cycles: int
     open: int
-    """The cycle that is being thought."""
+    """The open cycle."""
     era: int
     first_cycle: int | None
-    """The oldest that is shown whole."""
+    """The oldest cycle that is shown whole."""
     recalled: int = 0
-    """Of the recent cycles, what they were shown of their past because it mattered."""
+    """The memories that recent cycles were shown."""
     recalled_texts: tuple[str, ...] = ()
 
     @property
@@ -93,14 +93,14 @@ class Lane:
     """`urgent` or `normal`."""
     waiting: int
     taken: int
-    """By the cycle that is being thought."""
+    """Taken by the open cycle."""
     first: tuple[Event, ...]
-    """Those that will be taken first and may be taken now."""
+    """The events that will be taken first and can be taken now."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lived:
-    """A cycle, and what its model answered, in short."""
+    """A cycle, and a short version of its model's answers."""
 
     record: CycleRecord
     answers: Answers
@@ -114,12 +114,12 @@ class Lived:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How it stands to one conversation."""
+    """The agent's stance in one conversation."""
 
     stance: Stance
     space_name: str
     last: PastRun | None
-    """What last became of its state of mind there."""
+    """The last change of its state of mind there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,10 +130,10 @@ class Inspection:
     at: Instant
     status: Status
     holder: str | None
-    """The instance that may think for it now."""
+    """The instance that holds its lease now."""
     held_until: Instant | None
     resting: Resting | None
-    """Why it rests, where its budget has suspended it."""
+    """Why its budget has suspended it, if so."""
     cycle_count: int
     window: Window
     lanes: tuple[Lane, ...]
@@ -142,20 +142,20 @@ class Inspection:
     notes: tuple[Note, ...]
     plans: tuple[Plan, ...]
     standings: tuple[Standing, ...]
-    """Its profiles and states of mind, those that changed last first."""
+    """Its profiles and states of mind, last changed first."""
     calls: tuple[Call, ...]
     """What it waits for people or services to answer."""
     budget: BudgetSettings | None
     shared_budget: BudgetSettings | None
     today: Sums
     week: Sums
-    """The last seven days, today among them."""
+    """The last seven days, including today."""
     spending: tuple[Spending, ...]
     """The same by day and model."""
     cycles: tuple[Lived, ...]
-    """The last ones, the newest first."""
+    """The last cycles, newest first."""
     era: Era
-    """The self that is in force, and what stands before the window."""
+    """The current self, and what stands before the window."""
 
 
 _lease = statement(select(leases.c.holder, leases.c.until).where(leases.c.agent_id == bindparam("agent_id")))
@@ -169,7 +169,7 @@ _waiting_calls = statement(
 def inspect(tx: Tx, agent_id: AgentId, person: EntityId | None = None) -> Inspection:
     """The agent as it is now, on one snapshot, as far as this person may read it; None: whoever runs the server.
 
-    Raises `NotFound` where there is none.
+    Raises `NotFound` if there is no such agent.
     """
     agent = registry.get(tx, agent_id)
     reader = privacy.reader(tx, agent_id, person)
@@ -205,8 +205,8 @@ def inspect(tx: Tx, agent_id: AgentId, person: EntityId | None = None) -> Inspec
 
 
 def standings(tx: Tx, agent_id: AgentId, reader: Reader, *, limit: int = 100) -> list[Standing]:
-    """How the agent stands to its conversations and why, those that changed last first. One stands for all that may
-    not be read."""
+    """The agent's stances in its conversations, with reasons, last changed first. A single entry stands for all that
+    may not be read."""
     found = AGENTS.stances_of(tx, agent_id, limit=limit)
     shown = [
         Standing(
@@ -222,11 +222,11 @@ def standings(tx: Tx, agent_id: AgentId, reader: Reader, *, limit: int = 100) ->
     return [*shown, Standing(nowhere, stand_in(left_out), None)] if left_out else shown
 
 
-# What a reader may see of it
+# Access of the reader
 
 
 def readable_event(event: Event, reader: Reader) -> Event:
-    """The event, or what stands for it."""
+    """The event, or a placeholder if the reader may not see it."""
     if not reader.hides_event(event):
         return event
     nobody = {"space_id": None, "space_name": None, "sender_id": None, "sender_name": None, "sender_kind": None}
@@ -239,7 +239,7 @@ def readable_goals(found: Iterable[Goal], reader: Reader) -> list[Goal]:
 
 
 def readable_notes(found: Sequence[Note], reader: Reader) -> list[Note]:
-    """Those that may be read; one stands for all the others, because their keys say something as well."""
+    """The notes that may be read; a single one stands for all the others, because their keys reveal something too."""
     hidden = reader.hidden_facts()
     shown = [each for each in found if notes.fact(each)[0] not in hidden]
     left_out = len(found) - len(shown)
@@ -261,7 +261,7 @@ def _call(call: Call, reader: Reader) -> Call:
 
 
 def readable_record(tx: Tx, record: CycleRecord, reader: Reader) -> tuple[CycleRecord, int]:
-    """The cycle, and how many entries of it may not be read; then its summary says so."""
+    """The cycle, and how many of its entries may not be read; if any, its summary says so."""
     if not reader.hides_cycle(record.id):
         return record, 0
     count = log.count_of_cycle(tx, reader.agent_id, record.number)
@@ -274,7 +274,7 @@ _id_of_number = statement(
 
 
 def readable_passages(tx: Tx, found: Iterable[Found], reader: Reader) -> list[Found]:
-    """What was recalled, as far as it may be read: its space, and the cycle it is from."""
+    """The recalled passages that may be read, by their space and the cycle they are from."""
     return [each for each in found if not _hides_passage(tx, each, reader)]
 
 
@@ -369,7 +369,7 @@ def _number_of(tx: Tx, cycle_id: CycleId) -> int | None:
 
 
 def _limits(tx: Tx, agent: Agent) -> tuple[int, int]:
-    """How many tokens a request may have, and how many its tools are: as it was for the last one."""
+    """How many tokens a request may have, and how many its tools take, as for the last one."""
     allowed = budget(agent.definition.window, None).request
     row = tx.one(_last_request, agent_id=agent.id)
     made_of: dict[str, Any] = json.loads(row[0]) if row is not None and row[0] is not None else {}

@@ -1,11 +1,11 @@
-"""A lock file for each process in which agents live, so that others on this machine know when that process is gone.
+"""A lock file for each process that runs agents, so that other processes on this machine notice when it is gone.
 
-`<folder>/<instance>.lock` is locked with `flock` for as long as the process lives. However it ends, the system
-lets go of the lock, and whoever can take it then knows that its owner is gone: no lease needs to run out first. A
-process id would not do, because ids are given again.
+`<folder>/<instance>.lock` is locked with `flock` for as long as the process lives. However it ends, the system releases
+the lock, and whoever can take it knows that its owner is gone: no lease needs to expire first. A process id would not
+do, because ids are reused.
 
 A lock counts only on the boot that its file names. Network file systems may keep locks from other machines, and some
-systems have no such name: then nothing is known, and leases run out as they do without this.
+systems do not identify the boot: then nothing is known, and leases expire as they do without this.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _SUFFIX: Final = ".lock"
 
 @dataclass(frozen=True, slots=True)
 class Neighbours:
-    """The other instances with a lock file here, as far as anything is known of them."""
+    """The other instances with a lock file here, alive or gone as far as known."""
 
     alive: frozenset[str] = frozenset()
     gone: frozenset[str] = frozenset()
@@ -38,18 +38,19 @@ class Neighbours:
 
 @dataclass
 class InstanceLock:
-    """The lock of this process, and a look at those of others. Everything here may fail, and then nothing is known."""
+    """The lock of this process, and a look at those of others. Everything here may fail; then nothing is known."""
 
     folder: Path
     instance: str
     _descriptor: int | None = field(default=None, repr=False)
 
     def hold(self) -> None:
-        """Others see that this process is alive, until `release` or its end."""
+        """Show other processes that this one is alive, until `release` or its end."""
         boot = _boot()
         if fcntl is None or boot is None or self._descriptor is not None:
             return
-        # Under another name until it is locked: nobody may find it unlocked and take its owner for gone.
+        # Under another name until it is locked: otherwise someone could find it unlocked and think that its owner is
+        # gone.
         unlocked = self._path(self.instance).with_suffix(".new")
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -67,14 +68,14 @@ class InstanceLock:
         self._descriptor = descriptor
 
     def release(self) -> None:
-        """This process is seen as gone; its file is removed."""
+        """Show this process as gone, and remove its file."""
         if self._descriptor is not None:
             self.remove(self.instance)
             os.close(self._descriptor)
             self._descriptor = None
 
     def look(self) -> Neighbours:
-        """Which of the others are alive, and which are gone."""
+        """Which other instances are alive, and which are gone."""
         boot = _boot()
         alive: set[str] = set()
         gone: set[str] = set()
@@ -90,7 +91,7 @@ class InstanceLock:
         return Neighbours(frozenset(alive), frozenset(gone))
 
     def remove(self, instance: str) -> None:
-        """The lock file of an instance that is gone is removed: there is nothing left to be known by it."""
+        """Remove the lock file of an instance that is gone."""
         try:
             self._path(instance).unlink(missing_ok=True)
         except OSError as error:
@@ -107,7 +108,7 @@ class InstanceLock:
 
 
 def _boot() -> bytes | None:
-    """Which boot of which machine this is; None where the system does not say."""
+    """The id of this boot of this machine; None if the system does not give one."""
     try:
         return BOOT_FILE.read_bytes().strip() or None
     except OSError:
@@ -115,7 +116,7 @@ def _boot() -> bytes | None:
 
 
 def _is_locked(path: Path, boot: bytes) -> bool | None:
-    """Whether a process of this boot has locked the file; None: nobody knows."""
+    """Whether a process of this boot has locked the file; None if unknown."""
     assert fcntl is not None
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)

@@ -1,4 +1,4 @@
-"""Suspending, resuming and deleting agents: each checks who asks, and is in the audit log.
+"""Suspending, resuming and deleting agents, with permission checks and entries in the audit log.
 
 The HTTP API and `denizen.agents` call the same functions, in one transaction each.
 """
@@ -35,7 +35,7 @@ def find(tx: Tx, by: Requester, named: str, *, also_dead: bool = False) -> Agent
 
 
 def suspend(tx: Tx, by: Requester, named: str) -> Agent:
-    """The agent thinks no more until it is resumed. Its events wait; a cycle under way stops where it is."""
+    """Stop the agent from thinking until it is resumed. Its events wait; a running cycle stops where it is."""
     agent = _managed(tx, by, named)
     registry.suspend(tx, agent.id)
     audit.record(tx, agent.entity.organization_id, by.actor, "suspend_agent", agent.id)
@@ -43,7 +43,7 @@ def suspend(tx: Tx, by: Requester, named: str) -> Agent:
 
 
 def resume(tx: Tx, by: Requester, named: str) -> Agent:
-    """The agent may think again, and is woken."""
+    """Let the agent think again, and wake it."""
     agent = _managed(tx, by, named)
     registry.resume(tx, agent.id)
     audit.record(tx, agent.entity.organization_id, by.actor, "resume_agent", agent.id)
@@ -51,7 +51,7 @@ def resume(tx: Tx, by: Requester, named: str) -> Agent:
 
 
 def delete(tx: Tx, by: Requester, named: str) -> None:
-    """The agent never wakes again. Its history stays."""
+    """Delete the agent: it never wakes again. Its history stays."""
     agent = _managed(tx, by, named)
     registry.delete(tx, agent.id)
     audit.record(tx, agent.entity.organization_id, by.actor, "delete_agent", agent.id)

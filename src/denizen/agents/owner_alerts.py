@@ -1,10 +1,10 @@
-"""Telling owners that an agent has trouble, or that nobody can answer in a panel: once for each agent or panel and
-cause, since they may not be in the space.
+"""Alerts for owners: an agent has trouble, or nobody can answer in a panel. Sent once for each agent or panel and
+cause, since owners may not be in the space.
 
-A row says that a cause has begun and was told. It goes when the cause is over, so that the next time is told again.
-While a panel is asked again, its causes are not over: only an answer ends them.
-What is to be sent to a webhook is in the row as well, so that it survives a restart; a row is claimed before it is
-sent, so that instances do not send it together. A webhook that failed is tried again for about a day.
+A row says that a cause has begun and was reported. It is deleted when the cause is over, so that the next time is
+reported again. While a panel is asked again, its causes are not over: only an answer ends them. The row also holds what
+is to be sent to a webhook, so that it survives a restart; a row is claimed before it is sent, so that only one instance
+sends it. A webhook that failed is tried again for about a day.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from denizen.storage.schema import agents, alerts, entities, panel_alerts, space
 ALERTING: Final[tuple[Cause, ...]] = tuple(
     cause for cause in CAUSES if cause not in ("failing", "limit", "no_reply", "suspended", "deleted")
 )
-"""Causes that owners are told of: those that an owner can do something about and has not brought about."""
+"""Causes that owners are alerted to: those that an owner can fix and did not bring about."""
 CLAIM_SECONDS: Final = 60
-"""After so long an alert that was claimed and not sent is sent again, then after twice as long, up to an hour."""
+"""Seconds after which an alert that was claimed and not sent is sent again; doubled each time, up to an hour."""
 LONGEST_PAUSE_SECONDS: Final = 3600
 TRIES: Final = 30
 AT_ONCE: Final = 20
@@ -46,7 +46,7 @@ class OwnerAlert:
     name: str
     cause: Cause
     detail: str
-    """What the sentence needs, as JSON."""
+    """The values for the sentence, as JSON."""
     created_at: Instant
 
     @property
@@ -84,7 +84,7 @@ class _Alerts:
     def __init__(self, table: Table, subject: Column[Any], *shown: Column[Any], names: Table) -> None:
         is_row = (subject == bindparam("subject"), table.c.cause == bindparam("why"))
         self.known = statement(select(subject, table.c.cause))
-        # Another instance may have seen it begin at the same time.
+        # Another instance may have noticed the cause at the same time.
         self.insert = insert_ignore(table)
         self.delete = statement(delete(table).where(*is_row))
         self.due = statement(
@@ -108,7 +108,7 @@ _of_panels = _Alerts(panel_alerts, panel_alerts.c.space_id, spaces.c.name, space
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Causes that have begun and that were not told of yet, and those that are over."""
+    """Causes that have begun and were not reported yet, and those that are over."""
 
     begun: tuple[Alert, ...] = ()
     over: tuple[tuple[AgentId, Cause], ...] = ()
@@ -140,7 +140,7 @@ _admins = statement(
 
 
 def changes(tx: Tx) -> Changes:
-    """What has begun and what is over since the rows were written last."""
+    """The causes that have begun or ended since the rows were written."""
     now: dict[tuple[str, str], tuple[Any, ...]] = {}
     for row in [*tx.all(_parked), *tx.all(_shown)]:
         now.setdefault((row[0], row[3]), row)
@@ -171,7 +171,7 @@ def _panel_alerts(tx: Tx, silent: Iterable[PanelStatus]) -> dict[tuple[str, str]
 
 
 def record(tx: Tx) -> None:
-    """Every cause that has begun has a row, and owners who look on hear of it; what is over has none."""
+    """Add a row for every cause that has begun, and announce it to connected owners; delete rows of ended causes."""
     found = changes(tx)
     for agent_id, cause in found.over:
         tx.run(_of_agents.delete, subject=agent_id, why=cause)
@@ -188,12 +188,12 @@ def record(tx: Tx) -> None:
 
 
 def has_due(tx: Tx) -> bool:
-    """Whether something is to be sent."""
+    """Whether an alert is due to be sent."""
     return any(tx.one(each.due, now=tx.now) is not None for each in (_of_agents, _of_panels))
 
 
 def claim(tx: Tx) -> list[Alert]:
-    """What this instance is to send now: nobody else sends it for a while."""
+    """Claim the alerts that this instance sends now: no other instance sends them for a while."""
     claimed: list[Alert] = []
     for store in (_of_agents, _of_panels):
         for *row, created_at, tries in tx.all(store.due, now=tx.now):
@@ -204,7 +204,7 @@ def claim(tx: Tx) -> list[Alert]:
 
 
 def mark_sent(tx: Tx, alert: Alert) -> None:
-    """It was sent and is not sent again while the cause lasts."""
+    """Mark the alert as sent: it is not sent again while the cause lasts."""
     store, subject = (_of_panels, alert.space_id) if isinstance(alert, PanelAlert) else (_of_agents, alert.agent_id)
     tx.run(store.sent, subject=subject, why=alert.cause, at=tx.now)
 

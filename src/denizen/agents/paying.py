@@ -1,4 +1,4 @@
-"""Who pays for summing a conversation up: the first agent in it, or the panel, within their budgets."""
+"""Charges the summary of a conversation to the first agent in it, or to the panel, within their budgets."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from denizen.storage.database import Database, Tx
 
 @dataclass(frozen=True, slots=True)
 class Purse:
-    """What there is to spend, and what things cost."""
+    """The budgets and prices."""
 
     db: Database
     prices: Mapping[str, Price]
@@ -34,14 +34,14 @@ class Purse:
     server_budget: ServerBudget | None = None
 
     async def reserve(self, house: ConversationInfo, name: str, model: Model, need: Usage) -> Reserved:
-        """Reserve a call of the model in the budgets, or say why it is refused. No limits, no transaction more."""
+        """Reserve a call of the model in the budgets, or say why it is refused. Costs nothing without limits."""
         budget = self.server_budget
         call = None if budget is None else await budget.begin(self.db, self.clock, name, model, need)
         server = None if call is None else call.near
         limits = await self.db.read(_limits, house)
         if not limits and server is None:
             return Reserved(held=call)
-        # Reading the price list takes its time, the first time.
+        # The first read of the price list is slow.
         dollars = await asyncio.to_thread(expected_cost, model, need, self.prices, asked=name)
         if dollars is None and any(each.in_dollars for each in limits):
             why = f"There is a budget in dollars, but the price of {name!r} is unknown: give its price."
@@ -78,8 +78,7 @@ def _reserve(tx: Tx, house: ConversationInfo, need: Amount, server: ServerLimit 
 
 
 def pay(tx: Tx, house: ConversationInfo, spent: Spent | None, reserved: Sequence[str]) -> None:
-    """What summing a conversation up has used is on the account of an agent in it, or of the panel, and what was
-    reserved for it is released."""
+    """Charge the usage of a conversation's summary to an agent in it, or to the panel, and release its reservation."""
     payer_id = house.space_id if house.kind == "panel" else house.agents[0][0]
     for call in reserved:
         budgets.release_call(tx, payer_id, call)
@@ -96,5 +95,5 @@ def pay(tx: Tx, house: ConversationInfo, spent: Spent | None, reserved: Sequence
     if house.kind == "panel":
         costs.enter(tx, house.organization_id, house.space_id, charge)
     else:
-        # Under an id of its own: what a cycle used is what its own model calls did.
+        # Under an id of its own: the usage of a cycle is that of its own model calls.
         ledger.enter(tx, house.agents[0][0], CycleId(new_id()), "usage", charge, "memory")

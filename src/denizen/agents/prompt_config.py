@@ -1,4 +1,4 @@
-"""What a house has for the prompt_config of its agents: prompt profiles and metaprompts, read again when changed."""
+"""The server's prompt profiles and metaprompts, read again when their file changes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ log_line = structlog.get_logger(__name__)
 
 
 class PromptConfig:
-    """The file of presets with its add-ons, and the classifier of the house."""
+    """The file of presets with its add-ons, and the server's classifier."""
 
     def __init__(
         self, presets: Path | None = None, prompts: Path | None = None, classifier: Classifier | None = None
@@ -31,16 +31,16 @@ class PromptConfig:
         self._configuration: Configuration | None = None
 
     def check(self) -> None:
-        """Raises `InvalidInput` where the file says something that cannot be."""
+        """Raises `InvalidInput` if the file is invalid."""
         self.presets()
         self.configuration()
 
     def presets(self) -> Presets | None:
-        """The presets as they are now; None: no profiles are chosen here."""
+        """The current presets; None: no profiles are chosen here."""
         return self.library.current()
 
     def configuration(self) -> Configuration:
-        """The quick-start profiles and metaprompts as they are now: ours, and those of the house."""
+        """The current quick-start profiles and metaprompts: built-in ones, and those of the server."""
         own = self.library.file()
         if self._configuration is None:
             self._configuration = _read(own)
@@ -62,5 +62,5 @@ def _read(own: Mapping[str, JsonValue]) -> Configuration:
 
 @cache
 def _shipped() -> Configuration:
-    """For a house without a file of its own. It never changes, and reading it takes as long as opening the database."""
+    """For a server without its own file. It never changes, and reading it takes as long as opening the database."""
     return configuration.read(shipped_file(), {})

@@ -1,4 +1,4 @@
-"""Agents as the database knows them: created, edited, suspended, deleted; and what each is doing now."""
+"""Agents in the database: create, edit, suspend, resume, delete; and what each is doing now."""
 
 from __future__ import annotations
 
@@ -52,16 +52,16 @@ from denizen.tools import calls, grants
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """An agent, and how it is defined."""
+    """An agent with its definition."""
 
     entity: Entity
     definition: AgentDefinition
     version: int
-    """Of the definition; it grows with each edit."""
+    """The version of the definition; each edit increments it."""
     shared_budget: BudgetSettings | None = None
-    """What all agents of its organization together may use, as far as that was looked up."""
+    """The budget of its organization, if it was loaded."""
     reflects: bool = False
-    """Whether its cycles are reflected on, everywhere or in some conversation, as far as that was looked up."""
+    """Whether its cycles are reflected on, everywhere or in some conversation, if that was loaded."""
 
     @property
     def id(self) -> AgentId:
@@ -115,12 +115,12 @@ _edit = statement(
 _set_status = statement(
     update(agents)
     .where(agents.c.id == bindparam("agent"), agents.c.status != "dead")
-    # Whoever says how an agent is to be says it instead of its budget.
+    # A person's decision replaces that of its budget.
     .values(status=bindparam("new"), held_by=None, held_until=None)
 )
 
 _interrupt = statement(
-    # As after a shutdown: resuming the cycle is no attempt.
+    # As after a shutdown: resuming the cycle does not count as an attempt.
     update(cycles).where(cycles.c.agent_id == bindparam("agent"), cycles.c.number.is_(None)).values(handed_back=1)
 )
 
@@ -135,7 +135,7 @@ def create(
     definition: AgentDefinition,
     id: AgentId | None = None,
 ) -> Agent:
-    """A new agent, asleep, in no space. Raises `NotAllowed` if the policy refuses the definition."""
+    """Create a sleeping agent in no space. Raises `NotAllowed` if the policy refuses the definition."""
     policy.check(tx, organization_id, None, definition)
     policy.check_possible(None, definition)
     entity = directory.create_entity(tx, organization_id, "agent", name=name, handle=handle, id=id)
@@ -175,13 +175,13 @@ _life = statement(
 
 
 def lock(tx: Tx, agent_id: AgentId) -> None:
-    """Nobody else edits the agent before this transaction ends."""
+    """Lock the agent: nobody else edits it before this transaction ends."""
     tx.one(_lock, id=agent_id)
 
 
 @dataclass(frozen=True, slots=True)
 class Life:
-    """How long an agent has been there."""
+    """How long an agent has existed."""
 
     created_at: Instant
     cycles: int
@@ -195,7 +195,7 @@ def life(tx: Tx, agent_id: AgentId) -> Life:
 
 
 def edit(tx: Tx, policy: DefinitionPolicy, agent_id: AgentId, definition: AgentDefinition) -> Agent:
-    """The agent is defined anew; a new era begins with its next cycle. One whose budget is raised goes on.
+    """Change the definition; a new era begins with the next cycle. An agent whose budget is raised resumes.
 
     Raises `NotAllowed` if the policy refuses the change.
     """
@@ -221,7 +221,7 @@ def edit(tx: Tx, policy: DefinitionPolicy, agent_id: AgentId, definition: AgentD
 
 
 def suspend(tx: Tx, agent_id: AgentId) -> None:
-    """The agent thinks no more until it is resumed. Its events and plans wait; a cycle under way stops where it is."""
+    """Suspend the agent until it is resumed. Its events and plans wait; a running cycle stops where it is."""
     _change_status(tx, agent_id, "suspended")
     floor.hand_over(tx, agent_id)
     epoch = leases.seize(tx, agent_id)
@@ -232,7 +232,7 @@ def suspend(tx: Tx, agent_id: AgentId) -> None:
 
 
 def resume(tx: Tx, agent_id: AgentId) -> None:
-    """The agent may think again, and is woken."""
+    """Let the agent think again, and wake it."""
     _change_status(tx, agent_id, "active")
     agenda.release(tx, agent_id)
     statuses.clear(tx, agent_id, ["suspended", "budget"])
@@ -240,7 +240,7 @@ def resume(tx: Tx, agent_id: AgentId) -> None:
 
 
 _hurry_cycle = statement(
-    # As after a shutdown: that it goes on now is no attempt of its own.
+    # As after a shutdown: resuming the cycle does not count as an attempt.
     update(cycles)
     .where(cycles.c.agent_id == bindparam("agent"), cycles.c.number.is_(None), cycles.c.not_before > 0)
     .values(not_before=0, handed_back=1)
@@ -248,8 +248,8 @@ _hurry_cycle = statement(
 
 
 def try_again(tx: Tx, agent_id: AgentId, space_id: SpaceId | None = None) -> None:
-    """The agent tries now what it could not do: parked or not, and what somebody waits for in that space, or
-    anywhere, and was set aside. What a cycle that was cut short left unanswered is asked anew."""
+    """Let the agent retry now what it could not do: end its parking, and requeue the events that were set aside and
+    that somebody waits for, in that space or everywhere. What a cut-off cycle left unanswered is asked again."""
     get(tx, agent_id)
     parking.retry(tx, agent_id)
     tx.run(_hurry_cycle, agent=agent_id)
@@ -258,7 +258,7 @@ def try_again(tx: Tx, agent_id: AgentId, space_id: SpaceId | None = None) -> Non
 
 
 def delete(tx: Tx, agent_id: AgentId) -> None:
-    """The agent is dead: it never wakes again. Its past stays; a cycle under way ends with a note that says so."""
+    """Delete the agent: it never wakes again. Its history stays; a running cycle ends with a note that says so."""
     _change_status(tx, agent_id, "dead")
     floor.hand_over(tx, agent_id)
     epoch = leases.seize(tx, agent_id)
@@ -312,7 +312,7 @@ _page = statement(
     select(*_agent, *_state, minds.c.last_cycle_at)
     .select_from(_with_state.join(entities, entities.c.id == agents.c.id).join(minds, minds.c.agent_id == agents.c.id))
     .where(
-        # By handle, because that is what an organization's entities are indexed by.
+        # By handle, because an organization's entities are indexed by it.
         entities.c.organization_id == bindparam("organization_id"),
         entities.c.handle > bindparam("after"),
         agents.c.status != "dead",
@@ -340,7 +340,7 @@ _alone = statement(
 
 @dataclass(frozen=True, slots=True)
 class Presence:
-    """An agent in a space: how it is, and under which epoch it thought last."""
+    """An agent in a space: its status, and the epoch of its last cycle."""
 
     agent_id: AgentId
     epoch: int
@@ -367,11 +367,11 @@ class Listed:
     agent: Agent
     status: Status
     last_cycle_at: Instant | None
-    """When it last ended a cycle; None: it has lived none."""
+    """When its last cycle ended; None if there was none."""
 
 
 def living_after(tx: Tx, organization_id: OrganizationId, after: str, *, limit: int) -> list[Listed]:
-    """Those whose handles come after `after`, in the order of their handles."""
+    """The living agents whose handles come after `after`, in the order of their handles."""
     rows = tx.all(_page, organization_id=organization_id, after=after, limit=limit)
     return [Listed(*_with_status(tx, row[:-1]), Instant(row[-1]) if row[-1] else None) for row in rows]
 
@@ -441,11 +441,11 @@ class Due:
 
     agent_id: AgentId
     holder: str | None
-    """Who may think for it now, if anyone's lease still runs."""
+    """The holder of its lease, if one is still valid."""
 
 
 def due(tx: Tx) -> list[Due]:
-    """The agents that have something to do now: an event that wakes, or a cycle to take up."""
+    """The agents that have something to do now: an event that wakes, or a cycle to resume."""
     rows = {row[0]: row for query in (_with_events, _with_cycles) for row in tx.all(query, now=tx.now)}
     return [Due(agent_id, holder if until >= tx.now else None) for agent_id, holder, until in rows.values()]
 
@@ -459,19 +459,19 @@ _far_back_offs = statement(
     .where(*_far_event)
     .union(select(cycles.c.agent_id).where(*_far_cycle), select(agents.c.id).where(*_far_probe))
 )
-# Not 0: that a cycle was put off says that it has not been cut off.
+# Not 0: a cycle that was put off was not cut off.
 _end_far_events = statement(update(events).where(*_far_event).values(not_before=bindparam("now")))
 _end_far_cycles = statement(update(cycles).where(*_far_cycle).values(not_before=bindparam("now")))
 _end_far_probes = statement(update(agents).where(*_far_probe).values(parked_until=bindparam("now")))
 
 
 def far_back_offs(tx: Tx) -> list[AgentId]:
-    """The agents that are put off for longer than any back-off lasts: the clock was set back since."""
+    """The agents that are put off for longer than any back-off: the clock was set back since."""
     return [AgentId(row[0]) for row in tx.all(_far_back_offs, **_latest(tx))]
 
 
 def end_far_back_offs(tx: Tx) -> None:
-    """What is put off for longer than any back-off lasts is due now."""
+    """Make everything that is put off for longer than any back-off due now."""
     woken, latest = far_back_offs(tx), _latest(tx)
     tx.run(_end_far_events, now=tx.now, latest=latest["latest"])
     tx.run(_end_far_cycles, now=tx.now, latest=latest["latest"])
@@ -485,8 +485,8 @@ def _latest(tx: Tx) -> dict[str, int]:
 
 
 def tell_unable(tx: Tx, agent_id: AgentId, error: Exception) -> None:
-    """The agent cannot think in this process: wherever somebody waits for it, the space shows why. Another process may
-    be able, so that it is not parked."""
+    """Show in every space where somebody waits for the agent why it cannot think in this process. It is not parked,
+    because another process may be able to run it."""
     try:
         model = get(tx, agent_id).definition.model
     except (NotFound, ValidationError):

@@ -1,7 +1,8 @@
-"""The agents alive in this process. A sleeping agent is rows in the database; an event brings it to life here or there.
+"""The agents that live in this process. A sleeping agent is rows in the database; an event activates it on some
+instance.
 
-A life: take the lease, load the mind, think cycles until nothing wakes it, stay warm a while, let go. Hints say when to
-look; a sweep finds what hints missed and what dead instances held. Everything runs in one task group.
+A life: take the lease, load the mind, think cycles until nothing wakes it, stay warm for a while, release. Hints say
+when to look; a sweep finds what hints missed and what dead instances held. Everything runs in one task group.
 """
 
 from __future__ import annotations
@@ -58,38 +59,38 @@ WARM_SECONDS: Final = 60
 SWEEP_SECONDS: Final = 2
 SWEEPS_BETWEEN_TRIES: Final = 30
 LOOK_BACK_SECONDS: Final = 60
-"""How often it is looked for what nobody has reflected on, though its process may have gone unnoticed."""
-"""How many sweeps leave an agent in peace that could not live here, unless something new arrives for it."""
+"""How often to look for cycles that were never reflected on, because their process ended unnoticed."""
+"""How many sweeps skip an agent that could not live here, unless something new arrives for it."""
 TAKE_OVER_PAUSES: Final = (0.02, 0.05, 0.1, 0.2, 0.4)
-"""Seconds between tries to take a lease that is free while a write of its last holder is under way."""
+"""Seconds between tries to take a lease that is free while a write of its last holder is running."""
 LET_GO_SECONDS = 5
-"""How long the database may take to hear that a lease is let go of."""
+"""How long releasing a lease in the database may take."""
 MOST_LIVES: Final = 1_000
-"""Agents that may be awake here at once; the others wait for the next sweep."""
+"""How many agents may be awake here at once; the others wait for the next sweep."""
 
 Equip = Callable[[Agent], Awaitable[tuple[CycleDeps, Budget]]]
-"""What an agent thinks with, by its definition. Raises a `ModelError` where its model cannot be had."""
+"""Builds what an agent thinks with, by its definition. Raises a `ModelError` if its model is not available."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How often and how long. Tests and large houses may want others."""
+    """Intervals and durations. Tests and large servers may change them."""
 
     lease_seconds: float = LEASE_SECONDS
     warm_seconds: float = WARM_SECONDS
     sweep_seconds: float = SWEEP_SECONDS
     grace_seconds: float = 20.0
-    """How long a cycle under way may take to finish when the process is told to stop."""
+    """How long a running cycle may take to finish when the process is told to stop."""
 
 
 @dataclass
 class _Life:
-    """One agent being alive here."""
+    """One agent that is awake here."""
 
     woken: asyncio.Event = field(default_factory=asyncio.Event)
     resting: bool = False
     leaving: bool = False
-    """Told to make room for another."""
+    """Told to make room for another agent."""
     lease: Lease | None = None
     task: asyncio.Task[None] | None = None
     kept: set[int] = field(default_factory=set[int])
@@ -118,7 +119,7 @@ class Residents:
         self._background_calls = background_calls
         self._afterthoughts = afterthoughts
         self.panel_afterthoughts = panel_afterthoughts
-        """What panels reflect on: they have no life of their own that could tell."""
+        """For reflection of panels, which have no life here that could trigger it."""
         self._clock = clock
         self._instance = instance
         self._equip = equip
@@ -130,7 +131,7 @@ class Residents:
         self._lives: dict[AgentId, _Life] = {}
         self._peers: list[str] = [instance]
         self._ahead: dict[tuple[str, int], Instant] = {}
-        """Instances that were seen in the future, by when that was: when this was noticed first."""
+        """Instances with a time in the future, by that time: when this was first noticed."""
         self._unable: dict[AgentId, Exception] = {}
         """Why agents could not live here when they last tried."""
         self._stopping = False
@@ -156,7 +157,7 @@ class Residents:
         await self.stop()
 
     async def stop(self) -> None:
-        """Finish the cycles under way, or hand them back, and let go of every lease. No other cycle is begun."""
+        """Finish the running cycles, or hand them back, and release every lease. No new cycle begins."""
         if self._stopping:
             return
         self._stopping = True
@@ -171,11 +172,11 @@ class Residents:
         await self._afterthoughts.stop()
         await self.panel_afterthoughts.stop()
         await self._tasks.__aexit__(None, None, None)
-        # Only now: whoever is not there any more has its calls made again by others.
+        # Only now: other instances repeat the calls of an instance that has left.
         await _whatever_happens(self._db.write(leases.vanish, self._instance))
 
     def hurry(self) -> None:
-        """Whoever is in `stop`, or will be, does not wait for cycles under way: they are handed back as they are."""
+        """Make `stop`, now or later, hand back running cycles at once instead of waiting for them."""
         self._hurried = True
         if self._stopping:
             for life in self._lives.values():
@@ -183,7 +184,7 @@ class Residents:
                     life.task.cancel()
 
     def hint(self, agent_id: AgentId) -> None:
-        """This agent may have something to do. Whoever does not hold it leaves it to the instance that ranks first."""
+        """This agent may have something to do. Unless it lives here, it is left to the instance that ranks first."""
         life = self._lives.get(agent_id)
         if life is not None:
             life.woken.set()
@@ -200,7 +201,7 @@ class Residents:
         self._alarm.expect(at)
 
     def wake(self, agent_id: AgentId) -> None:
-        """Bring this agent to life here, unless it lives here already or this instance has its hands full."""
+        """Activate this agent here, unless it lives here already or this instance is full."""
         life = self._lives.get(agent_id)
         if life is not None:
             life.woken.set()
@@ -208,22 +209,22 @@ class Residents:
             self._let_one_go()
         elif not self._stopping:
             life = self._lives[agent_id] = _Life()
-            # Whatever request woke it, a life is no part of that: it goes on when the request has long been answered.
+            # A life is not part of the request that woke it: it goes on long after the request was answered.
             context = self._context.copy()
             context.run(structlog.contextvars.bind_contextvars, agent=agent_id)
             life.task = self._tasks.create_task(self._live(agent_id, life), name=f"life of {agent_id}", context=context)
 
     def _let_one_go(self) -> None:
-        """Whoever rests may as well sleep: the next sweep brings the one that waits."""
+        """Put a resting agent to sleep: the next sweep brings the one that waits."""
         resting = next((life for life in self._lives.values() if life.resting and not life.leaving), None)
         if resting is not None:
             resting.leaving = True
             resting.woken.set()
 
     async def run_until_idle(self) -> None:
-        """Return when no agent that this process may think for has anything to do now.
+        """Return when no agent that this process may run has anything to do now.
 
-        Where something is left to do for agents that cannot live here, raises why.
+        Where work is left for agents that cannot live here, raises the reason.
         """
         self._unable.clear()
         while True:
@@ -249,7 +250,7 @@ class Residents:
             await self._changed.wait()
 
     async def sweep(self, without: Container[AgentId] = ()) -> None:
-        """Find what hints missed: plans that are due, work that waits, and cycles whose holder is gone."""
+        """Find what hints missed: due plans, waiting work, and cycles whose holder is gone."""
         await self._take_over_from_gone()
         await self._alarm.ring()
         await self._refresh()
@@ -260,8 +261,8 @@ class Residents:
                 self.wake(each.agent_id)
 
     async def _take_over_from_gone(self) -> None:
-        """Instances that are known to be gone hold nothing: their locks are free, or they were seen in the future, and
-        not again for the time of a lease."""
+        """Take over from instances that are known to be gone: their locks are free, or they were seen with a time in
+        the future and not again for the time of a lease."""
         found = Neighbours() if self._lock is None else await asyncio.to_thread(self._lock.look)
         now, ahead = await self._db.read(leases.seen_ahead)
         self._ahead = {(each, at): self._ahead.get((each, at), now) for each, at in ahead.items()}
@@ -278,8 +279,8 @@ class Residents:
             self._peers = [each for each in self._peers if each != instance]
 
     async def _attend_calls(self) -> None:
-        """Calls whose time is over have expired, and those that a dead instance was carrying out are taken over."""
-        # One sweep at a time: what one has taken over and not started yet, another would take for left undone.
+        """Expire overdue calls, and take over those that a dead instance was carrying out."""
+        # One sweep at a time: a call that one has taken over and not started yet would look abandoned to another.
         async with self._attending:
             await self._finish_own_calls()
             if not await self._db.read(calls.unattended, self._instance, self._pace.lease_seconds):
@@ -288,13 +289,13 @@ class Residents:
                 self._background_calls.start(self._db, call.id, self._again(call))
 
     async def _finish_own_calls(self) -> None:
-        """What this instance was to carry out is under way, also where whoever made the call was gone before it heard
-        that the call was stored, or the database did not hear the result."""
+        """Carry out the calls assigned to this instance, also where the caller was gone before it heard that the call
+        was stored, or the database did not get the result."""
         self._background_calls.tell_again(self._db)
         for call_id, cycle_id in await self._db.read(calls.in_hands_of, self._instance):
             if self._background_calls.knows(call_id, cycle_id):
                 continue
-            # It may have been under way, and come to its end, since it was read.
+            # It may have been started and finished since it was read.
             if not await self._db.read(calls.is_in_hands_of, call_id, self._instance):
                 continue
             begun = self._background_calls.began(call_id)
@@ -303,7 +304,7 @@ class Residents:
                 self._background_calls.start(self._db, call.id, self._again(call))
 
     async def _again(self, call: Call) -> str:
-        """What the call answers when it is made again here; where its agent lacks something here, nobody knows."""
+        """The result of the call when it is repeated here; unknown if its agent lacks something here."""
         try:
             agent = await self._db.read(registry.get, call.agent_id)
             faculties, _ = await self._equip(agent)
@@ -314,12 +315,12 @@ class Residents:
 
     @property
     def _misconfigured(self) -> set[AgentId]:
-        """The agents that lack something here, a model or a tool: trying again at each sweep would not help them."""
+        """The agents that lack something here, a model or a tool: trying again at each sweep would not help."""
         return {agent_id for agent_id, why in self._unable.items() if not isinstance(why, StorageError)}
 
     async def look_back(self) -> None:
-        """What was lived and not reflected on, by an earlier process or one that is gone, is reflected on; and what was
-        put off by a clock that has been set back since is put off no longer."""
+        """Reflect on what an earlier or dead process left unreflected; and end back-offs set by a clock that has been
+        set back since."""
         if await self._db.read(registry.far_back_offs):
             await self._db.write(registry.end_far_back_offs)
         by = Claimant(self._instance, self._pace.lease_seconds)
@@ -340,7 +341,7 @@ class Residents:
                 await self.sweep(without=self._misconfigured)
                 self._afterthoughts.try_again()
                 self.panel_afterthoughts.try_again()
-                # The clock may have been set back meanwhile.
+                # The clock may have been set back in between.
                 late = abs(self._clock.now() - looked_back) >= LOOK_BACK_SECONDS * SECOND
                 if late or not set(peers) <= set(self._peers):
                     await self.look_back()
@@ -348,7 +349,7 @@ class Residents:
                 peers = self._peers
             except StorageError as error:
                 log_line.warning("sweep failed", error=error.code)
-            except Exception:  # what is wrong with one row must not end everyone's life
+            except Exception:  # one bad row must not stop all agents
                 log_line.exception("sweep failed by a defect")
 
     async def _keep_time(self) -> None:
@@ -375,7 +376,7 @@ class Residents:
             except StorageError as error:
                 log_line.warning("leases not renewed", error=error.code)
                 continue
-            except Exception:  # as with the sweep: whoever lives here may live on as long as nobody takes over
+            except Exception:  # as with the sweep: agents here may live on as long as nobody takes over
                 log_line.exception("leases not renewed by a defect")
                 continue
             for agent_id in held.keys() - before.keys() - self._lives.keys():
@@ -389,7 +390,7 @@ class Residents:
                     life.task.cancel()
 
     async def _let_go_of(self, lease: Lease) -> None:
-        """Nobody lives here under this lease: that it was given, or given back, was not heard. Renewed, it would keep
+        """Release a lease that no life here uses: an acquisition or release was not confirmed. Renewed, it would keep
         the agent from living anywhere. A later lease, of a life that begins meanwhile, stays."""
         log_line.warning("lease that nobody uses let go of", agent=lease.agent_id)
         try:
@@ -406,21 +407,21 @@ class Residents:
             self._unable[agent_id] = error
             log_line.warning("life ended early", agent=agent_id, error=error.code, message=str(error))
             await self._tell_unable(agent_id, error)
-        except Exception as error:  # one agent's misfortune must not end the others
+        except Exception as error:  # one agent's failure must not stop the others
             self._unable[agent_id] = error
             log_line.exception("life ended by a defect", agent=agent_id)
             await self._tell_unable(agent_id, error)
         except asyncio.CancelledError:
             if is_being_cancelled():
                 raise
-            # Of something that it waited for: not to be tried again at each sweep, as if nothing had happened.
+            # Something that it waited for was cancelled, not the life itself: do not retry at each sweep.
             self._unable[agent_id] = RuntimeError("Something that the agent waited for was cancelled, and not by us.")
             log_line.exception("life ended by a defect", agent=agent_id)
         finally:
             del self._lives[agent_id]
             self._changed.set()
             if life.woken.is_set():
-                # Something arrived between the last look at the inbox and letting go.
+                # Something arrived between the last look at the inbox and the release.
                 self.wake(agent_id)
 
     async def _tell_unable(self, agent_id: AgentId, error: Exception) -> None:
@@ -434,7 +435,7 @@ class Residents:
     async def _live_leased(self, agent_id: AgentId, life: _Life) -> None:
         lease = await self._acquire(agent_id)
         if lease is None and await self._db.write(leases.let_go_of, agent_id, self._instance):
-            # This process has been given it before and did not hear that, or was not heard letting go of it.
+            # This process was given it before without hearing so, or its release was not received.
             lease = await self._acquire(agent_id)
         if lease is None:
             life.woken.clear()
@@ -450,7 +451,7 @@ class Residents:
             await _whatever_happens(self._db.write(leases.release, lease))
 
     async def _acquire(self, agent_id: AgentId) -> Lease | None:
-        """The lease, if it can be had. Where a write of the last holder is under way, that is given a moment to end.
+        """The lease, if it is available. If a write of the last holder is running, wait a moment for it to end.
 
         If it does not end, the next sweep tries again; meanwhile nobody here waits for a lock.
         """
@@ -458,7 +459,7 @@ class Residents:
             lease = await self._db.write(leases.acquire, agent_id, self._instance, self._pace.lease_seconds)
             if lease is not None or pause is None or not await self._db.read(leases.is_free, agent_id):
                 return lease
-            await asyncio.sleep(pause)  # real time, whatever the clock says: a transaction is under way
+            await asyncio.sleep(pause)  # real time, whatever the clock says: a transaction is running
         return None
 
     async def _think_until_idle(self, lease: Lease, life: _Life) -> None:
@@ -523,7 +524,7 @@ class Residents:
         return replace(waking, unreminded=faculties.reminder.not_yet(mind), remembered=shown_in(mind.past))
 
     async def _open(self, mind: Mind, reminder: Reminder | None, waking: Waking) -> Opened | Stale | None:
-        """Open the next cycle; where it is time for that, the agent is reminded of something first."""
+        """Open the next cycle; where a memory lookup is due, recall memories first."""
         opened = await self._db.write(open_cycle, mind.lease, waking)
         if opened == "remind":
             assert reminder is not None
@@ -537,7 +538,7 @@ class Residents:
     async def _one(self, faculties: CycleDeps, mind: Mind, cycle: OpenCycle, life: _Life) -> bool:
         """Think one cycle; False if it stays open and must wait, so that there is nothing to do until then."""
         if faculties.reminder is not None and cycle.steps > 0:
-            # Taken up again: what it was reminded of is guarded as before.
+            # A resumed cycle: its memories are guarded as before.
             remembered = shown_in([*mind.past, *cycle.entries])
             there = spaces_of(cycle.events, cycle.active_space_id)
             caution = await self._db.read(guard.caution, mind.lease.agent_id, there, remembered)
@@ -548,11 +549,11 @@ class Residents:
         if isinstance(outcome, Failed) and not outcome.undone:
             life.woken.clear()
             return False
-        # A paused one may have been answered meanwhile: whoever woke it shall not be forgotten.
+        # A paused cycle may have been answered meanwhile: the event that woke it must not be lost.
         return not isinstance(outcome, Paused | Rested)
 
     async def _compact(self, faculties: CycleDeps, mind: Mind, life: _Life) -> Mind:
-        """The mind with room for the next cycle. Where that takes long, whoever is waiting comes first."""
+        """The mind with room for the next cycle. If compaction takes long, waiting events come first."""
         tools, profile = faculties.toolboxes[mind.era.profile].tokens, faculties.profile
         try:
             while compaction.is_due(mind, tools):
@@ -569,7 +570,7 @@ class Residents:
                     break
         except (LeaseLost, StorageError):
             raise
-        except Exception:  # what does not fit leaves the window without it: the agent shall live on
+        except Exception:  # what does not fit leaves the window unsummarized: the agent must go on
             log_line.exception("compaction failed", agent=mind.lease.agent_id)
             _count_compaction(faculties, "failed")
             alerts.give(faculties.bus, mind.lease.agent_id, alerts.COMPACTION_FAILED)
@@ -578,7 +579,7 @@ class Residents:
         return mind
 
     async def _rest(self, life: _Life) -> bool:
-        """Stay warm; True when woken, False when it is time to let go."""
+        """Stay warm; True when woken, False when it is time to release the lease."""
         life.resting = True
         self._changed.set()
         try:
@@ -592,12 +593,12 @@ class Residents:
     async def _worth_thinking(
         self, faculties: CycleDeps, lease: Lease, identity: Identity, version: int, life: _Life
     ) -> bool:
-        """Whether something is left to think about once triage has skipped what it may."""
+        """Whether something is left to think about after triage."""
         sieve = faculties.sieve
         return sieve is None or await sift(sieve, self._db, lease, identity, version, life.kept)
 
     async def _meet(self, lease: Lease) -> tuple[Agent, CycleDeps, Budget]:
-        """Who the agent is and what it thinks with; nothing of its past."""
+        """The agent and what it thinks with; nothing of its history."""
         agent = await self._db.read(registry.get, lease.agent_id)
         return agent, *await self._equip(agent)
 
@@ -608,21 +609,21 @@ class Residents:
 
 
 def take_over_from(tx: Tx, instance: str) -> None:
-    """The instance is gone: its leases are free, and its calls are found by whoever looks for them next."""
+    """Free the leases of an instance that is gone; its calls are found by the next instance that looks."""
     leases.free_all_of(tx, instance)
     taking.free_all_of(tx, instance)
 
 
 def first_to_try(id: AgentId | SpaceId, instances: list[str]) -> str:
-    """Which instance should try first to bring an agent to life, or to look after a panel: evenly spread.
+    """The instance that should try first to activate an agent, or to look after a panel: evenly spread.
 
-    The same answer on each.
+    Every instance computes the same answer.
     """
     return max(instances, key=lambda each: hashlib.blake2b(f"{each}/{id}".encode(), digest_size=8).digest())
 
 
 def compact_and_review(tx: Tx, lease: Lease, mind: Crowded) -> Compacted | Unfinished:
-    """What `compaction.compact` does; and profiles are chosen anew after it."""
+    """`compaction.compact`, after which profiles are chosen anew."""
     done = compaction.compact(tx, lease, mind)
     if done != "unfinished":
         choosing.ask_review(tx, lease.agent_id)
@@ -644,7 +645,7 @@ def _load_mind(tx: Tx, lease: Lease, agent: Agent, budget: Budget) -> Mind:
 
 
 async def _whatever_happens(work: Awaitable[object]) -> None:
-    """Let this finish even if we are being cancelled; if the database is gone, others see from the clock."""
+    """Finish this even if we are being cancelled; if the database is gone, others notice by the expired lease."""
     task = asyncio.ensure_future(work)
     task.add_done_callback(_ignore_failure)
     try:
@@ -656,4 +657,4 @@ async def _whatever_happens(work: Awaitable[object]) -> None:
 
 def _ignore_failure(task: asyncio.Future[object]) -> None:
     if not task.cancelled():
-        task.exception()  # or it would be reported as one that nobody has looked at
+        task.exception()  # or asyncio would report an exception that was never retrieved

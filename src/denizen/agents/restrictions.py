@@ -1,4 +1,4 @@
-"""What of a definition only some may say, and who: one table for every way in which an agent is defined.
+"""The parts of a definition that need a permission, and which: one table for every way to define an agent.
 
 Creating, editing, applying, importing and forking all end in `registry.create` or `registry.edit`, which check the
 policy. What reaches the host (programs, private addresses, Python tools of the server) is checked again before it is
@@ -33,7 +33,7 @@ from denizen.tools.settings import HttpTool, McpServer, destination
 
 @dataclass(frozen=True, slots=True)
 class HostAccess:
-    """What organizations other than the first may use of the host. The first may use everything."""
+    """The host access of organizations other than the first. The first may use everything."""
 
     programs: tuple[str, ...] = ()
     """Exact commands with their arguments, as in a shell; `NAME=` before one lets that variable be set."""
@@ -62,7 +62,7 @@ _SETTINGS: Final[Mapping[HostUseKind, tuple[str, str]]] = {
     "private_host": ("reaches a private address", "organizations.private_hosts"),
     "tool": ("is a Python tool of the server", "organizations.tools"),
 }
-"""By kind, what a part does and which setting allows it."""
+"""What a part of each kind does, and the setting that allows it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +71,11 @@ class HostUse:
 
     kind: HostUseKind
     part: str
-    """Where it stands, such as `mcp.files`."""
+    """Its path in the definition, such as `mcp.files`."""
     text: str = field(repr=False)
-    """The part to the letter: a change of anything in it makes it another one."""
+    """The exact content of the part: any change makes it another one."""
     allowed: bool
-    """Whether the settings of the server allow it to every organization."""
+    """Whether the server's settings allow it for every organization."""
 
 
 def host_uses(definition: AgentDefinition, access: HostAccess) -> list[HostUse]:
@@ -97,7 +97,7 @@ def host_uses(definition: AgentDefinition, access: HostAccess) -> list[HostUse]:
 
 
 def new_host_uses(before: AgentDefinition | None, after: AgentDefinition, access: HostAccess) -> list[HostUse]:
-    """Those parts that were added or changed."""
+    """The parts that were added or changed."""
     known = {(each.kind, each.text) for each in (host_uses(before, access) if before is not None else ())}
     return [each for each in host_uses(after, access) if (each.kind, each.text) not in known]
 
@@ -113,11 +113,11 @@ def dangerous_parts(definition: AgentDefinition) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Sending:
-    """That a part of a definition sends a secret to a host."""
+    """A part of a definition that sends a secret to a host."""
 
     part: str
     secret: str
-    """Its name; empty for one that somebody wrote into a header."""
+    """The name of the secret; empty for one that was written into a header."""
     host: str
     port: int
 
@@ -126,7 +126,7 @@ class Sending:
 
 
 def sendings(definition: AgentDefinition) -> list[Sending]:
-    """Every secret that goes out in a header, and where to. What programs do with theirs nobody can say."""
+    """Every secret that is sent in a header, with its host. Secrets passed to programs cannot be traced."""
     return [
         Sending(part, name, host, port)
         for part, (host, port), headers in _going_out(definition)
@@ -135,12 +135,12 @@ def sendings(definition: AgentDefinition) -> list[Sending]:
 
 
 def may_be_sent(sending: Sending, hosts: Mapping[str, Sequence[str]]) -> bool:
-    """Whether the secret may go there, as far as it is said where it may go."""
+    """Whether the secret may be sent to that host; a secret without a list may be sent anywhere."""
     return sending.secret not in hosts or is_allowed(sending.host, sending.port, hosts[sending.secret])
 
 
 def new_sendings(before: AgentDefinition | None, after: AgentDefinition) -> list[Sending]:
-    """Secrets that go to a host to which they did not go before; those too that were written into a header."""
+    """Secrets that are sent to a host for the first time, including those written into a header."""
     known = {(each.secret, each.host, each.port) for each in (sendings(before) if before is not None else ())}
     named = [each for each in sendings(after) if (each.secret, each.host, each.port) not in known]
     written = [] if before is None else _written(before)
@@ -163,7 +163,7 @@ def _going_out(definition: AgentDefinition) -> Iterator[tuple[str, tuple[str, in
 
 
 def _written(definition: AgentDefinition) -> list[tuple[tuple[str, str, int], str]]:
-    """What stands in headers and is not shown to those who may change the definition."""
+    """The secrets in headers that are masked for people who may change the definition."""
     return [
         ((part, host, port), value)
         for part, (host, port), headers in _going_out(definition)
@@ -172,11 +172,11 @@ def _written(definition: AgentDefinition) -> list[tuple[tuple[str, str, int], st
     ]
 
 
-# What weakens the policy for effects and private words
+# Weaker policies for effects and private words
 
 
 def policy_exceptions(definition: AgentDefinition) -> list[tuple[str, str]]:
-    """Every part that makes the policy weaker than it is by default, with the part to the letter."""
+    """Every part that makes the policy weaker than the default, with its exact content."""
     found: list[tuple[str, str]] = []
     for tool in definition.tools:
         if isinstance(tool, HttpTool):
@@ -204,13 +204,13 @@ def _said_of_tool(tool: HttpTool) -> list[str]:
     said = ["results: trusted"] if tool.results == "trusted" else []
     if tool.effect is False:
         said.append("effect: false")
-    # Of such an argument nothing is compared with a person's words, or only addresses in it.
+    # Such an argument is not compared with a person's words, or only addresses in it are.
     said += [f"kinds.{name}: {kind}" for name, kind in tool.kinds.items() if kind in ("text", "flag")]
     return [*said, "makes"] if tool.makes else said
 
 
 def new_policy_exceptions(before: AgentDefinition | None, after: AgentDefinition) -> list[str]:
-    """Those that were added or changed."""
+    """The exceptions that were added or changed."""
     known = set(policy_exceptions(before)) if before is not None else set[tuple[str, str]]()
     return [part for part, text in policy_exceptions(after) if (part, text) not in known]
 
@@ -219,7 +219,7 @@ def new_policy_exceptions(before: AgentDefinition | None, after: AgentDefinition
 
 
 def new_payer(before: AgentDefinition | None, after: AgentDefinition) -> str | None:
-    """The `@handle` of a person who is to pay and did not before."""
+    """The `@handle` of a person who is newly named as the payer."""
     known = "" if before is None else before.pays
     return after.pays if after.pays not in ("", known) else None
 
@@ -228,7 +228,7 @@ def new_payer(before: AgentDefinition | None, after: AgentDefinition) -> str | N
 
 
 def own_models(definition: AgentDefinition) -> dict[str, str]:
-    """Every model that a Python program handed over for an agent, and that is named here, by where it is named."""
+    """Every model named here that a Python program registered for an agent, by its path."""
     cycle, reflection = definition.cycle, definition.reflection
     sentiment = None if reflection.sentiment is None else reflection.sentiment.model
     named = {
@@ -249,7 +249,7 @@ def own_models(definition: AgentDefinition) -> dict[str, str]:
 
 
 def new_own_models(before: AgentDefinition | None, after: AgentDefinition) -> dict[str, str]:
-    """Those that were not named before."""
+    """The models that were not named before."""
     known: set[str] = set() if before is None else set(own_models(before).values())
     return {part: name for part, name in own_models(after).items() if name not in known}
 
@@ -263,15 +263,15 @@ class Author:
 
     handle: str
     role: Role
-    """What they may do with the token that they came with."""
+    """Their permissions with the token that they used."""
 
 
 @dataclass(frozen=True, slots=True)
 class DefinitionChange:
-    """What is new in a definition, who wants it and where."""
+    """The change of a definition, its author and organization."""
 
     author: Author | None
-    """None: a program on the server itself, which may do what an owner may."""
+    """None: a program on the server itself, which has the permissions of an owner."""
     in_first_organization: bool
     host_uses: Sequence[HostUse]
     sendings: Sequence[Sending]
@@ -294,12 +294,12 @@ Refusals: TypeAlias = Callable[[DefinitionChange], Iterator[str]]
 
 @dataclass(frozen=True, slots=True)
 class Restriction:
-    """Something that not everyone who defines agents may say."""
+    """Something in a definition that needs a permission."""
 
     what: str
     who: str
     refusals: Refusals
-    """Why a change is refused; nothing where it is allowed."""
+    """Returns why a change is refused; empty if it is allowed."""
 
 
 def _host_refusals(kind: HostUseKind, *, owners_only: bool) -> Refusals:
@@ -320,7 +320,7 @@ def _host_refusals(kind: HostUseKind, *, owners_only: bool) -> Refusals:
 
 
 def not_allowed_here(use: HostUse) -> str:
-    """What to say of a part that the organization may not use."""
+    """The message for a part that the organization may not use."""
     does, setting = _SETTINGS[use.kind]
     return (
         f"{use.part} {does}, which this server does not allow to your organization "
@@ -355,7 +355,7 @@ def _payer_refusals(change: DefinitionChange) -> Iterator[str]:
 
 
 def _model_refusals(change: DefinitionChange) -> Iterator[str]:
-    # Whoever runs a program on the server has handed the model over.
+    # A program on the server registered the model itself.
     if change.author is None or change.in_first_organization:
         return
     for part, name in change.own_models.items():
@@ -422,10 +422,10 @@ class DefinitionPolicy:
     access: HostAccess = NO_ACCESS
     author: Author | None = None
     check_model: Callable[[str], None] = lambda _: None
-    """Raises `InvalidInput` for the name of a model that nothing here can stand for."""
+    """Raises `InvalidInput` for a model name that is unknown here."""
 
     check_reflection: Callable[[ReflectionSettings], None] = lambda _: None
-    """Raises `InvalidInput` for a way of reflecting that is not possible here."""
+    """Raises `InvalidInput` for reflection settings that are not possible here."""
 
     def by(self, author: Author) -> DefinitionPolicy:
         """The same policy for what this person defines."""
@@ -434,7 +434,7 @@ class DefinitionPolicy:
     def check(
         self, tx: Tx, organization_id: OrganizationId, before: AgentDefinition | None, after: AgentDefinition
     ) -> None:
-        """Raises `NotAllowed`, with everything that the author may not say, if there is any."""
+        """Raises `NotAllowed` with everything that the author may not define, if there is any."""
         uses, sent = new_host_uses(before, after, self.access), new_sendings(before, after)
         models = new_own_models(before, after)
         change = DefinitionChange(
@@ -452,7 +452,7 @@ class DefinitionPolicy:
             raise NotAllowed(" ".join(refused))
 
     def check_possible(self, before: AgentDefinition | None, after: AgentDefinition) -> None:
-        """Raises `InvalidInput` if the definition newly names a model, or a way to reflect, that there is not here."""
+        """Raises `InvalidInput` if the definition newly names a model, or a way to reflect, that is missing here."""
         if before is None or before.reflection != after.reflection:
             self.check_reflection(after.reflection)
         known = set[str]() if before is None else models_in(before)
@@ -465,4 +465,4 @@ class DefinitionPolicy:
 
 
 UNRESTRICTED_PARTS_ONLY: Final = DefinitionPolicy()
-"""For agents that the server makes itself, whose definitions hold nothing of the table."""
+"""For agents that the server creates itself, whose definitions have no restricted parts."""

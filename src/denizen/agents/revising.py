@@ -1,7 +1,7 @@
-"""A definition as it is shown to those who may change it, and what they change of it. Pure.
+"""A definition as shown to people who may change it, and their changes applied to it. Pure.
 
-Secrets that someone has written into headers, environments and arguments are shown as a mark. What comes back as it was
-shown stays as it is, so that a definition can be read, changed and sent again without them.
+Secrets in headers, environments and arguments are shown as a mark. A mark that comes back unchanged keeps the secret,
+so that a definition can be read, changed and sent again without secrets.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _Path = tuple[str, ...]
 
 
 def said(definition: AgentDefinition) -> dict[str, Plain]:
-    """What the definition says, without what has its default."""
+    """The fields of the definition without defaults."""
     return cast("dict[str, Plain]", json.loads(definition.model_dump_json(exclude_defaults=True)))
 
 
 def shown(definition: AgentDefinition) -> dict[str, Plain]:
-    """The same with a mark for what may be a secret."""
+    """The same with a mark for possible secrets."""
     return {
         name: _hidden(value, (name,)) if name in _MAY_HOLD_SECRETS else value
         for name, value in said(definition).items()
@@ -44,9 +44,9 @@ def _hidden(value: Plain, path: _Path) -> Plain:
 
 
 def revised(definition: AgentDefinition, changes: Mapping[str, Any]) -> AgentDefinition:
-    """The definition with these fields changed: a mapping within it by its keys, anything else whole, null resets it.
+    """The definition with these fields changed: mappings are merged by key, other values replaced, null resets a field.
 
-    Raises `ValidationError`, in our words, for what cannot be.
+    Raises `ValidationError`, in our words, for invalid values.
     """
     before = said(definition)
     after = cast("dict[str, Plain]", _merged(before, dict(changes)))
@@ -66,7 +66,7 @@ def _merged(old: Plain, new: Plain) -> Plain:
 
 
 def _restored(new: Plain, old: Plain, path: _Path) -> Plain:
-    """What came back as it was shown, as it is."""
+    """The new value, with marks that came back replaced by the old values."""
     if isinstance(new, dict) and isinstance(old, dict):
         return {key: _restored(value, old.get(key), (*path, key)) for key, value in new.items()}
     if isinstance(new, list) and isinstance(old, list) and any(isinstance(each, dict) for each in new):

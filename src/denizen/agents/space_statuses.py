@@ -1,5 +1,5 @@
-"""What a space shows of its agents: the stored statuses, which agent is busy elsewhere while somebody waits here, and
-why nobody has answered in a panel.
+"""The statuses that a space shows of its agents: the stored ones, agents that are busy elsewhere while somebody waits
+here, and why nobody has answered in a panel.
 
 The latter two are not stored: they follow from the events in an inbox, and from the replies of a panel.
 """
@@ -24,12 +24,12 @@ from denizen.storage.database import Tx, statement
 from denizen.storage.schema import entities, events
 
 LOOKED_AT: Final = 1000
-"""Open events of an agent that are looked at; with more, it is busy for a long time anyway."""
+"""How many open events of an agent are read; with more, it is busy for a long time anyway."""
 
 
 @dataclass(frozen=True, slots=True)
 class Queued:
-    """An agent is at work elsewhere and takes up what was written here after that."""
+    """An agent is busy elsewhere, and takes up the messages here after that."""
 
     space_id: SpaceId
     agent_id: AgentId
@@ -53,7 +53,7 @@ ShownStatus: TypeAlias = SpaceStatus | Queued | PanelStatus
 
 @dataclass(frozen=True, slots=True)
 class OpenEvent:
-    """An event of an agent that is not done, as far as the queue is concerned."""
+    """The parts of an agent's open event that matter for its queue."""
 
     space_id: SpaceId | None
     message_id: MessageId | None
@@ -63,7 +63,7 @@ class OpenEvent:
 
 
 def queue_of(agent_id: AgentId, agent_name: str, open_events: Sequence[OpenEvent]) -> list[Queued]:
-    """Where somebody waits for this agent while it is at work elsewhere, from its open events in their order."""
+    """The spaces where somebody waits for this agent while it is busy elsewhere, from its open events in order."""
     at_work = {each.space_id for each in open_events if each.taken}
     if not at_work:
         return []
@@ -72,7 +72,7 @@ def queue_of(agent_id: AgentId, agent_name: str, open_events: Sequence[OpenEvent
         if not each.waits or each.taken or each.space_id is None or each.space_id in at_work | found.keys():
             continue
         behind = sum(1 for other in open_events[:position] if other.space_id != each.space_id)
-        # What is being worked on comes first, wherever it stands.
+        # Events that are being worked on come first, wherever they stand.
         behind += sum(1 for other in open_events[position:] if other.taken)
         found[each.space_id] = Queued(each.space_id, agent_id, agent_name, behind, each.message_id, each.created_at)
     return list(found.values())
@@ -83,7 +83,7 @@ _open = statement(
     .join(entities, entities.c.id == events.c.agent_id)
     .where(
         events.c.agent_id == bindparam("agent_id"),
-        events.c.state != "done",  # word for word the condition of the partial index
+        events.c.state != "done",  # must match the condition of the partial index exactly
         events.c.state.in_(("pending", "taken")),
         events.c.wakes == 1,
     )
@@ -106,14 +106,14 @@ def _open_event(row: tuple[Any, ...]) -> OpenEvent:
 
 
 def in_space(tx: Tx, space_id: SpaceId, present: Sequence[Presence] | None = None) -> list[ShownStatus]:
-    """What the space shows, the oldest first, then who is busy elsewhere; `present` are its agents, where known."""
+    """The statuses of the space, oldest first, then agents busy elsewhere; `present` are its agents, if known."""
     agents = registry.present(tx, space_id) if present is None else present
     queued = [each for each in _queues(tx, agents) if each.space_id == space_id]
     return [*_shown(statuses.of_space(tx, space_id), queued), *unanswered.in_space(tx, space_id)]
 
 
 def in_spaces_of(tx: Tx, entity_id: EntityId, around: Iterable[Presence]) -> Mapping[SpaceId, list[ShownStatus]]:
-    """The same for every space of this entity that shows something; `around` are the agents in its spaces."""
+    """The same for every space of this entity that has a status; `around` are the agents in its spaces."""
     stored: defaultdict[SpaceId, list[SpaceStatus]] = defaultdict(list)
     for status in statuses.in_spaces_of(tx, entity_id):
         stored[status.space_id].append(status)
@@ -127,6 +127,6 @@ def in_spaces_of(tx: Tx, entity_id: EntityId, around: Iterable[Presence]) -> Map
 
 
 def _shown(stored: Sequence[SpaceStatus], queued: Iterable[Queued]) -> list[ShownStatus]:
-    """An agent that has trouble is not merely busy."""
+    """An agent that has trouble is not shown as busy."""
     in_trouble = {each.agent_id for each in stored}
     return [*stored, *(each for each in queued if each.agent_id not in in_trouble)]

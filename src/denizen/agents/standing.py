@@ -1,4 +1,4 @@
-"""How an agent stands to one conversation, as people change it: settings of its own, a state of mind, a metaprompt."""
+"""Changes by people to an agent's stance in one conversation: settings, state of mind, metaprompt."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from denizen.reflection.thinking import Reflector
 from denizen.storage.database import Tx
 
 SETTINGS: Final = ("preset", "mode", "reflection")
-"""What a conversation may have instead of the agent's."""
+"""The agent's settings that a conversation can override."""
 
 
 def set_settings(
     tx: Tx, agent_id: AgentId, space_id: SpaceId, given: Mapping[str, JsonValue], prompt_config: PromptConfig
 ) -> Stance:
-    """These settings hold in the conversation instead of the agent's; without any, the agent's own do."""
+    """Override the agent's settings in the conversation; without any given, the agent's own apply."""
     agent = registry.get(tx, agent_id)
     kept = {name: value for name, value in given.items() if value not in (None, "", {})}
     reflection = check_settings(kept, agent.definition.reflection)
@@ -39,7 +39,7 @@ def set_settings(
 
 
 def check_settings(given: Mapping[str, JsonValue], own: ReflectionSettings) -> ReflectionSettings:
-    """How an agent reflects where a conversation has these settings. Raises `InvalidInput` if it cannot have them."""
+    """The agent's reflection settings with the overrides of a conversation. Raises `InvalidInput` for bad ones."""
     for name, value in given.items():
         if name not in SETTINGS:
             raise InvalidInput(f"Unknown conversation setting {name!r}. There are: {', '.join(SETTINGS)}.")
@@ -52,7 +52,7 @@ def check_settings(given: Mapping[str, JsonValue], own: ReflectionSettings) -> R
 
 
 def find_metaprompt(id: str, reflector: Reflector, stance: Stance) -> Metaprompt:
-    """The metaprompt with that id: the conversation's or the agent's own, else that of the configuration."""
+    """The metaprompt with that id: the conversation's or the agent's own, otherwise that of the configuration."""
     own = configuration.merged(reflector.settings, stance.overrides.get("reflection"))
     return configuration.find(own, reflector.configuration, id)
 

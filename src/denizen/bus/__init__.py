@@ -1,1 +1,1 @@
-"""Wake-ups and live streams: hints between processes, every one of which may be lost."""
+"""Wake-ups and live streams between processes: hints, each of which may be lost."""

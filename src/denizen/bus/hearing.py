@@ -1,4 +1,4 @@
-"""Hearing all that is said on a topic, for as long as one lives."""
+"""Calls a function for everything published on a topic, while a context is entered."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from denizen.errors import SubscriberTooSlow
 log_line = structlog.get_logger(__name__)
 
 MOST_UNHEARD: Final = 100_000
-"""What may wait to be heard."""
+"""How many frames may wait to be processed."""
 
 
 @asynccontextmanager
 async def hearing(
     bus: Bus, topic: str, hear: Callable[[Frame | Gap], None], *, most_unheard: int = MOST_UNHEARD
 ) -> AsyncGenerator[None]:
-    """Inside, what is said on the topic is handed on; where more was said than could be heard, a `Gap` is."""
+    """While entered, passes every frame of the topic to `hear`; if more frames arrive than it can take, a `Gap`."""
     ready = asyncio.Event()
-    # No task group: what goes wrong inside is not this task's, and shall be raised as it is.
+    # Not a task group: errors inside the `with` block are not this task's, and must be raised unwrapped.
     task = asyncio.create_task(_listen(bus, topic, hear, most_unheard, ready), name=f"hearing {topic}")
     try:
         await ready.wait()

@@ -1,4 +1,4 @@
-"""The bus within one process. Also the last yard of the Redis bus, which hands arriving frames to local readers."""
+"""The bus within one process. Also the last part of the Redis bus, which hands arriving frames to local readers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class LocalBus:
 
     @property
     def is_connected(self) -> bool:
-        """There is no other process to reach."""
+        """Always: there is no other process to reach."""
         return not self._closed
 
     async def open(self) -> None:
@@ -64,7 +64,7 @@ class LocalBus:
             reader.put(_GAP)
 
     def add(self, subscription: LocalSubscription, topics: tuple[str, ...]) -> None:
-        """From now on the subscription gets what is published to these topics; on a closed bus it is over."""
+        """Deliver what is published to these topics to the subscription; on a closed bus it ends."""
         if self._closed:
             subscription.finish()
             return
@@ -73,7 +73,7 @@ class LocalBus:
             self._readers.setdefault(topic, {})[subscription] = None
 
     def remove(self, subscription: LocalSubscription, topics: tuple[str, ...]) -> None:
-        """The subscription gets nothing more. It may have been removed before."""
+        """Stop delivering to the subscription. It may have been removed before."""
         self._subscriptions.pop(subscription, None)
         for topic in topics:
             readers = self._readers.get(topic)
@@ -131,14 +131,14 @@ class LocalSubscription:
             return
         self._queue.append(item)
         if len(self._queue) > self._limit:
-            # The reader has to start over from the database anyway, so what it did not read is let go at once.
+            # The reader has to start over from the database anyway, so its unread frames are dropped at once.
             self._queue.clear()
             self._too_slow = True
             self.finish()
         self._arrived.set()
 
     def finish(self) -> None:
-        """Nothing more arrives; what is queued may still be read."""
+        """Nothing more arrives; queued items may still be read."""
         self._bus.remove(self, self._topics)
         self._over = True
         self._arrived.set()

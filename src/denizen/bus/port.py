@@ -1,4 +1,4 @@
-"""The bus as everyone else sees it: publish a hint, subscribe to hints. Nothing may depend on a hint arriving."""
+"""The interface of the bus: publish a hint, subscribe to hints. Nothing may depend on a hint arriving."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Frames may have been lost: read the database, then go on."""
+    """Frames may have been lost: read the database, then continue."""
 
 
 class Subscription(Protocol):
     """A reader of some topics, from the moment it is entered until it is left.
 
-    What is published after `__aenter__` returned is seen, as long as the bus keeps its connection; after each lost
+    Everything published after `__aenter__` returned is seen, as long as the bus keeps its connection; after each lost
     connection a `Gap` is seen. Iteration stops when the bus is closed or the subscription is left, and raises
     `SubscriberTooSlow` once more than `limit` frames wait to be read. It is entered once and read by one task.
     """
@@ -40,7 +40,7 @@ class Subscription(Protocol):
     ) -> None: ...
 
     async def follow(self, *topics: str) -> None:
-        """From now on it is these topics that are read. Nothing of those that stay is lost or repeated."""
+        """Switch to these topics. Nothing of those that stay is lost or repeated."""
         ...
 
     def __aiter__(self) -> Self: ...
@@ -49,12 +49,12 @@ class Subscription(Protocol):
 
 
 class Bus(Protocol):
-    """Carries frames to whoever subscribes to their topic, in this process and in others."""
+    """Carries frames to the subscribers of their topic, in this process and in others."""
 
     def publish(self, topic: str, payload: Mapping[str, JsonValue]) -> None:
         """Hand the frame over. Never waits, never raises; frames of one publisher and topic keep their order.
 
-        Only to be called on the event loop. The payload is not to be changed afterwards.
+        Only to be called on the event loop. The payload must not be changed afterwards.
         """
         ...
 
@@ -63,7 +63,7 @@ class Bus(Protocol):
         ...
 
     def attention(self, topic: str) -> bool:
-        """Whether anyone may be listening, so that a publisher can spare itself work. True when unknown."""
+        """Whether anyone may be listening, so that a publisher can skip work. True when unknown."""
         ...
 
     @property
@@ -72,9 +72,9 @@ class Bus(Protocol):
         ...
 
     async def open(self) -> None:
-        """Make the bus ready. Raises `BusError` if it never can be; a server that is away is no such case."""
+        """Make the bus ready. Raises `BusError` if it never can be; not if the server is only unreachable."""
         ...
 
     async def close(self) -> None:
-        """End every subscription and every task of the bus. What is published later goes nowhere."""
+        """End every subscription and every task of the bus. Frames published later are dropped."""
         ...

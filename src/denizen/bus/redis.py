@@ -1,9 +1,9 @@
 """The bus across processes, on the pub/sub of Redis or Valkey.
 
-A process hands its own frames straight to its own readers and sends them to Redis for everyone else's, so that with
-Redis away a single instance notices nothing. Two connections, one that publishes and one that listens, live and die
-together; whoever listens is told of each new pair by a `Gap`. What could not be sent is dropped, the oldest first, and
-the readers of the topics that lost something are told of that, too.
+A process hands its own frames straight to its own readers and sends them to Redis for everyone else's, so that a single
+instance works as usual while Redis is down. Two connections, one that publishes and one that listens, are opened and
+closed together; listeners get a `Gap` for each new pair. Frames that could not be sent are dropped, oldest first, and
+the readers of the topics concerned get a `Gap`, too.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class RedisBus:
         self._url = url
         self._prefix = _bytes(prefix)
         self._clock = clock or SystemClock()
-        # Every message starts with the name of its sender, which knows its own when they come back from Redis.
+        # Every message starts with the name of its sender, so that a process recognizes its own when they come back.
         self._name = name or new_id()
         self._sender = _bytes(self._name) + b"\n"
         self._local = LocalBus()
@@ -92,7 +92,7 @@ class RedisBus:
         self._keeper: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
-        """Start keeping a connection. Raises `BusError` if the URL is wrong or Redis refuses us, not if it is away."""
+        """Start keeping a connection. Raises `BusError` if the URL is wrong or Redis refuses us, not if it is down."""
         connector = _connector(self._url)
         try:
             link = await self._connect(connector)
@@ -107,7 +107,7 @@ class RedisBus:
                 raise
 
     async def close(self) -> None:
-        """What was published is sent if Redis takes it within CLOSE_SECONDS; all subscriptions and tasks end."""
+        """Send what was published if Redis takes it within CLOSE_SECONDS; end all subscriptions and tasks."""
         self._closed = True
         await self._local.close()
         keeper, self._keeper = self._keeper, None
@@ -142,20 +142,20 @@ class RedisBus:
         return self._up.is_set()
 
     async def connected(self) -> None:
-        """Wait until Redis is there and everyone who was listening listens again."""
+        """Wait until Redis is connected and every subscription is active again."""
         await self._up.wait()
 
     async def disconnected(self) -> None:
-        """Wait until Redis is known to be away."""
+        """Wait until Redis is known to be down."""
         await self._down.wait()
 
     async def follow(self) -> None:
-        """Redis sends us exactly what local readers want, unless it is away."""
+        """Make Redis send us exactly what local readers want, unless it is down."""
         if self._link is not None:
             await self._link.request().wait()
 
     def refresh(self) -> None:
-        """As `follow`, soon."""
+        """Like `follow`, but without waiting."""
         if self._link is not None:
             self._link.request()
 
@@ -167,7 +167,7 @@ class RedisBus:
                 attempt = 0
                 await self._use(link)
                 if self._closed:
-                    # A link that was lost just when we were told to end has taken the cancellation with it.
+                    # A link that was lost just when we were told to end has consumed the cancellation.
                     return
             await self._clock.sleep(pause(attempt, self._name))
             attempt += 1
@@ -178,7 +178,7 @@ class RedisBus:
                 self._note_outage(error)
 
     async def _connect(self, connector: Connector) -> _Link | None:
-        """A new link, or none if Redis is away."""
+        """A new link, or None if Redis is down."""
         link = _Link(connector, self._prefix)
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
@@ -215,7 +215,7 @@ class RedisBus:
             await link.close()
 
     async def _resume(self, link: _Link) -> None:
-        """Everyone who was listening listens again, and knows that frames may have been lost until now."""
+        """Subscribe everyone again, and tell them that frames may have been lost until now."""
         await link.request().wait()
         self._local.gap()
         self._down.clear()
@@ -264,7 +264,8 @@ class RedisBus:
             try:
                 await link.publish([(topic, self._sender + body) for topic, body in batch])
             except BaseException:
-                # Sent or not, nobody knows. Sending again could show a frame twice, so readers are told of a gap.
+                # It is unknown whether they were sent. Sending again could show a frame twice, so readers are told of a
+                # gap.
                 self._outbox.lose(batch)
                 raise
             self._outbox.confirm()
@@ -318,7 +319,7 @@ class RedisSubscription:
 
 
 class Outbox:
-    """Frames on their way out: the newest that fit. Remembers which topics lost some."""
+    """Outgoing frames: the newest that fit. Remembers which topics lost some."""
 
     def __init__(self, max_frames: int, max_bytes: int) -> None:
         self._max_frames = max_frames
@@ -353,7 +354,7 @@ class Outbox:
         return batch
 
     def lose(self, batch: Iterable[tuple[str, bytes]]) -> None:
-        """These were not sent, or perhaps not."""
+        """Record that these were not sent, or perhaps not."""
         for topic, body in batch:
             self.dropped += bool(body)
             self._gaps[topic] = None
@@ -362,7 +363,7 @@ class Outbox:
         self.filled.set()
 
     def confirm(self) -> None:
-        """What was taken has arrived."""
+        """Record that what was taken has arrived."""
         if not self.filled.is_set():
             self.sent.set()
 
@@ -386,10 +387,10 @@ class _Link:
         self.settled = asyncio.Event()
         """Set once the link is in use, or lost."""
         self.publishing: object | None = None
-        """The batch under way, if there is one."""
+        """The running batch, if there is one."""
 
     async def connect(self) -> None:
-        """Both connections are up, and we may publish and subscribe."""
+        """Open both connections, so that we can publish and subscribe."""
         greeting = self._channel(_GREETING_TOPIC)
         await self._outbound.connect()
         await self._inbound.connect()
@@ -399,17 +400,17 @@ class _Link:
         await _read(self._outbound)
 
     async def close(self) -> None:
-        # Without waiting: a peer that no longer reads would keep us for ever.
+        # Without waiting: a peer that no longer reads would block us for ever.
         await self._outbound.disconnect(nowait=True)
         await self._inbound.disconnect(nowait=True)
 
     def request(self) -> asyncio.Event:
-        """Have the topics asked for again; the event is set once that is in effect, or the link is lost."""
+        """Request the topics again; the event is set once that is in effect, or the link is lost."""
         self.requested.set()
         return self._next_answer
 
     async def ask(self, topics: set[str]) -> None:
-        """Subscribe to what is new, unsubscribe from what is gone, and ask for an answer after that."""
+        """Subscribe to new topics, unsubscribe from old ones, and request a confirmation after that."""
         self.requested.clear()
         self._answers.append(self._next_answer)
         self._next_answer = asyncio.Event()
@@ -422,20 +423,20 @@ class _Link:
         await _write(self._inbound, [*commands, ("PING",)])
 
     def answer(self) -> None:
-        """Redis has done what was asked first."""
+        """Redis has confirmed the first request."""
         self._answers.popleft().set()
 
     def release(self) -> None:
-        """Nobody waits for this link any more."""
+        """Release everyone who waits for this link."""
         for answer in (*self._answers, self._next_answer, self.settled):
             answer.set()
 
     async def read(self) -> list[object] | bytes:
-        """The next thing that Redis says to a listener."""
+        """The next message from Redis to a listener."""
         return await _read(self._inbound)
 
     async def publish(self, batch: list[tuple[str, bytes]]) -> None:
-        """Redis has taken every message of the batch."""
+        """Publish the batch; returns when Redis has taken every message."""
         self.publishing = batch
         await _write(self._outbound, [("PUBLISH", self._channel(topic), message) for topic, message in batch])
         for _ in batch:
@@ -447,14 +448,14 @@ class _Link:
 
 
 def pause(attempt: int, name: str) -> float:
-    """Seconds to wait before connecting again: doubling, bounded, and spread out by the name of who waits."""
+    """Seconds to wait before connecting again: doubling, bounded, and spread out by the name of the process."""
     longest = min(LONGEST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2 ** min(attempt, 30))
     spread = zlib.crc32(f"{name} {attempt}".encode(errors="surrogatepass")) / 2**32
     return longest * (1 + spread) / 2
 
 
 def _connector(url: str) -> Connector:
-    """Makes connections to that address. Raises `BusError` if the address makes no sense."""
+    """Makes connections to that address. Raises `BusError` if the address is invalid."""
     try:
         options: dict[str, Any] = {**parse_url(url), **_OPTIONS}
         kind: type[AbstractConnection] = options.pop("connection_class", Connection)
@@ -470,7 +471,7 @@ def _connector(url: str) -> Connector:
 
 async def _write(connection: AbstractConnection, commands: list[tuple[str | bytes, ...]]) -> None:
     if not connection.is_connected:
-        # redis-py would connect again by itself, and nothing would be subscribed.
+        # redis-py would reconnect by itself, and nothing would be subscribed.
         raise ConnectionError("The connection to Redis is lost.")
     await connection.send_packed_command(connection.pack_commands(commands), check_health=False)
 
@@ -497,7 +498,7 @@ def _decode(body: bytes) -> dict[str, JsonValue] | None:
 
 
 def _bytes(text: str) -> bytes:
-    # Half a surrogate pair is no UTF-8, but models do cut text in the middle of one.
+    # Half a surrogate pair is not valid UTF-8, but models do cut text in the middle of one.
     return text.encode(errors="surrogatepass")
 
 

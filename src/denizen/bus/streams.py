@@ -1,7 +1,7 @@
-"""What the bus says: the names of topics, the frames, and how a reader makes text of them. Pure.
+"""The messages of the bus: topic names, frames, and how a reader assembles text from them. Pure.
 
-Frames are hints. `message.created` says that a message is in the database; everything about streams is provisional,
-and carries the epoch of the lease under which it was thought, so that what a former holder still says is known as such.
+Frames are hints. `message.created` says that a message is in the database; everything about streams is provisional, and
+carries the epoch of its lease, so that frames of a former holder can be recognized.
 """
 
 from __future__ import annotations
@@ -17,34 +17,34 @@ from pydantic import Field, JsonValue, Strict, TypeAdapter, ValidationError
 from denizen.ids import AgentId, CallId, CycleId, EntityId, MessageId, SpaceId
 
 WAKE = "wake"
-"""The topic on which every instance hears which agents have something to wake for."""
+"""The topic that tells every instance which agents have something to wake for."""
 
 WANTED = "wanted"
-"""The topic on which every instance hears in which spaces a reader came too late for what is being written."""
+"""The topic that tells every instance in which spaces a reader missed the beginning of a live text."""
 
 PANEL = "panel"
-"""The topic on which every instance hears that advisors of a panel have something to answer, or to leave."""
+"""The topic that tells every instance that advisors of a panel have something to answer, or to stop."""
 
 REMEMBERED_STREAMS = 1000
 EARLY_PIECES = 1000
 
 
 SPACES = "space:"
-"""How the topics of spaces begin."""
+"""The prefix of the topics of spaces."""
 
 
 def space_topic(space: SpaceId) -> str:
-    """Where one hears what is said in a space."""
+    """The topic of a space's messages."""
     return f"{SPACES}{space}"
 
 
 def agent_topic(agent: AgentId) -> str:
-    """Where one hears how an agent is."""
+    """The topic of an agent's state."""
     return f"agent:{agent}"
 
 
 def entity_topic(entity: EntityId) -> str:
-    """Where one hears in which spaces someone is."""
+    """The topic of an entity's memberships."""
     return f"entity:{entity}"
 
 
@@ -76,7 +76,7 @@ Share: TypeAlias = Annotated[float, Strict()]
 
 
 class Frame:
-    """One thing that the bus says."""
+    """One frame of the bus."""
 
     __slots__ = ()
     type: ClassVar[str]
@@ -87,7 +87,7 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class MessageCreated(Frame):
-    """A message is in the database. If it was streamed, the stream of that id is over."""
+    """A message is in the database. If it was streamed, the stream with that id is over."""
 
     type: ClassVar[str] = "message.created"
 
@@ -99,7 +99,7 @@ class MessageCreated(Frame):
 
 @dataclass(frozen=True, slots=True)
 class MessageEdited(Frame):
-    """A message in the database says something else now."""
+    """The text of a message in the database has changed."""
 
     type: ClassVar[str] = "message.edited"
 
@@ -110,7 +110,7 @@ class MessageEdited(Frame):
 
 @dataclass(frozen=True, slots=True)
 class MessageDeleted(Frame):
-    """A message in the database says nothing any more: it was deleted, or forgotten."""
+    """The text of a message in the database was deleted or forgotten."""
 
     type: ClassVar[str] = "message.deleted"
 
@@ -131,7 +131,7 @@ class StreamStarted(Frame):
     epoch: Natural
     reply_to: MessageId | None = None
     again: Truth = False
-    """Told once more, with all the text there is, for whoever came too late to hear it the first time."""
+    """Whether it is repeated, with all the text so far, for readers who missed the beginning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +149,7 @@ class StreamDelta(Frame):
 
 @dataclass(frozen=True, slots=True)
 class StreamAborted(Frame):
-    """That stream will not become a message; without `id`, all of the agent's streams of lower epochs will not."""
+    """That stream will not become a message; without `id`, none of the agent's streams of lower epochs will."""
 
     type: ClassVar[str] = "stream.aborted"
 
@@ -161,7 +161,7 @@ class StreamAborted(Frame):
 
 @dataclass(frozen=True, slots=True)
 class AgentStatus(Frame):
-    """How an agent is: sleeping, alive, paused, suspended, dead."""
+    """The status of an agent: sleeping, alive, paused, suspended, dead."""
 
     type: ClassVar[str] = "agent.status"
 
@@ -212,7 +212,7 @@ class CallChanged(Frame):
 
 @dataclass(frozen=True, slots=True)
 class CycleChanged(Frame):
-    """Something about a cycle is in the database: it was opened, has come further, has ended, or is no more."""
+    """Something about a cycle is in the database: it was opened, has progressed, has ended, or was deleted."""
 
     type: ClassVar[str] = "cycle.changed"
 
@@ -237,7 +237,7 @@ class AgentBudget(Frame):
 
 @dataclass(frozen=True, slots=True)
 class AgentAlert(Frame):
-    """Something that whoever looks after an agent should know."""
+    """An alert for the owner of an agent."""
 
     type: ClassVar[str] = "agent.alert"
 
@@ -248,7 +248,7 @@ class AgentAlert(Frame):
 
 @dataclass(frozen=True, slots=True)
 class PersonNotice(Frame):
-    """Something that one person should know. Told on the topic of that person."""
+    """A notice for one person. Published on the topic of that person."""
 
     type: ClassVar[str] = "notice"
 
@@ -258,7 +258,7 @@ class PersonNotice(Frame):
 
 @dataclass(frozen=True, slots=True)
 class StanceChanged(Frame):
-    """An agent stands otherwise to a conversation: its profile there, its state of mind, or what moved it."""
+    """An agent's stance in a conversation has changed: its profile there, its state of mind, or what moved it."""
 
     type: ClassVar[str] = "stance.changed"
 
@@ -268,7 +268,7 @@ class StanceChanged(Frame):
 
 @dataclass(frozen=True, slots=True)
 class MembershipChanged(Frame):
-    """Somebody is in a space, or is not any more: the database says which. Told on the topic of that entity."""
+    """Somebody has joined or left a space: the database says which. Published on the topic of that entity."""
 
     type: ClassVar[str] = "membership.changed"
 
@@ -278,7 +278,7 @@ class MembershipChanged(Frame):
 
 @dataclass(frozen=True, slots=True)
 class SpaceChanged(Frame):
-    """A space has another name or other members, or may be known to others than before."""
+    """A space has another name, other members or another visibility."""
 
     type: ClassVar[str] = "space.changed"
 
@@ -287,7 +287,7 @@ class SpaceChanged(Frame):
 
 @dataclass(frozen=True, slots=True)
 class SpaceRead(Frame):
-    """Somebody has read further in a space, or less far: the database says how far. Told on the topic of the entity."""
+    """Somebody's read position in a space has changed: the database has it. Published on the topic of the entity."""
 
     type: ClassVar[str] = "space.read"
 
@@ -297,7 +297,7 @@ class SpaceRead(Frame):
 
 @dataclass(frozen=True, slots=True)
 class StatusChanged(Frame):
-    """What a space shows of an agent that has not answered there has changed: the database says how."""
+    """The status that a space shows of an agent has changed: the database has it."""
 
     type: ClassVar[str] = "status.changed"
 
@@ -307,7 +307,7 @@ class StatusChanged(Frame):
 
 @dataclass(frozen=True, slots=True)
 class PanelChanged(Frame):
-    """A panel has other settings or advisors."""
+    """The settings or advisors of a panel have changed."""
 
     type: ClassVar[str] = "panel.changed"
 
@@ -326,7 +326,7 @@ class RoundChanged(Frame):
 
 @dataclass(frozen=True, slots=True)
 class ReplyChanged(Frame):
-    """What a voice answers in a round is in the database, in another state than before."""
+    """The state of an advisor's reply in a round has changed: the database has it."""
 
     type: ClassVar[str] = "reply.changed"
 
@@ -338,7 +338,7 @@ class ReplyChanged(Frame):
 
 @dataclass(frozen=True, slots=True)
 class PanelDelta(Frame):
-    """A piece of what a voice is writing, or thinking, `offset` characters into it. Provisional."""
+    """A piece of what an advisor is writing, or thinking, `offset` characters into it. Provisional."""
 
     type: ClassVar[str] = "panel.delta"
 
@@ -354,7 +354,7 @@ class PanelDelta(Frame):
 
 @dataclass(frozen=True, slots=True)
 class MetadataUpdated(Frame):
-    """Something that belongs to a conversation and was not said in it has changed: the database has it."""
+    """Metadata of a conversation has changed: the database has it."""
 
     type: ClassVar[str] = "metadata.updated"
 
@@ -368,12 +368,12 @@ LifeFrame: TypeAlias = CycleChanged | AgentBudget | AgentAlert | StanceChanged |
 PlaceFrame: TypeAlias = MembershipChanged | SpaceChanged | SpaceRead | MetadataUpdated | StatusChanged
 PanelFrame: TypeAlias = PanelChanged | RoundChanged | ReplyChanged | PanelDelta
 Hint: TypeAlias = MessageCreated | MessageChange | CallChanged | LifeFrame | PlaceFrame | PanelFrame
-"""What only says where to look, and what no agent writes."""
+"""Frames that only say where to look, and that no agent writes."""
 StreamFrame: TypeAlias = Hint | StreamStarted | StreamDelta | StreamAborted | AgentStatus | CallStarted | CallDelta
 
 
 def from_payload(payload: Mapping[str, JsonValue]) -> StreamFrame | None:
-    """The frame that a payload says, or None if it says none that we know: a newer instance may say more."""
+    """The frame of a payload, or None if it is unknown: a newer instance may send more."""
     kind = _kinds().get(str(payload.get("type")))
     try:
         return None if kind is None else kind.validate_python(payload)
@@ -393,7 +393,7 @@ class Freshness:
         self._newest: dict[AgentId, int] = dict(known or {})
 
     def admit(self, agent: AgentId, epoch: int) -> bool:
-        """Whether something thought under this epoch still counts. A higher epoch than any before is remembered."""
+        """Whether a frame of this epoch still counts. A higher epoch than any before is remembered."""
         newest = self._newest.get(agent)
         if newest is None or epoch > newest:
             self._newest[agent] = epoch
@@ -401,7 +401,7 @@ class Freshness:
         return epoch == newest
 
     def admit_payload(self, payload: Mapping[str, JsonValue]) -> bool:
-        """The same for a payload as it came; one without an agent or an epoch always counts."""
+        """The same for a payload; one without an agent or an epoch always counts."""
         agent, epoch = payload.get("agent"), payload.get("epoch")
         if agent is None or epoch is None:
             return True
@@ -422,37 +422,37 @@ class LiveStream:
     epoch: int
     text: str = ""
     started: StreamStarted | None = None
-    """None for a reader who came too late to hear of the start."""
+    """None for a reader who missed the start."""
 
 
 class LiveText:
-    """What agents are writing at this moment, for a reader who feeds it every frame.
+    """The texts that agents are writing right now, for a reader who feeds it every frame.
 
-    Pieces may come late, twice or overlapping. A stream goes when its message is created, when it is aborted, and when
-    its agent is heard of under a higher epoch. A created message never streams again; an aborted stream may start anew.
+    Pieces may come late, twice or overlapping. A stream ends when its message is created, when it is aborted, and when
+    a higher epoch of its agent is seen. A created message never streams again; an aborted stream may start again.
     """
 
     def __init__(self, known: Mapping[AgentId, int] | None = None) -> None:
         self._freshness = Freshness(known)
         self._streams: dict[MessageId, _Writing] = {}
         # Ended streams, with the epoch up to which their pieces are void; None means for ever. Bounded, because a piece
-        # of a stream that ended so many streams ago does not come any more.
+        # of a stream that ended so many streams ago does not arrive any more.
         self._over: OrderedDict[MessageId, int | None] = OrderedDict()
 
     def streams(self) -> tuple[LiveStream, ...]:
-        """All live streams, in the order in which they were first heard of."""
+        """All live streams, in the order in which they were first seen."""
         return tuple(
             LiveStream(id_, writing.agent, writing.epoch, "".join(writing.pieces), writing.started)
             for id_, writing in self._streams.items()
         )
 
     def text(self, stream: MessageId) -> str | None:
-        """What is known of the text, or None if there is no such stream."""
+        """The known text, or None if there is no such stream."""
         writing = self._streams.get(stream)
         return None if writing is None else "".join(writing.pieces)
 
     def feed(self, frame: StreamFrame) -> None:
-        """Take one frame into account."""
+        """Process one frame."""
         if isinstance(frame, MessageCreated):
             self._end(frame.id, None)
             return
@@ -472,7 +472,7 @@ class LiveText:
                 pass
 
     def know(self, agent: AgentId, epoch: int) -> bool:
-        """Whether this epoch is the agent's newest. If it is, the agent's streams of lower epochs are gone."""
+        """Whether this epoch is the agent's newest. If it is, the agent's streams of lower epochs are dropped."""
         newest = self._freshness.newest(agent)
         if not self._freshness.admit(agent, epoch):
             return False
@@ -507,7 +507,7 @@ class LiveText:
 
 @dataclass(slots=True)
 class _Writing:
-    """A text as it grows, and the pieces that came before what they follow."""
+    """A growing text, and the pieces that arrived before their predecessors."""
 
     agent: AgentId
     epoch: int
@@ -517,7 +517,7 @@ class _Writing:
     early: dict[int, str] = field(default_factory=dict[int, str])
 
     def add(self, offset: int, text: str) -> None:
-        """The text holds all pieces up to the first hole."""
+        """Add a piece; the text holds all pieces up to the first hole."""
         if offset > self.length:
             if len(self.early) < EARLY_PIECES and len(text) > len(self.early.get(offset, "")):
                 self.early[offset] = text
@@ -537,5 +537,5 @@ class _Writing:
 
 
 def _natural(value: JsonValue) -> int | None:
-    """The value if it is a whole number from 0 up, which True is not."""
+    """The value if it is a non-negative integer; True is not."""
     return value if type(value) is int and value >= 0 else None

@@ -1,1 +1,1 @@
-"""The log, the window, the self, and who may think with it."""
+"""The log, the window, the self, and the lease on an agent's mind."""

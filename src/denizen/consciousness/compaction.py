@@ -1,7 +1,7 @@
-"""Compaction: older cycles leave the window, and the layers tell of them. One transaction, after a cycle has ended.
+"""Compaction: older cycles leave the window, and the layers summarize them. One transaction, after a cycle has ended.
 
-It deletes nothing and changes no row of the log: a window is a view. What it costs is what it adds, because what ten
-cycles came to is kept; a life that has no layers yet gets them in several transactions.
+It deletes nothing and changes no row of the log: a window is a view. Its cost is that of the new cycles only, because
+digests of ten cycles are stored; an agent without layers gets them in several transactions.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ from denizen.storage.schema import cycles, effects, entities, minds, passages, s
 from denizen.storage.schema import layers as layer_rows
 
 GROUPS_AT_ONCE: Final = 40
-"""Tens of cycles whose digest is made in one transaction at most."""
+"""How many digests of ten cycles one transaction makes at most."""
 FULL: Final = 0.8
-"""So full a window may be after a cycle, however large the cycles are: the next should find room for all of it."""
+"""How full a window may be after a cycle, however large the cycles are: the next cycle should fit whole."""
 NEARLY_FULL: Final = 0.9
-"""So full it may be after a cycle, however small they are."""
+"""How full it may be after a cycle, however small they are."""
 
 Unfinished = Literal["unfinished"]
-"""Digests were made, but not all that are needed: the window is as it was, and the next transaction goes on."""
+"""Digests were made, but not all that are needed: the window is unchanged, and the next transaction continues."""
 
 
 @dataclass(frozen=True, slots=True)
 class Crowded:
-    """A mind that needs room, as it is when a cycle has ended."""
+    """A mind that needs room, between two cycles."""
 
     identity: Identity
     version: int
@@ -49,34 +49,34 @@ class Crowded:
     budget: Budget
     era: Era
     past: tuple[Entry, ...]
-    """As it is shown."""
+    """The entries as they are shown."""
     shortened: Mapping[int, int]
     next_seq: int
     tool_tokens: int
-    """Of the tools that go with the profile."""
+    """Of the tools in that profile."""
     correction: float
     profile: Profile = "normal"
-    """The one that the era which begins has."""
+    """The profile of the new era."""
 
 
 class Compacted(NamedTuple):
-    """What the mind holds from now on."""
+    """The new content of the mind."""
 
     era: Era
     past: tuple[Entry, ...]
 
 
 def is_due(mind: Mind, tool_tokens: int) -> bool:
-    """Whether something has left the window untold, or another cycle like the last might not find room."""
+    """Whether the layers lack something that left the window, or another cycle like the last might not fit."""
     room = _room(mind.budget, mind.correction, mind.era.text, tool_tokens)
-    # Far enough from the target that it is rare, whatever the owner has set.
+    # Far enough from the target that compaction is rare, whatever the owner has set.
     least = max(FULL, (1 + mind.window.target_share) / 2)
     full = max(min(room - mind.last_cycle_tokens, NEARLY_FULL * room), least * room)
     return mind.unsettled or mind.tokens - mind.standing_tokens + mind.layer_tokens > full
 
 
 def crowded(mind: Mind, tool_tokens: int, profile: Profile = "normal") -> Crowded:
-    """What compaction has to know of a mind between two cycles."""
+    """What compaction needs to know of a mind between two cycles."""
     who = (mind.identity, mind.version, mind.window, mind.budget, mind.era)
     shortened = {**mind.era.shortened, **mind.views}
     return Crowded(*who, tuple(mind.past), shortened, mind.next_seq, tool_tokens, mind.correction, profile)
@@ -105,9 +105,9 @@ _move_window = statement(
 
 
 def compact(tx: Tx, lease: Lease, mind: Crowded) -> Compacted | Unfinished:
-    """The window holds what its target allows, and the layers tell of all before it. Only between cycles.
+    """Shrink the window to its target, and let the layers summarize everything before it. Only between cycles.
 
-    An era begins, unless it was so already: then nothing changes.
+    A new era begins, unless nothing changes.
     """
     fence(tx, lease)
     row = tx.one(_mind, agent_id=lease.agent_id)
@@ -126,7 +126,7 @@ def compact(tx: Tx, lease: Lease, mind: Crowded) -> Compacted | Unfinished:
     told = _tell(tx, lease.agent_id, last, shape, mind.identity.zone)
     if told is None:
         return "unfinished"
-    # A cycle is marked if any before it was: the last one speaks for all that the layers tell of.
+    # A cycle is marked if any before it was: the last one stands for all that the layers summarize.
     outside = bool(told) and tx.one(_read_outside, agent_id=lease.agent_id, number=last) is not None
     if rolled_characters:
         written, from_outside = rolled.read(tx, lease.agent_id, rolled_characters)
@@ -149,9 +149,9 @@ def _number_of(tx: Tx, entry: Entry) -> int:
 
 
 def _shape(mind: Crowded, room: int) -> tuple[Shape, int]:
-    """How much the layers tell: by the window, not by how much of it the self takes now, unless that is very much.
+    """The size of the layers: by the window, not by how much of it the self takes now, unless that is very much.
 
-    And how many characters of it are for what a utility model wrote of the agent's conversations.
+    And how many characters of it are for the utility model's summaries of the agent's conversations.
     """
     tokens = min(int((mind.budget.request - mind.tool_tokens) * mind.window.layer_share), room // 4) - PER_MESSAGE
     characters = max(4 * tokens, 0)
@@ -164,9 +164,10 @@ def _most_tokens(shape: Shape, cycles: int) -> int:
 
 
 def _tell(tx: Tx, agent_id: AgentId, last: int, shape: Shape, zone: str) -> str | None:
-    """What stands for the cycles up to `last`; None if there is more to be read for it than one transaction may.
+    """The text of the layers for the cycles up to `last`; None if it needs more reads than one transaction may do.
 
-    The seam for other strategies: whatever tells of these cycles, in so many characters, may take its place.
+    The extension point for other strategies: anything that summarizes these cycles in so many characters can replace
+    it.
     """
     making = _Digests(tx, agent_id, zone)
     segments = shape.segments(last)
@@ -182,7 +183,7 @@ def _tell(tx: Tx, agent_id: AgentId, last: int, shape: Shape, zone: str) -> str 
     return layers.render(groups, newest, shape, zone)
 
 
-# What groups of cycles came to
+# Digests of groups of cycles
 
 _digest = statement(
     select(layer_rows.c.digest).where(
@@ -203,7 +204,7 @@ _HIGHEST: Final = 18
 
 
 class _Digests:
-    """The digests of a life: those that are kept, and those that are made now, as many as one transaction may."""
+    """The digests of an agent: the stored ones, and those that are made now, as many as one transaction may."""
 
     def __init__(self, tx: Tx, agent_id: AgentId, zone: str) -> None:
         self._tx = tx
@@ -212,7 +213,7 @@ class _Digests:
         self._left = GROUPS_AT_ONCE
 
     def of(self, level: int, first: int) -> Digest | None:
-        """What the group of that level came to; None if it is too much to be made now."""
+        """The digest of the group at that level; None if it is too much to be made now."""
         row = self._tx.one(_digest, agent_id=self._agent_id, level=level, first=first)
         if row is not None:
             return layers.load(row[0])
@@ -231,7 +232,7 @@ class _Digests:
         return None if found is None else layers.merge(found)
 
     def all_until(self, last: int) -> Digest | None:
-        """What the whole life up to a cycle came to."""
+        """The digest of all cycles up to this one."""
         pieces = layers.pieces(last)
         found = self._each(piece for piece in pieces if piece[0] > 0)
         if found is None:
@@ -254,14 +255,14 @@ class _Digests:
 
 
 def forget(tx: Tx, agent_id: AgentId, numbers: Iterable[int]) -> None:
-    """No digest holds anything of these cycles; those that are needed are made anew from the log as it is then."""
+    """Delete all digests that contain these cycles; those that are needed are made again from the current log."""
     groups = {(level, (number - 1) // 10**level) for number in numbers for level in range(1, _HIGHEST)}
     rows = [{"agent": agent_id, "of_level": level, "of_first": at * 10**level + 1} for level, at in sorted(groups)]
     if rows:
         tx.many(_drop_digest, rows)
 
 
-# What cycles were
+# Reading cycles
 
 _between = (
     cycles.c.agent_id == bindparam("agent_id"),
@@ -302,7 +303,7 @@ _heard = statement(
 
 
 def lived(tx: Tx, agent_id: AgentId, first: int, last: int) -> list[Lived]:
-    """The cycles from `first` to `last`, as they are told once they have left the window."""
+    """The cycles from `first` to `last`, in the form for the layers."""
     done: defaultdict[int, dict[str, int]] = defaultdict(dict)
     people: defaultdict[int, dict[str, str]] = defaultdict(dict)
     places: defaultdict[int, dict[str, str]] = defaultdict(dict)

@@ -1,4 +1,4 @@
-"""Eras as they are stored: each has the self, and what stands before the window, to the letter."""
+"""Eras as they are stored: each has the exact self, and the exact text before the window."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ class Told:
     """What a self was rendered from."""
 
     version: int
-    """Of the definition."""
+    """The version of the definition."""
     news: int
-    """How much had changed around the agent by then."""
+    """How many changes around the agent were counted by then."""
     facts: Facts
 
 
@@ -62,20 +62,20 @@ def find(tx: Tx, agent_id: AgentId, number: int) -> Era:
 
 
 def shortened_of(encoded: str | None) -> dict[int, int]:
-    """By the number of an entry, to how many characters it was shortened."""
+    """The maximum characters of shortened entries, by entry number."""
     found: dict[str, Any] = json.loads(encoded or "{}")
     return {int(seq): characters for seq, characters in found.items()}
 
 
 def store(tx: Tx, agent_id: AgentId, era: Era) -> None:
-    """The era can be found by its number from now on."""
+    """Store the era under its number."""
     shortened = json.dumps(era.shortened) if era.shortened else None
     row = {"text": era.text, "layers": era.layers, "shortened": shortened, "outside": int(era.outside)}
     tx.run(_add_self, agent_id=agent_id, era=era.number, created_at=tx.now, **row)
 
 
 def begin(tx: Tx, agent_id: AgentId, era: Era, told: Told) -> None:
-    """The era, which is stored, is in force, and the agent knows what its self was rendered from."""
+    """Put the stored era in force, and record what its self was rendered from."""
     known = {"up_to": told.news, "facts": json.dumps(told.facts, ensure_ascii=False)}
     outside = int(era.outside)
     tx.run(_begin_era, agent=agent_id, new_era=era.number, of_version=told.version, **known, from_outside=outside)
@@ -84,7 +84,7 @@ def begin(tx: Tx, agent_id: AgentId, era: Era, told: Told) -> None:
 def take_over(
     tx: Tx, agent_id: AgentId, *, cycles: int, ended_at: int | None, window_from: int, era: int, outside: bool
 ) -> None:
-    """Give the agent a past that was copied to it. Its next cycle begins a new era: it is somewhere else now."""
+    """Give the agent a copied history. Its next cycle begins a new era: its surroundings are different."""
     tx.run(
         _take_over,
         agent=agent_id,

@@ -1,9 +1,9 @@
-"""What stands for the cycles that have left the window: a line for each of the newest, then groups of ten, of a
-hundred, of a thousand, and one for all the rest. Pure: no clock, no storage, no model.
+"""The layers, a summary of the cycles that have left the window: a line for each of the newest, then groups of ten, of
+a hundred, of a thousand, and one for all the rest. Pure: no clock, no storage, no model.
 
-A group is told by its digest: counts, and the most telling lines of its own cycles. Digests are merged, never their
-text, and the most telling of all are among the most telling of each part: what ten groups come to is exactly what
-their hundred cycles come to. However long the life, the text has the same size.
+A group is summarized by its digest: counts, and the most significant lines of its own cycles. Digests are merged, never
+their text, and the most significant lines of all are among those of each part: the digest of ten groups is exactly the
+digest of their hundred cycles. However long the history, the text has the same size.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ FEWEST: Final = 10
 MOST_GROUPS: Final = 12
 MOST_LINES: Final = 200
 TELLING: Final = 6
-"""Lines that a digest keeps."""
+"""How many lines a digest keeps."""
 TELLING_CHARACTERS: Final = 240
 MOST_COUNTED: Final = 100
-"""People, places and tools that a digest counts one by one; the rest of them only together."""
+"""How many people, places and tools a digest counts one by one; the rest are counted together."""
 _NAME_CHARACTERS: Final = 40
 _SHORTEST_LINE: Final = 60
 
 
-# Which cycles are told how
+# Assigning cycles to levels
 
 
 class Segment(NamedTuple):
-    """Cycles that are told together. Level 0: one by one; 1: ten; 2: a hundred; the topmost: all that are older."""
+    """Cycles that are summarized together. Level 0: one by one; 1: ten; 2: a hundred; the topmost: all older ones."""
 
     level: int
     first: int
@@ -48,9 +48,9 @@ class Segment(NamedTuple):
 
 
 def segments(last: int, lines: int, groups: int = 0, levels: int = 0) -> list[Segment]:
-    """The cycles from 1 to `last`, each once, oldest first: at most so many lines, and so many groups of each level.
+    """The cycles from 1 to `last`, each once, oldest first: at most `lines` lines, and `groups` groups of each level.
 
-    As `last` grows, a cycle only ever comes to a higher level. With groups, there are at least `FEWEST` of each.
+    As `last` grows, a cycle only ever moves to a higher level. With groups, there are at least `FEWEST` of each.
     """
     edge = _edge(last, lines, 1) if lines else last
     found = [Segment(0, number, number) for number in range(edge + 1, last + 1)]
@@ -63,13 +63,13 @@ def segments(last: int, lines: int, groups: int = 0, levels: int = 0) -> list[Se
 
 
 def _edge(last: int, count: int, size: int) -> int:
-    """Up to where the next level reaches, in whole groups of its own, so that this one has at most `count`."""
+    """The last cycle of the next level, in whole groups of its own, so that this level has at most `count`."""
     beyond = max(last - count * size, 0)
     return -(-beyond // (10 * size)) * 10 * size
 
 
 def pieces(last: int) -> list[tuple[int, int]]:
-    """The cycles from 1 to `last` in as few groups as there are, each by its level and its first cycle."""
+    """The cycles from 1 to `last` in as few groups as possible, each by its level and its first cycle."""
     found: list[tuple[int, int]] = []
     level, done = len(str(last)) - 1, 0
     while done < last:
@@ -81,27 +81,27 @@ def pieces(last: int) -> list[tuple[int, int]]:
     return found
 
 
-# How much of it there may be
+# Size
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How much is told of the cycles before the window."""
+    """How much is shown of the cycles before the window."""
 
     lines: int
     line_characters: int
     groups: int
-    """Of each level."""
+    """For each level."""
     levels: int
     group_characters: int
     rest_characters: int
-    """Of the digest of everything older."""
+    """For the digest of everything older."""
 
     def segments(self, last: int) -> list[Segment]:
         return segments(last, self.lines, self.groups, self.levels)
 
     def most_characters(self, last: int) -> int:
-        """How long the text is at most."""
+        """The maximum length of the text."""
         return _FRAME + sum(self._characters(each) + 2 for each in self.segments(last))
 
     def _characters(self, segment: Segment) -> int:
@@ -113,11 +113,11 @@ class Shape:
 _FRAME: Final = len(LINES_HEADER) + 2
 _GROUPS_SHARE: Final = 0.6
 _SIZES: Final = ((3, 1_100, 400), (3, 700, 320), (2, 700, 320), (2, 450, 240), (1, 450, 240))
-"""Levels, characters of a group and of a line: the first for which there is room."""
+"""Levels, characters of a group and of a line: the first that fits is used."""
 
 
 def shape(characters: int, *, grouped: bool = True) -> Shape:
-    """How a text of at most so many characters tells a life of any length; in the least, as one digest."""
+    """The shape of a text of at most this many characters, for any number of cycles; at least one digest."""
     room = characters - _FRAME
     for levels, group, line in _SIZES if grouped else ():
         groups = min(int(room * _GROUPS_SHARE) // (levels * (group + 2)), MOST_GROUPS)
@@ -136,21 +136,21 @@ def shape(characters: int, *, grouped: bool = True) -> Shape:
 
 @dataclass(frozen=True, slots=True)
 class Lived:
-    """One cycle, as it is told once it has left the window."""
+    """One cycle, in the form for the layers."""
 
     number: int
     at: int
     summary: str
     failed: bool = False
     people: Mapping[str, str] = field(default_factory=dict[str, str])
-    """The names of those who were heard, by id."""
+    """The names of the people and agents it heard, by id."""
     places: Mapping[str, str] = field(default_factory=dict[str, str])
     effects: Mapping[str, int] = field(default_factory=dict[str, int])
     """How often each tool changed something."""
 
 
 def line(lived: Lived, zone: str, characters: int) -> str:
-    """The cycle on one line; where that is too long, the summary is cut, so that what was done stays listed."""
+    """The cycle on one line; if that is too long, the summary is cut, so that what was done stays listed."""
     where = [quoted_name(name) for name in lived.places.values()][:2]
     who = [kept_speaker(name) for name in lived.people.values()]
     who = [*who[:2], f"{len(who) - 2} more"] if len(who) > 3 else who
@@ -181,17 +181,17 @@ def _day(at: int, zone: str) -> str:
 
 
 def weight(lived: Lived) -> int:
-    """How telling a cycle is, by itself: its own words, what it did besides talking, whom it was with."""
+    """How significant a cycle is: its own words, what it did besides talking, whom it was with."""
     other = [tool for tool in lived.effects if tool != "send_message"]
     words = 0 if is_derived(lived.summary) else 20 + min(len(lived.summary), 200) // 10
     return words + 15 * min(len(other), 4) + 5 * min(len(lived.people), 4) + (15 if lived.failed else 0)
 
 
-# Many
+# Digests of many cycles
 
 
 class Telling(NamedTuple):
-    """A line and how telling it is; of the same weight, the newer. `words` are the summary's: none is told twice."""
+    """A line and its weight; of equal weights, the newer wins. `words` are the summary's, to leave out repetitions."""
 
     weight: int
     number: int
@@ -201,7 +201,7 @@ class Telling(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """How often each was there, with its name; of those that are too many, only how often all together."""
+    """A count for each, with its name; beyond the limit, only a total."""
 
     counts: Mapping[str, tuple[str, int]] = field(default_factory=dict[str, tuple[str, int]])
     others: int = 0
@@ -209,7 +209,7 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class Digest:
-    """What several cycles came to."""
+    """A summary of several cycles."""
 
     cycles: int
     since: int
@@ -219,11 +219,11 @@ class Digest:
     places: Tally
     effects: Tally
     lines: tuple[Telling, ...]
-    """The most telling cycles, each with other words, the most telling first."""
+    """The most significant cycles, without repetitions, most significant first."""
 
 
 def digest(lived: Lived, zone: str) -> Digest:
-    """One cycle, to be merged with others."""
+    """The digest of one cycle, to be merged with others."""
     words = " ".join(lived.summary.casefold().split())[:TELLING_CHARACTERS]
     told = Telling(weight(lived), lived.number, words, line(lived, zone, TELLING_CHARACTERS))
     return Digest(
@@ -238,9 +238,9 @@ def digest(lived: Lived, zone: str) -> Digest:
 
 
 def merge(digests: Sequence[Digest]) -> Digest:
-    """What these came to together; in whatever portions they are merged, the same.
+    """The digest of all of these; the same in whatever order they are merged.
 
-    But for who was rarely there among more than `MOST_COUNTED`: they may be counted with the others.
+    Except for those that occur rarely among more than `MOST_COUNTED`: they may be counted with the others.
     """
     return Digest(
         sum(each.cycles for each in digests),
@@ -293,7 +293,7 @@ def _tally(encoded: Any) -> Tally:
 
 
 def render(groups: Sequence[tuple[Segment, Digest]], lived: Sequence[Lived], shape: Shape, zone: str) -> str:
-    """What the model reads of the cycles before the window, oldest first."""
+    """The text of the layers for the model, oldest first."""
     blocks = [_group(segment, each, shape, zone) for segment, each in groups]
     if lived:
         blocks.append("\n".join([LINES_HEADER, *(line(each, zone, shape.line_characters) for each in lived)]))
@@ -328,7 +328,7 @@ def _head(digest: Digest, zone: str) -> str:
 
 
 class Block(NamedTuple):
-    """A part of the text: what a group of cycles came to, or a line for each of the newest."""
+    """A part of the text: the digest of a group of cycles, or a line for each of the newest."""
 
     lines: bool
     first: int
@@ -342,7 +342,7 @@ _LINE: Final = re.compile(r"Cycle (\d+) ")
 
 
 def blocks(text: str) -> list[Block]:
-    """The parts of what `render` has written, oldest first. Whatever is not of its form is not among them."""
+    """The parts of a text that `render` has written, oldest first. Anything of another form is left out."""
     found: list[Block] = []
     for each in text.split("\n\n"):
         header, _, rest = each.partition("\n")

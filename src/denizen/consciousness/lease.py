@@ -1,7 +1,7 @@
-"""Who may think with a mind: at most one process at a time. Epochs decide, clocks only say when to try.
+"""Leases: at most one process at a time may think for an agent. Epochs decide, clocks only say when to try.
 
-A lease that has run out is still good until someone takes it over; from then on every write of the old holder is
-refused, because each carries the epoch it was given and the take-over has moved it on.
+A lease that has expired is still good until someone takes it over; from then on every write of the old holder is
+refused, because each carries its epoch and the take-over has incremented it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LEASE_SECONDS: Final = 30
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """The right to think for one agent, as one instance was given it."""
+    """The right of one instance to think for one agent."""
 
     agent_id: AgentId
     holder: str
@@ -34,7 +34,7 @@ _free = or_(leases.c.holder.is_(None), leases.c.until < bindparam("now"))
 _acquire = statement(
     update(leases)
     .where(
-        # A row that is locked is passed over, not waited for: its holder may be stopped in the middle of a write.
+        # A locked row is skipped, not waited for: its holder may be stopped in the middle of a write.
         leases.c.agent_id.in_(
             select(leases.c.agent_id)
             .where(leases.c.agent_id == bindparam("agent"), _free)
@@ -71,7 +71,7 @@ _let_go_of = statement(
     .where(leases.c.agent_id == bindparam("agent"), leases.c.holder == bindparam("by"))
     .values(holder=None, until=0)
 )
-# Shared with the holder's other writes, at odds with a take-over, which comes after them. Without this lock a stale
+# Shared with the holder's other writes, in conflict with a take-over, which waits for them. Without this lock a stale
 # holder could commit after the take-over: what it read is from before it.
 _fence = statement(
     select(leases.c.epoch, leases.c.holder).where(leases.c.agent_id == bindparam("agent_id")).with_for_update(read=True)
@@ -89,20 +89,20 @@ _seize = statement(
 
 
 def create(tx: Tx, agent_id: AgentId) -> None:
-    """A lease that nobody holds yet."""
+    """Create a lease that nobody holds."""
     tx.run(_create, agent_id=agent_id)
 
 
 def acquire(tx: Tx, agent_id: AgentId, holder: str, seconds: float = LEASE_SECONDS) -> Lease | None:
-    """The lease, if nobody holds it or its time has run out, and the agent is active.
+    """The lease, if nobody holds it or it has expired, and the agent is active.
 
-    Waits for nobody: None also where a write of the last holder is still under way. Then `is_free` says True.
+    Never waits: None also while a write of the last holder is running. In that case `is_free` is True.
     """
     row = tx.one(_acquire, agent=agent_id, by=holder, now=tx.now, then=tx.now + int(seconds * SECOND))
     if row is None:
         return None
     lease = Lease(agent_id, holder, row[0])
-    # PostgreSQL looked at the agent before it locked the row: meanwhile it may have been suspended.
+    # PostgreSQL checked the agent before it locked the row: meanwhile it may have been suspended.
     if tx.one(_is_active, agent_id=agent_id) is None:
         release(tx, lease)
         return None
@@ -110,49 +110,49 @@ def acquire(tx: Tx, agent_id: AgentId, holder: str, seconds: float = LEASE_SECON
 
 
 def renew(tx: Tx, holder: str, seconds: float = LEASE_SECONDS) -> dict[AgentId, int]:
-    """Every lease of this holder runs anew; gives the agents it still holds, with their epochs."""
+    """Renew every lease of this holder. Returns the agents it still holds, with their epochs."""
     return dict(tx.all(_renew, by=holder, then=tx.now + int(seconds * SECOND)))  # pyright: ignore[reportArgumentType]
 
 
 def release(tx: Tx, lease: Lease) -> None:
-    """Nobody holds it, unless someone else does already."""
+    """Release the lease, unless someone else holds it already."""
     tx.run(_release, agent=lease.agent_id, by=lease.holder, at=lease.epoch)
 
 
 def let_go_of(tx: Tx, agent_id: AgentId, holder: str) -> bool:
-    """This holder does not hold the agent, whatever it was given; whether it did.
+    """Release the agent if this holder holds it, under any epoch. Returns whether it did.
 
-    For whoever knows that nothing here lives by that lease, as when the word that it was given, or given back, was
+    For callers that know that nothing here uses that lease, as when the confirmation of an acquisition or release was
     lost.
     """
     return tx.run(_let_go_of, agent=agent_id, by=holder) == 1
 
 
 def fence(tx: Tx, lease: Lease) -> None:
-    """Go on only as the holder. The first line of every write of a cycle."""
+    """Raise unless the lease is still held. The first line of every write of a cycle."""
     row = tx.one(_fence, agent_id=lease.agent_id)
     if row is None or row[0] != lease.epoch or row[1] != lease.holder:
         raise LeaseLost(f"Another process thinks for the agent {lease.agent_id} now.")
 
 
 def lock(tx: Tx, agent_id: AgentId) -> None:
-    """Writes of the agent's cycles wait until this transaction ends, and this one waits for those under way."""
+    """Block writes of the agent's cycles until this transaction ends; waits for running ones."""
     tx.one(_lock, agent_id=agent_id)
 
 
 def seize(tx: Tx, agent_id: AgentId) -> int:
-    """Take the lease away from whoever holds it; gives the new epoch. For suspending and deleting."""
+    """Take the lease away from its holder. Returns the new epoch. For suspending and deleting."""
     row = tx.one(_seize, agent=agent_id)
     return 0 if row is None else row[0]
 
 
 def is_free(tx: Tx, agent_id: AgentId) -> bool:
-    """Whether the agent is active and nobody's lease on it runs."""
+    """Whether the agent is active and nobody has a valid lease on it."""
     return tx.one(_is_free, agent=agent_id, now=tx.now) is not None
 
 
 def is_held(tx: Tx, agent_id: AgentId) -> bool:
-    """Whether someone's lease on this agent still runs."""
+    """Whether someone has a valid lease on this agent."""
     row = tx.one(_held, agent_id=agent_id)
     return row is not None and row[0] >= tx.now
 
@@ -165,7 +165,7 @@ def epoch_of(tx: Tx, agent_id: AgentId) -> int:
 _free_all = statement(update(leases).where(leases.c.holder == bindparam("by")).values(holder=None, until=0))
 _ahead = statement(select(instances.c.id, instances.c.seen_at).where(instances.c.seen_at > bindparam("now")))
 _seen = statement(update(instances).where(instances.c.id == bindparam("instance")).values(seen_at=bindparam("at")))
-# A renewal that was cancelled may still be on its way when the instance appears again.
+# A renewal that was cancelled may still arrive after the instance appears again.
 _appear = insert_ignore(instances, ("id", "seen_at"))
 _alive = statement(select(instances.c.id).where(instances.c.seen_at >= bindparam("since")).order_by(instances.c.id))
 _forget = statement(instances.delete().where(instances.c.seen_at < bindparam("before")))
@@ -173,7 +173,7 @@ _vanish = statement(instances.delete().where(instances.c.id == bindparam("instan
 
 
 def appear(tx: Tx, instance: str, lease_seconds: float) -> list[str]:
-    """This instance is alive; gives all that were seen within the time of a lease. Those long gone are forgotten."""
+    """Record that this instance is alive. Returns all seen within the time of a lease; deletes those long gone."""
     if tx.run(_seen, instance=instance, at=tx.now) == 0:
         tx.run(_appear, id=instance, seen_at=tx.now)
     lease = int(lease_seconds * SECOND)
@@ -182,19 +182,20 @@ def appear(tx: Tx, instance: str, lease_seconds: float) -> list[str]:
 
 
 def vanish(tx: Tx, instance: str) -> None:
-    """This instance is gone; the others need not wait for it."""
+    """Record that this instance is gone, so that the others need not wait for it."""
     tx.run(_vanish, instance=instance)
 
 
 def seen_ahead(tx: Tx) -> tuple[Instant, dict[str, int]]:
-    """Now, and the instances that were seen in the future, with when. The clock was set back since.
+    """The current time, and the instances that were seen in the future, with that time: the clock was set back since.
 
-    Their leases were renewed when they were seen, and end that much too late. One that is alive is soon seen anew.
+    Their leases were renewed when they were seen, and end that much too late. An instance that is alive is soon seen
+    again.
     """
     return tx.now, dict(tx.all(_ahead, now=tx.now))  # pyright: ignore[reportArgumentType]
 
 
 def free_all_of(tx: Tx, instance: str) -> None:
-    """The instance is gone, and nobody waits for its leases. Should it write again, it is refused."""
+    """Free the leases of an instance that is gone. If it writes again, it is refused."""
     tx.run(_free_all, by=instance)
     vanish(tx, instance)

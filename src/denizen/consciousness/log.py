@@ -1,4 +1,4 @@
-"""The log: one row for each message that an agent saw or wrote, in order. Appended to, never rewritten.
+"""The log: one row for each message that an agent saw or wrote, in order. Append-only.
 
 Rows of an open cycle are provisional; a rollback removes them, and the next cycle takes their numbers.
 """
@@ -24,7 +24,7 @@ from denizen.storage.schema import cycles, effects, log, overflow
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One message of an agent's life."""
+    """One message in an agent's log."""
 
     seq: int
     cycle_id: CycleId
@@ -32,13 +32,13 @@ class Entry:
     message: ModelMessage
     tokens: int
     encoded: str
-    """As it is stored; encoded once, outside any transaction."""
+    """The stored form; encoded once, outside any transaction."""
     request: str | None = None
-    """Of a response: what its request was made of; of what was recalled or remembered: the numbers
-    of the passages, or the ids of the memories. As JSON."""
+    """For a response: what its request was made of. For recalled or remembered text: the numbers of the passages, or
+    the ids of the memories. As JSON."""
     outside: tuple[Source, ...] | None = None
-    """Where the text from outside that it holds came from; of a response whose request held such text: (). None:
-    nothing in it is from outside."""
+    """The sources of text from outside in it; () for a response whose request held such text. None: nothing in it is
+    from outside."""
 
 
 def entry(
@@ -69,7 +69,7 @@ _remove_effects = statement(delete(effects).where(effects.c.cycle_id == bindpara
 _keep_long = insert_into(overflow, "id", "agent_id", "cycle_id", "text", "created_at")
 _long = statement(
     select(overflow.c.text, overflow.c.cycle_id).where(
-        # What a fork has of its past is kept under the same id with its own before it.
+        # The fork's copy has the same id with that of the fork before it.
         overflow.c.id.in_([bindparam("id"), cast(bindparam("agent_id"), Text) + ":" + cast(bindparam("id"), Text)]),
         overflow.c.agent_id == bindparam("agent_id"),
     )
@@ -95,7 +95,7 @@ _count = statement(
 
 
 def append(tx: Tx, agent_id: AgentId, entries: Sequence[Entry]) -> None:
-    """These entries are the newest of the agent's life."""
+    """Append these entries to the agent's log."""
     tx.many(
         _append,
         [
@@ -116,13 +116,13 @@ def append(tx: Tx, agent_id: AgentId, entries: Sequence[Entry]) -> None:
 
 
 def entries(tx: Tx, agent_id: AgentId, first: int = 1, end: int = _END) -> list[Entry]:
-    """The entries from `first` up to, not with, `end`."""
+    """The entries from `first` to before `end`."""
     return [_entry(row) for row in tx.all(_from, agent_id=agent_id, first=first, end=end)]
 
 
 @dataclass(frozen=True, slots=True)
 class Dated:
-    """An entry, when it was written, and in which cycle."""
+    """An entry with its time and cycle."""
 
     entry: Entry
     at: int
@@ -141,7 +141,7 @@ _before = statement(_dated.where(log.c.seq < bindparam("before")).order_by(log.c
 
 
 def entries_after(tx: Tx, agent_id: AgentId, after: int, *, limit: int) -> list[Dated]:
-    """The first entries behind number `after`."""
+    """The first entries after number `after`."""
     return [_with_date(row) for row in tx.all(_after, agent_id=agent_id, after=after, limit=limit)]
 
 
@@ -160,12 +160,12 @@ def _entry(row: tuple[Any, ...]) -> Entry:
 
 
 def text_of(entry: Entry) -> str:
-    """What an entry that is no response says."""
+    """The text of an entry that is not a response."""
     return "\n".join(str(getattr(part, "content", "")) for part in entry.message.parts)
 
 
 def result_text(tx: Tx, agent_id: AgentId, seq: int, position: int) -> tuple[str | None, str]:
-    """The text of a tool result as the log has it, None if there is no such result; and the id of its cycle."""
+    """The text of a tool result in the log, None if there is no such result; and the id of its cycle."""
     found = entries(tx, agent_id, seq, seq + 1)
     parts = found[0].message.parts if found else ()
     part = parts[position] if position < len(parts) else None
@@ -185,18 +185,18 @@ def last_seq(tx: Tx, agent_id: AgentId) -> int:
 
 
 def roll_back(tx: Tx, agent_id: AgentId, cycle_id: CycleId, first_seq: int) -> None:
-    """Nothing of this open cycle remains in the log."""
+    """Remove all entries of this open cycle from the log."""
     tx.run(_remove_from, agent=agent_id, first=first_seq)
     tx.run(_remove_effects, cycle=cycle_id)
     tx.run(_remove_long, cycle=cycle_id)
 
 
 def keep_long_text(tx: Tx, agent_id: AgentId, cycle_id: CycleId, id: str, text: str) -> None:
-    """A text too long for the window is kept whole, where `read_entry` finds it."""
+    """Store a text that is too long for the window, for `read_entry`."""
     tx.run(_keep_long, id=id, agent_id=agent_id, cycle_id=cycle_id, text=text, created_at=tx.now)
 
 
 def long_text(tx: Tx, agent_id: AgentId, id: str) -> tuple[str | None, str]:
-    """A text that was too long for the window, None if there is none of that id; and the id of its cycle."""
+    """A text that was too long for the window, None if there is none with that id; and the id of its cycle."""
     row = tx.one(_long, id=id, agent_id=agent_id)
     return (None, "") if row is None else (row[0], row[1])

@@ -1,7 +1,7 @@
-"""A warm mind: the self, the layers and the window of one agent, decoded and in the form that a request takes.
+"""A mind in memory: the self, the layers and the window of one agent, decoded and in the form of a request.
 
-Only what is new is added to it; nothing walks the past at each step. It holds what the database holds: whoever finds
-the two may differ throws it away and loads another.
+Only new entries are added to it; no step walks the past. It mirrors the database: if the two may differ, it is
+discarded and loaded again.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from denizen.storage.schema import minds
 
 
 class Mind:
-    """What an agent has in mind: its self, what its life came to, its recent past, and the cycle it is in."""
+    """The self, layers, recent past and open cycle of an agent."""
 
     def __init__(
         self,
@@ -47,26 +47,26 @@ class Mind:
         self.budget = budget
         self.era = era
         self.past = past
-        """The committed entries that the window shows, as it shows them."""
+        """The committed entries in the window, as they are shown."""
         self.present: list[Entry] = []
         """The entries of the open cycle."""
         self.prompt: list[ModelMessage] = []
-        """The self, the layers, the past and the present, as they go to the model."""
+        """The self, the layers, the past and the present, in the form for the model."""
         self.next_seq = past[-1].seq + 1 if past else first_seq
         self.correction = 1.0
-        """How many tokens the provider counts for each that we estimate; never taken as less than one."""
+        """The provider's token count divided by our estimate; never taken as less than one."""
         self.window_from: int | None = None
-        """Where the window begins, if that has moved since it was last stored."""
+        """The new start of the window, if it has moved since it was last stored."""
         self.unsettled = False
-        """Whether something has left the window that the layers do not tell of: compaction is to make up for it."""
+        """Whether something has left the window that the layers do not summarize yet: compaction makes up for it."""
         self.layered = True
-        """Whether the layers are shown. They are not where they would leave no room for the present."""
+        """Whether the layers are shown. They are hidden if they would leave no room for the present."""
         self.views: dict[int, int] = {}
-        """Entries that are shown shorter, or not at all, though the era does not say so yet; as there."""
+        """Entries that are shown shortened, or hidden, before the era says so; in the same form as there."""
         self.toolless = False
-        """Whether the provider has said that the model cannot use tools: then none are sent, and text is the answer."""
+        """Whether the provider has said that the model cannot use tools: then its text is the answer."""
         self.last_cycle_tokens = 0
-        """What the last cycle added."""
+        """The tokens that the last cycle added."""
         self._past_tokens = sum(entry.tokens for entry in past)
         self._present_tokens = 0
         self._rebuild()
@@ -83,21 +83,21 @@ class Mind:
 
     @property
     def present_tokens(self) -> int:
-        """What the open cycle has added."""
+        """The tokens that the open cycle has added."""
         return self._present_tokens
 
     @property
     def tokens(self) -> int:
-        """The estimated size of the prompt, tools apart."""
+        """The estimated size of the prompt, without tools."""
         return self.standing_tokens + self._past_tokens + self._present_tokens
 
     def begin_era(self, era: Era) -> None:
-        """Another self is in force."""
+        """Put another self in force."""
         self.era = era
         self._rebuild()
 
     def settle(self, era: Era, past: Sequence[Entry]) -> None:
-        """Older cycles have left the window, and the layers tell of them."""
+        """Take over the result of a compaction: older cycles have left the window, and the layers summarize them."""
         self.past = list(past)
         self._past_tokens = sum(entry.tokens for entry in past)
         self.unsettled, self.layered, self.window_from = False, True, None
@@ -105,7 +105,7 @@ class Mind:
         self.begin_era(era)
 
     def add(self, *entries: Entry) -> None:
-        """The open cycle has gone on."""
+        """Add entries to the open cycle."""
         for entry in entries:
             self.present.append(entry)
             self.prompt.append(entry.message)
@@ -113,7 +113,7 @@ class Mind:
             self.next_seq = entry.seq + 1
 
     def commit(self) -> None:
-        """The open cycle has ended: it is past now."""
+        """The open cycle has ended: make it part of the past."""
         self.past.extend(self.present)
         self._past_tokens += self._present_tokens
         self.last_cycle_tokens = self._present_tokens
@@ -121,7 +121,7 @@ class Mind:
         self.present.clear()
 
     def roll_back(self) -> None:
-        """The open cycle never was."""
+        """Remove the open cycle."""
         if self.present:
             self.next_seq = self.present[0].seq
         del self.prompt[len(self.prompt) - len(self.present) :]
@@ -129,9 +129,9 @@ class Mind:
         self.present.clear()
 
     def make_room(self, *, target: int, half: int) -> None:
-        """In the middle of a cycle: what is shown of the past has at most `target` tokens, or at most `half`.
+        """Shrink the past in the middle of a cycle to at most `target` tokens, or at most `half`.
 
-        As at a compaction, which tells of what has left when the cycle has ended. The present stays.
+        As in a compaction, which summarizes what has left when the cycle has ended. The present stays.
         """
         shortened = {**self.era.shortened, **self.views}
         kept = keep(self.past, shortened, target=target, half=half, recent_cycles=self.window.min_recent_cycles)
@@ -145,13 +145,13 @@ class Mind:
         self._rebuild()
 
     def leave_out_layers(self) -> None:
-        """The layers are not shown until they have been made anew."""
+        """Hide the layers until they have been made again."""
         self.layered, self.unsettled = False, True
         self._rebuild()
 
 
 def _standing(era: Era, *, layered: bool) -> list[ModelMessage]:
-    """What every request of an era begins with."""
+    """The messages that every request of an era begins with."""
     messages: list[ModelMessage] = [ModelRequest(parts=[SystemPromptPart(era.text)])]
     if layered and era.layers:
         messages.append(ModelRequest(parts=[UserPromptPart(era.layers)]))
@@ -172,7 +172,7 @@ def load(
     budget: Budget,
     open_cycle: CycleId | None,
 ) -> Mind:
-    """The mind as the database has it, without the entries of the open cycle."""
+    """Load the mind from the database, without the entries of the open cycle."""
     row = tx.one(_state, agent_id=lease.agent_id)
     assert row is not None
     number, first, era_version = row
@@ -180,14 +180,14 @@ def load(
     past = [entry for entry in log.entries(tx, lease.agent_id, first) if entry.cycle_id != open_cycle]
     mind = Mind(lease, identity, version, window, budget, era, shown(past, era.shortened), first)
     mind.next_seq = past[-1].seq + 1 if past else first
-    # Whoever moved the window and did not live to tell the layers of it has left the era without a version.
+    # A process that moved the window and died before it updated the layers has left the era without a version.
     mind.unsettled = first > 1 and (era_version == 0 or era.layers is None)
     return mind
 
 
 def request(tx: Tx, agent_id: AgentId, made_of: Mapping[str, Any], reader: Reader | None = None) -> list[ModelMessage]:
-    """The messages of a request, from what is stored with the response to it: to the letter, as far as the reader may
-    read them; without one, all of them."""
+    """Rebuild the exact messages of a request from what is stored with its response, as far as the reader may read
+    them; without a reader, all of them."""
     reader = reader or privacy.reader(tx, agent_id, None)
     era = eras.find(tx, agent_id, made_of["era"])
     entries = log.entries(tx, agent_id, made_of["from"], made_of["to"] + 1)
@@ -196,7 +196,7 @@ def request(tx: Tx, agent_id: AgentId, made_of: Mapping[str, Any], reader: Reade
     messages = _standing(readable, layered=made_of.get("layers", True))
     messages += reader.messages(shown(entries, {**era.shortened, **views}))
     if "preview" in made_of:
-        # It does not say which space each of its lines comes from.
+        # The preview does not say which space each of its lines comes from.
         preview = privacy.stand_in(1) if reader.closed else made_of["preview"]
         messages.append(ModelRequest(parts=[UserPromptPart(preview)]))
     return messages

@@ -1,9 +1,9 @@
-"""Who may read which part of an agent's mind: whoever may read every private space that it comes from.
+"""Access to parts of an agent's mind: a person may read a part if they may read every private space that it comes from.
 
 `cycle_spaces` says from which spaces the text of each cycle comes: those of its events, those where it was, spoke or
 read, and those of what it was shown of its own past. `plans/origins.py` says the same of goals, notes and plans. One
 function decides, `may_read`; a `Reader` applies it for one person and one agent, on one snapshot. What may not be read
-is replaced by a stand-in that says how many entries are left out.
+is replaced by a placeholder that says how many entries are left out.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from denizen.storage.database import Tx, insert_ignore, statement
 from denizen.storage.schema import agents, cycle_spaces, cycles, entities, memberships, openings, spaces
 
 ELSEWHERE: Final = "*"
-"""Stands for a private space that is not in this database: no person may read what comes from it."""
+"""A private space that is not in this database: nobody may read what comes from it."""
 
 
 def may_read(sources: Iterable[str], closed: Collection[str]) -> bool:
-    """Whether text from these spaces may be read by someone for whom those are closed. The one rule."""
+    """Whether text from these spaces may be read by someone to whom the `closed` ones are closed. The one rule."""
     return not any(space_id in closed for space_id in sources)
 
 
 def stand_in(entries: int) -> str:
-    """What stands in the place of so many entries that may not be read."""
+    """The placeholder for this many entries that may not be read."""
     return f"[private, {entries:,} {'entry' if entries == 1 else 'entries'}]"
 
 
-# What comes from where
+# Sources
 
 _add = insert_ignore(cycle_spaces, ("cycle_id", "space_id", "agent_id"))
 _of_cycle = statement(select(cycle_spaces.c.space_id).where(cycle_spaces.c.cycle_id == bindparam("cycle_id")))
@@ -54,7 +54,7 @@ def sources_of_event(event: Event) -> frozenset[str]:
 
 
 def add_sources(tx: Tx, agent_id: AgentId, cycle_id: CycleId, space_ids: Iterable[str]) -> None:
-    """The text of this cycle comes from these spaces as well."""
+    """Record that the text of this cycle comes from these spaces as well."""
     rows = [{"cycle_id": cycle_id, "space_id": each, "agent_id": agent_id} for each in sorted(set(space_ids))]
     if rows:
         tx.many(_add, rows)
@@ -65,7 +65,7 @@ def sources_of(tx: Tx, cycle_id: str) -> frozenset[str]:
     return frozenset(row[0] for row in tx.all(_of_cycle, cycle_id=cycle_id))
 
 
-# Who reads
+# Readers
 
 _lived_there = (
     select(literal(1))
@@ -129,12 +129,12 @@ _lived_between = statement(
 
 @dataclass(slots=True)
 class Reader:
-    """What one person may read of one agent. `closed` is empty for whoever may read everything."""
+    """What one person may read of one agent. `closed` is empty for a reader who may read everything."""
 
     tx: Tx
     agent_id: AgentId
     closed: frozenset[str]
-    """The private spaces the agent knows and this person may not read."""
+    """The private spaces that the agent knows and this person may not read."""
     _known: dict[str, bool] = field(default_factory=dict[str, bool])
     _lines: frozenset[str] | None = None
 
@@ -172,13 +172,13 @@ class Reader:
         return readable_self(era.text, self._readable_lines()) if self.closed else era.text
 
     def layers_of(self, era: Era) -> str | None:
-        """What stood before the window in an era, as far as it may be read."""
+        """The layers of an era, as far as they may be read."""
         if not self.closed or era.layers is None:
             return era.layers
         return readable_layers(era.layers, self._hides_number, self.hides_any)
 
     def entry(self, entry: Entry) -> Entry:
-        """An entry of a cycle that may be read; the head of an inbox message tells of what is elsewhere."""
+        """An entry of a readable cycle; the head of an inbox message is filtered, because it names other things."""
         if not self.closed or entry.kind != "inbox" or not isinstance(entry.message, ModelRequest):
             return entry
         parts = [
@@ -191,22 +191,22 @@ class Reader:
         return replace(entry, message=message, encoded=codec.dump(message))
 
     def entries(self, entries: Iterable[Entry]) -> list[Entry]:
-        """The same entries; one stands for those that follow one another and may not be read."""
+        """The entries, with one placeholder for each run of entries that may not be read."""
         return [_stand_in(run.entries) if run.hidden else self.entry(run.entries[0]) for run in self.runs(entries)]
 
     def runs(self, entries: Iterable[Entry]) -> list[Run]:
-        """The entries, with those that may not be read and follow one another put together."""
+        """The entries, with consecutive unreadable ones combined."""
         return runs(entries, self.hides_cycle)
 
     def messages(self, entries: Iterable[Entry]) -> list[ModelMessage]:
-        """The messages of entries that follow one another, with stand-ins for those that may not be read."""
+        """The messages of consecutive entries, with placeholders for those that may not be read."""
         return [each.message for each in self.entries(entries)]
 
     def _hides_number(self, number: int) -> bool:
         return self.hides_any(number, number)
 
     def _readable_lines(self) -> frozenset[str]:
-        """What the agent would be told now of its surroundings, as far as it may be read."""
+        """The lines about its surroundings that the agent would be shown now, as far as they may be read."""
         if self._lines is None:
             hidden = self.hidden_facts()
             facts = surroundings(self.tx, self.agent_id).facts
@@ -229,23 +229,23 @@ def reader(tx: Tx, agent_id: AgentId, person: EntityId | None) -> Reader:
 
 def knows_private_spaces(tx: Tx, agent_id: AgentId) -> bool:
     """Whether the agent is or was in any private space."""
-    # Nobody is in no space: for them, every private space is closed.
+    # An empty id is in no space: every private space is closed to it.
     return bool(reader(tx, agent_id, EntityId("")).closed)
 
 
-# What is shown instead
+# Placeholders
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Entries of the log that follow one another: one that may be read, or some that may not."""
+    """Consecutive entries of the log: one that may be read, or some that may not."""
 
     entries: tuple[Entry, ...]
     hidden: bool
 
 
 def runs(entries: Iterable[Entry], hides: Callable[[str], bool]) -> list[Run]:
-    """The entries, with those that may not be read and follow one another put together."""
+    """The entries, with consecutive unreadable ones combined."""
     found: list[Run] = []
     for entry in entries:
         hidden = hides(entry.cycle_id)
@@ -257,13 +257,13 @@ def runs(entries: Iterable[Entry], hides: Callable[[str], bool]) -> list[Run]:
 
 
 def stand_in_message(entries: int, *, response: bool = False) -> ModelMessage:
-    """A message that stands for so many entries."""
+    """A placeholder message for this many entries."""
     text = stand_in(entries)
     return ModelResponse(parts=[TextPart(text)]) if response else ModelRequest(parts=[UserPromptPart(text)])
 
 
 def _stand_in(entries: Sequence[Entry]) -> Entry:
-    """One entry, in the place of the first of these."""
+    """One placeholder entry, at the position of the first of these."""
     message = stand_in_message(len(entries))
     first = entries[0]
     return Entry(first.seq, first.cycle_id, "note", message, sum(each.tokens for each in entries), codec.dump(message))
@@ -273,7 +273,7 @@ _NEXT: Final = re.compile(r"^(Next|Your next plans): .*$", re.MULTILINE)
 
 
 def readable_inbox(text: str, lines: frozenset[str]) -> str:
-    """An inbox message without the plans and changes that its head tells of, but for those lines that may be read."""
+    """An inbox message with the plans and news in its head reduced to the lines that may be read."""
     head, between, rest = text.partition("\n\n")
     head = _NEXT.sub(lambda found: f"{found[1]}: {stand_in(1)}", head)
     before, mark, changes = head.partition("\n[CHANGES]\n")
@@ -296,7 +296,7 @@ def readable_self(text: str, lines: frozenset[str]) -> str:
 
 
 def _readable(shown: Sequence[str], lines: frozenset[str], mark: str) -> list[str]:
-    """The lines that may be read, and stand-ins for the others."""
+    """The lines that may be read, and placeholders for the others."""
     found: list[str] = []
     left_out = 0
     for line in shown:
@@ -315,12 +315,12 @@ _CYCLE_LINE: Final = re.compile(r"Cycle (\d+) ")
 
 
 def readable_layers(text: str, hides: Callable[[int], bool], hides_any: Callable[[int, int], bool]) -> str:
-    """The layers without the lines of cycles that may not be read, nor what a group came to that holds one of them."""
+    """The layers without the lines of unreadable cycles, and without digests of groups that contain one."""
     parts: list[str] = []
     for part in text.split("\n\n"):
         known = layers.blocks(part)
         if part.startswith(rolled.MARK) or not known:
-            # What a model wrote of a conversation does not say of which: it may be any.
+            # A model's summary of conversations does not say which ones it is about: it may be any.
             parts.append(stand_in(1))
             continue
         header, _, rest = part.partition("\n")

@@ -1,9 +1,8 @@
-"""What comes to an agent's mind by itself when a cycle opens: the cycles of its older life that matter to it.
+"""Automatic recall when a cycle opens: shows the agent older cycles that are relevant to its inbox.
 
-The best come whole where they fit, with what the agent said and did in them; of others, the passages that matter. Only
-what is not in the window, and nothing where nothing matters. What comes from a private space comes to mind only where
-the cycle is nowhere else. The search is made before the transaction that opens the cycle, which only reads what was
-found.
+The best cycles are shown whole if they fit, with what the agent said and did in them; of others, the relevant passages.
+Only what is not in the window, and nothing if nothing is relevant. Text from a private space is shown only if the cycle
+is in no other space. The search runs before the transaction that opens the cycle, which only reads the results.
 """
 
 from __future__ import annotations
@@ -36,49 +35,49 @@ HEADER: Final = "[RECALLED — from your older cycles, what may matter to this i
 MOST_TOKENS: Final = 2_000
 MOST_PASSAGES: Final = 20
 WHOLE_CYCLES: Final = 3
-"""So many cycles come to mind whole, at most."""
+"""How many cycles are recalled whole, at most."""
 _PASSAGES_OF_A_CYCLE: Final = 50
 QUERY_CHARACTERS: Final = 2_000
 # Measured on conversations of LoCoMo, some 400 turns each: of questions about what was said, 87 of 100 find something
-# that matters by its words, of questions about another conversation 2 to 7, of remarks from another one 18 to 28. By
-# meaning, with the local embedder: most, hardly any and a third, chosen by the same data, so no blind test.
+# relevant by its words, of questions about another conversation 2 to 7, of remarks from another one 18 to 28. By
+# meaning, with the local embedder: most, hardly any and a third, chosen by the same data, so not a blind test.
 SHARED: Final = 0.35
-"""A passage matters if it has such a share of what the words of the inbox tell, each by how rare it is."""
+"""A passage is relevant if it has this share of the information in the inbox's words, each weighted by rarity."""
 TELLING_WORDS: Final = 2.5
-"""Of a long inbox it need not have more than so many words would tell that were never said before."""
+"""For a long inbox, at most the information of this many words that never occurred before is required."""
 NEAR: Final = 1.0
-"""Or if it is by so many standard deviations nearer in meaning than passages are to one another on average."""
+"""Or if it is nearer in meaning, by this many standard deviations, than passages are to one another on average."""
 _SLACK_TOKENS: Final = 30
-"""The header, and what stands around a message."""
+"""For the header, and the frame of a message."""
 
 
 @dataclass(frozen=True, slots=True)
 class Glance:
-    """What waits in the inbox, as far as it decides what comes to mind."""
+    """The parts of the inbox that decide what is recalled."""
 
     query: str
     audience: frozenset[str]
     """The spaces it comes from."""
     before_cycle: int
-    """What is older than this one is not in the window."""
+    """Cycles older than this one are not in the window."""
 
 
 @dataclass(frozen=True, slots=True)
 class Occasion:
-    """What may come to mind."""
+    """The input of automatic recall."""
 
     inbox_tokens: int
-    """Of which what comes to mind may have half."""
+    """Recalled text may have half of it."""
     zone: str
     recalled: frozenset[int]
-    """The passages that came to mind before and are still shown."""
+    """The passages that were recalled before and are still shown."""
     ranking: Ranking
     near: Mapping[int, float] = field(default_factory=dict[int, float])
-    """How near in meaning the passages are (`embedding.kinship`), where that is known."""
+    """How near in meaning the passages are (`embedding.kinship`), if known."""
 
 
 def recalled_in(entries: Iterable[Entry]) -> frozenset[int]:
-    """The passages that these entries hold because they came to mind."""
+    """The passages that these entries hold because they were recalled."""
     return frozenset(n for each in entries if each.kind == "recalled" for n in json.loads(each.request or "[]"))
 
 
@@ -94,7 +93,7 @@ _before_window = statement(
 
 
 def glance(tx: Tx, agent_id: AgentId, events: Sequence[Event]) -> Glance | None:
-    """What these events would bring to mind; None while the window holds the whole life."""
+    """The recall input for these events; None while the window holds the whole history."""
     row = tx.one(_before_window, agent_id=agent_id)
     if row is None or row[0] <= 1:
         return None
@@ -111,7 +110,7 @@ def _audience(events: Iterable[Event]) -> frozenset[str]:
 
 
 def search(tx: Tx, agent_id: AgentId, seen: Glance, zone: str, meaning: Meaning | None) -> Ranking:
-    """The passages that rank best for it; whether they matter is decided when they are read."""
+    """The best-ranked passages; whether they are relevant is decided when they are read."""
     only = Filter(before_cycle=seen.before_cycle)
     audience = seen.audience
     return rank(tx, agent_id, seen.query, audience=audience, only=only, zone=zone, meaning=meaning, limit=MOST_PASSAGES)
@@ -120,8 +119,8 @@ def search(tx: Tx, agent_id: AgentId, seen: Glance, zone: str, meaning: Meaning 
 def come_to_mind(
     tx: Tx, agent_id: AgentId, cycle_id: CycleId, seq: int, events: Sequence[Event], occasion: Occasion
 ) -> Entry | None:
-    """An entry, not yet written, with what matters to these events; None if nothing does. Before they are logged."""
-    # Other events than those that were seen may have been taken: what they may hear of is decided by themselves.
+    """A new entry, not yet written, with what is relevant to these events, or None. Call it before they are logged."""
+    # Other events than those that were seen may have been taken: their own spaces decide what may be shown.
     ranking = replace(occasion.ranking, audience=_audience(events))
     found = mattering(read(tx, agent_id, ranking), ranking.rarity, occasion.near)
     tokens = min(MOST_TOKENS, occasion.inbox_tokens // 2) - _SLACK_TOKENS
@@ -139,7 +138,7 @@ def come_to_mind(
 def _whole_cycles(
     tx: Tx, agent_id: AgentId, found: Sequence[Found], ranking: Ranking, recalled: frozenset[int]
 ) -> list[list[Found]]:
-    """The cycles that matter most, each with all of it that may be seen and is not shown yet."""
+    """The most relevant cycles, each with everything that may be seen and is not shown yet."""
     door = Door(tx, agent_id, ranking.audience, ranking.only)
     numbers = list(dict.fromkeys(each.cycle for each in found))[:WHOLE_CYCLES]
     cycles_found = [door.of_cycle(number, _PASSAGES_OF_A_CYCLE) for number in numbers]
@@ -157,7 +156,7 @@ _read_outside = statement(
 
 
 def outside_of(tx: Tx, agent_id: AgentId, found: Iterable[Found]) -> tuple[Source, ...]:
-    """Where text from outside in these comes from: a cycle that held such text, or a note that was made from it."""
+    """The sources of text from outside in these: a cycle that held such text, or a note that was made from it."""
     recalled = list(found)
     numbers = sorted({each.cycle for each in recalled if each.cycle})
     marked = any(tx.one(_read_outside, agent_id=agent_id, number=number) is not None for number in numbers)
@@ -167,9 +166,9 @@ def outside_of(tx: Tx, agent_id: AgentId, found: Iterable[Found]) -> tuple[Sourc
 
 
 def mattering(found: Sequence[Found], rarity: Mapping[str, float], near: Mapping[int, float]) -> Sequence[Found]:
-    """Those that matter, the best first, and whatever ranks among them because of what it stands next to.
+    """The relevant passages, the best first, and those that rank among them because of their neighbours.
 
-    A search always finds something: scores compare passages with one another and say of none that it matters.
+    A search always finds something: scores compare passages with one another and do not say that any is relevant.
     """
     least = min(SHARED * sum(rarity.values()), TELLING_WORDS * max(rarity.values(), default=0.0))
     matter = [

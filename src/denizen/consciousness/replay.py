@@ -1,7 +1,7 @@
-"""Any past request, built again as it was: what the model was asked, with what, and what it answered.
+"""Rebuilds any past request: its messages and tools, and the response.
 
-The log is the archive: with each response stands what its request was made of. What people asked to forget is gone from
-it, and shows as `[forgotten]`.
+The log is the archive: each response is stored with what its request was made of. Forgotten text is gone from it, and
+shows as `[forgotten]`.
 """
 
 from __future__ import annotations
@@ -31,28 +31,28 @@ from denizen.storage.schema import log as log_rows
 
 @dataclass(frozen=True, slots=True)
 class Rebuilt:
-    """A request as it was sent, and what came back."""
+    """A request as it was sent, and its response."""
 
     cycle: int
     step: int
     messages: tuple[ModelMessage, ...]
     present: int
-    """How many of the messages, the last ones, are of this cycle, a preview among them; those before are its past."""
+    """How many of the messages, the last ones, are of this cycle, including a preview; those before are its past."""
     has_note: bool
-    """Whether the last message is one that no later request has: the phase, a preview of the inbox, extra context."""
+    """Whether the last message is in this request only: the phase, a preview of the inbox, extra context."""
     tools: tuple[ToolDefinition, ...]
     tools_kept: bool
-    """Whether the definitions of the tools were kept: where not, `tools` is empty."""
+    """Whether the definitions of the tools were stored: if not, `tools` is empty."""
     settings: Mapping[str, Any]
     model: str
-    """The name under which the model was asked."""
+    """The name of the model in the request."""
     response: ModelResponse
     results: ModelMessage | None
-    """What the calls of the response gave; None if it made none."""
+    """The results of the response's calls; None if it made none."""
     private: bool = False
-    """Whether its reader may not see all of it: what comes from private spaces that they are not in is left out."""
+    """Whether parts are hidden from its reader: what comes from private spaces that they are not in is left out."""
     outside: str = ""
-    """Where its text from outside came from, in words; empty: it held none."""
+    """The sources of its text from outside, in words; empty if it held none."""
 
 
 _cycle = statement(
@@ -65,7 +65,7 @@ _tools = statement(select(toolsets.c.tools).where(toolsets.c.digest == bindparam
 
 
 def entries_of_cycle(tx: Tx, agent_id: AgentId, number: int) -> list[Entry]:
-    """What the log has of the cycle of that number. Raises `InvalidInput` where there is no such cycle."""
+    """The log entries of the cycle with that number. Raises `InvalidInput` if there is no such cycle."""
     row = tx.one(_cycle, agent_id=agent_id, number=number)
     if row is None:
         last = tx.one(_last, agent_id=agent_id)
@@ -73,7 +73,7 @@ def entries_of_cycle(tx: Tx, agent_id: AgentId, number: int) -> list[Entry]:
     cycle_id, first_seq = row
     after = tx.one(_cycle, agent_id=agent_id, number=number + 1)
     found = log.entries(tx, agent_id, first_seq) if after is None else log.entries(tx, agent_id, first_seq, after[1])
-    # After the last that has ended there may be one that is open.
+    # After the last ended cycle there may be an open one.
     return [each for each in found if each.cycle_id == cycle_id]
 
 
@@ -96,7 +96,7 @@ def requests(tx: Tx, agent_id: AgentId, cycle_number: int, person: EntityId | No
 
 
 def request(tx: Tx, agent_id: AgentId, cycle_number: int, step: int, person: EntityId | None = None) -> Rebuilt:
-    """The request of that step, the first being 0, as far as this person may read it."""
+    """The request of that step, starting at 0, as far as this person may read it."""
     entries = entries_of_cycle(tx, agent_id, cycle_number)
     answered = [at for at, each in enumerate(entries) if isinstance(each.message, ModelResponse)]
     if not 0 <= step < len(answered):
@@ -105,7 +105,7 @@ def request(tx: Tx, agent_id: AgentId, cycle_number: int, step: int, person: Ent
 
 
 def no_such_step(cycle_number: int, step: int, steps: int) -> str:
-    """Says which steps of the cycle there are."""
+    """A message that says which steps the cycle has."""
     if steps == 0:
         return f"Cycle {cycle_number:,} ended before its model had answered: no request of it is kept."
     return f"Cycle {cycle_number:,} has no step {step}: its steps are 0 to {steps - 1}."
@@ -175,11 +175,11 @@ def _tools_of(tx: Tx, made_of: Mapping[str, Any]) -> tuple[ToolDefinition, ...] 
     )
 
 
-# For programs
+# JSON form
 
 
 def as_object(each: Rebuilt) -> dict[str, Any]:
-    """The request and what came back, as JSON tells it."""
+    """The request and its response as a JSON object."""
     tools = [
         {"name": tool.name, "description": tool.description, "parameters": tool.parameters_json_schema}
         for tool in each.tools
@@ -201,6 +201,6 @@ def as_object(each: Rebuilt) -> dict[str, Any]:
 
 def _as_sent(message: ModelMessage) -> dict[str, Any]:
     dumped: dict[str, Any] = json.loads(codec.dump(message))
-    # When a part was put together is told to nobody, and of the self it would be now.
+    # The time of a part is not part of the request, and for the self it would be now.
     dumped["parts"] = [{name: each[name] for name in each if name != "timestamp"} for each in dumped["parts"]]
     return dumped

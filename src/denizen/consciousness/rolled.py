@@ -1,7 +1,7 @@
-"""What a utility model wrote of an agent's conversations, as it stands before the layers: the strategy `rolling`.
+"""A utility model's summaries of an agent's conversations, shown before the layers: the strategy `rolling`.
 
-It is written elsewhere, in the background; here it is read and rendered. The layers tell of every cycle as always, in
-less room: so nothing is lost where nothing was written yet, or no model could be had.
+They are written elsewhere, in the background; here they are read and rendered. The layers cover every cycle as always,
+in less room: so nothing is lost if nothing was written yet, or no model was available.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ MARK: Final = "[ROLLING MEMORY — "
 HEADER: Final = MARK + "{name}, messages 1–{upto}]"
 MOST_SPACES: Final = 20
 _LEAST_CHARACTERS: Final = 200
-"""With less room than this for a conversation, the newest of them are told and the others are not."""
+"""With less room than this for a conversation, only the newest of them are shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """What one conversation came to."""
+    """The summary of one conversation."""
 
     name: str
     upto: int
@@ -44,7 +44,7 @@ _of_agent = statement(
     .join(memberships, memberships.c.space_id == rollings.c.space_id)
     .where(
         memberships.c.entity_id == bindparam("agent_id"),
-        # Of a panel, an advisor remembers only what is its own.
+        # From a panel, an advisor remembers only its own summary.
         or_(rollings.c.reader_id == bindparam("agent_id"), (rollings.c.reader_id == "") & (spaces.c.kind != "panel")),
         rollings.c.upto > 0,
     )
@@ -54,7 +54,8 @@ _of_agent = statement(
 
 
 def read(tx: Tx, agent_id: AgentId, characters: int) -> tuple[str, bool]:
-    """What was written of the conversations that the agent is in, in so many characters; empty if nothing was.
+    """The summaries of the conversations that the agent is in, in at most this many characters; empty if there are
+    none.
 
     And whether any of it was made from text from outside.
     """
@@ -65,7 +66,7 @@ def read(tx: Tx, agent_id: AgentId, characters: int) -> tuple[str, bool]:
 
 
 def render(conversations: Sequence[Conversation], characters: int) -> str:
-    """The conversations, the one that was summed up last first, each with an equal share of the room."""
+    """The conversations, the last summarized first, each with an equal share of the room."""
     told = conversations[: max(characters // _LEAST_CHARACTERS, 0)]
     if not told:
         return ""
@@ -78,7 +79,7 @@ def _rendered(conversation: Conversation, characters: int) -> str:
     lines: list[str] = []
     left = characters - len(head) - 1
     for line in _lines(conversation):
-        # What people said has come into it: behind the gutter it cannot pose as ours.
+        # It contains people's words: behind the gutter they cannot imitate ours.
         shown = f"| {line}"
         if len(shown) + 1 > left:
             if left > 40:
@@ -100,10 +101,10 @@ _BLOCK = re.compile(re.escape(MARK) + r"[^\n]*(?:\n\|[^\n]*)*")
 
 
 def blanked(layers: str, instead: str) -> str:
-    """The layers without anything that was written of conversations."""
+    """The layers without the summaries of conversations."""
     return _BLOCK.sub(f"{MARK}{instead}]", layers)
 
 
 def before(written: str, layers: str) -> str:
-    """Both, one after the other."""
+    """Both texts, one after the other."""
     return f"{written}\n\n{layers}" if written and layers else written or layers

@@ -1,6 +1,6 @@
-"""The self: the system prompt. Rendered from facts, stored, and frozen for an era; changes in between are told once.
+"""The self: the system prompt. Rendered from facts, stored, and frozen for an era; changes in between are shown once.
 
-Pure but for `surroundings`, which reads the facts.
+Pure except for `surroundings`, which reads the facts.
 """
 
 from __future__ import annotations
@@ -19,36 +19,34 @@ from denizen.spaces.directory import Company, Entity, Space
 from denizen.storage.database import Tx
 
 CACHE_SECONDS: Final = 300
-"""How long a provider keeps a prompt's prefix. An agent that slept longer may as well be told everything afresh."""
+"""How long a provider caches a prompt's prefix. After a longer sleep, rendering everything anew costs nothing more."""
 _MEMBERS_SHOWN: Final = 30
 SECTION_CHARACTERS: Final = 8_000
-"""A longer list of spaces, goals, memories or plans, or of what has changed, is cut short and says how much is left
-out."""
+"""A longer list of spaces, goals, memories, plans or news is cut, and says how much is left out."""
 
 SPACES_SEEN: Final = 160
-"""Of so many spaces, the newest, an agent is told by itself: more have no place in a list. Of the others it is told
-when it is there."""
+"""How many spaces, the newest, an agent is always shown: more do not fit in a list. It is shown others while there."""
 
 _MEMBERS: Final = " — "
-"""Stands between a space and its members."""
+"""Separates a space from its members."""
 _MEMBERS_OF: Final = "Members of "
 ANSWER_FROM_NOW: Final = "Answer from now on"
-"""Stands before a profile that is new or has changed."""
+"""Precedes a profile that is new or has changed."""
 ANSWER_NO_LONGER: Final = "Answer no longer"
 
 Facts = Mapping[str, str]
-"""What an agent knows of its surroundings, line by line, each under a key of its own."""
+"""What an agent knows of its surroundings: lines by key."""
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What there is to know, however many spaces the agent is in."""
+    """The current facts, however many spaces the agent is in."""
 
     facts: Facts
     older: int = 0
-    """How many spaces there are of which nothing is said, because they are older than those."""
+    """How many older spaces are left out."""
     at_hand: frozenset[str] = frozenset()
-    """The keys of those that are older, and told of because the agent is there."""
+    """The keys of older spaces that are included because the agent is there."""
 
 
 INSTRUCTIONS: Final = """\
@@ -78,13 +76,13 @@ _RULES_HEAD: Final = "RULES:\n"
 PRECEDENCE: Final = (
     "If HOW TO ANSWER and STATE OF MIND disagree, HOW TO ANSWER wins: your state of mind sets the tone only."
 )
-"""Told only where both hold."""
+"""Included only if both apply."""
 
 COMPACTED: Final = """\
 - Your oldest cycles are no longer shown word for word. [COMPACTED MEMORY] sums up groups of them, [EARLIER CYCLES] \
 has the last line of each, [ROLLING MEMORY] sums up a conversation. Before you say that you do not know something, \
 call recall: it finds the original words."""
-"""Told only where something has been compacted."""
+"""Included only if something has been compacted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,27 +96,28 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class Era:
-    """A self in force, and what goes with it; number 0, without text, before the first."""
+    """The self in force, and what goes with it; number 0, without text, before the first."""
 
     number: int
     text: str
     layers: str | None = None
-    """What stands for the cycles before the window, as the model reads it."""
+    """The layers for the cycles before the window, as the model reads them."""
     shortened: Mapping[int, int] = field(default_factory=dict[int, int])
-    """Entries of the window whose results are shown shorter: characters by number; 0: the entry is not shown."""
+    """Entries of the window whose results are shortened: characters by number; 0: the entry is hidden."""
     outside: bool = False
     """Whether the layers were made from text from outside."""
 
     @property
     def profile(self) -> Profile:
-        """The profile that its self was rendered in: with its tools it is the prefix of every request, and stays."""
+        """The profile of its self: with its tools it is the prefix of every request, and stays."""
         return "small" if self.text.rpartition("\n\n")[2].startswith(_RULES_HEAD) else "normal"
 
 
 def surroundings(tx: Tx, agent_id: AgentId, at_hand: Iterable[SpaceId] = ()) -> Surroundings:
-    """The facts as they stand: where the agent is, with whom, how it stands there; its goals, memories and plans.
+    """The current facts: the agent's spaces, their members, its stances there; its goals, memories and plans.
 
-    Of the newest spaces, and of those `at_hand`: whoever is in thousands does not pay for all of them in each cycle.
+    Of the newest spaces, and of those `at_hand`: an agent in thousands of spaces does not pay for all of them in each
+    cycle.
     """
     found = stances.places_of(tx, agent_id, limit=SPACES_SEEN)
     there = directory.companies_of(tx, agent_id, limit=SPACES_SEEN, shown=_MEMBERS_SHOWN)
@@ -140,7 +139,7 @@ def surroundings(tx: Tx, agent_id: AgentId, at_hand: Iterable[SpaceId] = ()) -> 
 
 
 def out_of_sight(tx: Tx, agent_id: AgentId, told: Facts, seen: Surroundings) -> set[str]:
-    """What the agent was told of spaces that it is still in, and that are not among those it is told of now."""
+    """The keys of facts that the agent knows about spaces that it is still in, but that are not shown now."""
     asked: dict[str, bool] = {}
     for key in told:
         kind, _, space_id = key.partition(":")
@@ -154,7 +153,7 @@ def _there(space: Space, line: str) -> str:
 
 
 def of_space(name: str, space_id: str, line: str) -> str:
-    """What holds in a space, as it is told with others."""
+    """A fact about a space, as it is listed with others."""
     return f"in {quoted_name(name)} (id: {space_id}) — {line}"
 
 
@@ -172,7 +171,7 @@ def _describe_member(entity: Entity, agent_id: AgentId) -> str:
 
 
 def list_characters(inbox_tokens: int) -> int:
-    """How long a list of spaces, goals, memories, plans or news may be: in a small window shorter."""
+    """How long a list of spaces, goals, memories, plans or news may be: shorter in a small window."""
     return min(SECTION_CHARACTERS, 2 * inbox_tokens)
 
 
@@ -184,7 +183,7 @@ def render(
     compacted: bool = False,
     profile: Profile = "normal",
 ) -> str:
-    """The self as the model reads it. Nothing in it changes by the clock."""
+    """The self as the model reads it. Nothing in it depends on the clock."""
     facts = seen.facts
     entity = identity.entity
     zone = "" if identity.zone == "UTC" else f"\n  timeZone: {identity.zone}"
@@ -212,16 +211,16 @@ def _has(facts: Facts, kind: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Intention:
-    """A kind of thing that an agent means to do, to keep or to heed, and the words for it."""
+    """A kind of fact other than a space, and the words for it."""
 
     key: str
     title: str
     new: str
-    """What stands before one that is new."""
+    """The text before a new one."""
     changed: str
     gone: str
     rest: str = ""
-    """Where those are that are not listed."""
+    """Where to find those that are not listed."""
 
 
 _INTENTIONS: Final = (
@@ -253,8 +252,7 @@ def _capped(lines: Sequence[str], characters: int, rest: str) -> list[str]:
 
 
 def _newest(lines: Sequence[str], characters: int, older: int) -> list[str]:
-    """The last of the lines, as many as fit, and before them how many are left out, those that are `older` among
-    them."""
+    """The last of the lines, as many as fit, preceded by how many are left out, including those that are `older`."""
     left = len(lines) - _how_many_fit(lines[::-1], characters)
     unlisted = left + older
     more = [f"  … {unlisted} older ones are not listed; events tell you which they come from"] if unlisted else []
@@ -270,8 +268,7 @@ def _how_many_fit(lines: Sequence[str], characters: int) -> int:
 
 
 def news(told: Facts, seen: Surroundings, *, characters: int = SECTION_CHARACTERS) -> list[str]:
-    """What has changed since the agent was last told, one line for each change; also how it is in an older space
-    of which it was not told."""
+    """The changes since the agent was last told, one line each; also facts of an older space that are new to it."""
     facts = seen.facts
     changed = [
         _change(key, told.get(key), line, at_hand=key in seen.at_hand)
@@ -300,13 +297,13 @@ def _gone(key: str, line: str) -> str:
 
 
 def _intention(key: str) -> _Intention | None:
-    """What a fact is; None for a space."""
+    """The kind of a fact; None for a space."""
     kind = key.partition(":")[0]
     return next((each for each in _INTENTIONS if each.key == kind), None)
 
 
 def fact_in(change: str) -> str:
-    """The fact that a line of `news` tells, as it stands in the self."""
+    """The fact in a line of `news`, as it stands in the self."""
     if change.startswith(_MEMBERS_OF):
         space, end, members = change.removeprefix(_MEMBERS_OF).partition("): ")
         return f"{space}){_MEMBERS}{members}" if end else change

@@ -1,4 +1,4 @@
-"""How much of its past an agent carries with it."""
+"""Window settings: how much of its past an agent is shown."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ Strategy: TypeAlias = Literal["self_summary", "layered", "semantic", "rolling"]
 
 
 Profile: TypeAlias = Literal["normal", "small"]
-"""How much an agent is told of itself and its tools with each request."""
+"""How much of its self and its tools is sent with each request."""
 SMALL_CONTEXT_TOKENS: Final = 16_000
-"""A model that takes fewer tokens gets the small profile, unless its owner says otherwise."""
+"""A model with a smaller context gets the small profile, unless its owner says otherwise."""
 
 
 def profile_for(wanted: Literal["auto", "normal", "small"], context_tokens: int | None) -> Profile:
-    """The profile that the owner wants, or that suits what the model takes."""
+    """The profile that the owner wants, or that suits the model's context size."""
     if wanted != "auto":
         return wanted
     return "small" if context_tokens is not None and context_tokens < SMALL_CONTEXT_TOKENS else "normal"

@@ -1,6 +1,6 @@
-"""How an agent stands to the spaces it is in: the lines that it is told of its profile and state of mind there.
+"""The lines about an agent's profile and state of mind in its spaces.
 
-What they are is decided elsewhere (`profiles`, `reflection`); here they are read with the spaces, in one statement.
+Their content is decided elsewhere (`profiles`, `reflection`); here they are read with the spaces, in one statement.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ class Place:
 
     space: Space
     profile: str | None
-    """What it is told of its profile there; None: it has none."""
+    """The line about its profile there; None: it has none."""
     mind: str | None
-    """What it is told of its state of mind there; None: it has no particular one."""
+    """The line about its state of mind there; None: it has no particular one."""
 
 
 _newest = (
@@ -49,12 +49,12 @@ _one = statement(_place.where(spaces.c.id == bindparam("space_id")))
 
 
 def places_of(tx: Tx, agent_id: AgentId, *, limit: int) -> list[Place]:
-    """The newest of the spaces that the agent is in, and how it stands there; the oldest of them first."""
+    """The newest of the agent's spaces with its stances there, oldest of them first."""
     return [_read(row) for row in tx.all(_places, entity_id=agent_id, limit=limit)]
 
 
 def place(tx: Tx, agent_id: AgentId, space_id: SpaceId) -> Place | None:
-    """One space, whoever is in it, and how the agent stands there."""
+    """One space, whoever is in it, and the agent's stance there."""
     row = tx.one(_one, entity_id=agent_id, space_id=space_id)
     return None if row is None else _read(row)
 

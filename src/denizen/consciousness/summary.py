@@ -1,4 +1,4 @@
-"""One line for one cycle: its last words or, where the model wrote none, what it did. Pure."""
+"""One line for one cycle: its last words or, if the model wrote none, what it did. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from denizen.inbox.format import one_line, quoted_name
 _UNWRITTEN = "(No summary was written.)"
 _MOST_SENTENCES = 8
 
-# What one call and what several calls of our own tools are called; other tools are called by their names.
+# The words for one call and for several calls of our own tools; other tools keep their names.
 _DEEDS = {
     "send_message": ("Sent a message", "Sent {count} messages"),
     "set_timer": ("Set a timer", "Set {count} timers"),
@@ -29,13 +29,13 @@ class Effect:
 
     tool: str
     arguments: Mapping[str, JsonValue]
-    """As called. Of a message, `space_name`, `space` or `space_id` (the first there is) says where it went."""
+    """The arguments. For a message, `space_name`, `space` or `space_id` (the first there is) says where it went."""
     ok: bool
-    """Whether the tool did what it was asked to do."""
+    """Whether the call succeeded."""
 
 
 def derived_summary(effects: Sequence[Effect]) -> str:
-    """What `effects` amount to, in the order of their first occurrence, and what of it failed; always one line."""
+    """A summary of `effects`, in the order of their first occurrence, with what failed; always one line."""
     counted = Counter((effect.ok, effect.tool, _target(effect)) for effect in effects)
     sentences = [_sentence(ok, tool, target, count) for (ok, tool, target), count in counted.items()]
     if len(sentences) > _MOST_SENTENCES:
@@ -45,12 +45,12 @@ def derived_summary(effects: Sequence[Effect]) -> str:
 
 
 def is_derived(summary: str) -> bool:
-    """Whether the summary says what was done because the model wrote none."""
+    """Whether the summary was derived because the model wrote none."""
     return summary.endswith(_UNWRITTEN)
 
 
 def exchange_summary(heard: Sequence[tuple[str, str]], sent: Sequence[str]) -> str:
-    """One line for a cycle in which messages were answered: the beginnings of what each wrote and of the answers."""
+    """One line for a cycle in which messages were answered: the beginnings of each message and of the answers."""
     asked = [f"{who} wrote: {_beginning(text)}" for who, text in heard[:3]]
     answered = [f"Answered: {_beginning(text)}" for text in sent[-2:]]
     return last_words(" ".join([*asked, *answered]))
@@ -68,7 +68,7 @@ def last_words(text: str, limit: int = 500) -> str:
 
 
 def _target(effect: Effect) -> str:
-    """The space a message went to, if it is told."""
+    """The space a message went to, if given."""
     if effect.tool != "send_message":
         return ""
     named = (effect.arguments.get(key) for key in ("space_name", "space", "space_id"))

@@ -1,4 +1,4 @@
-"""What of its past an agent is shown in the next request. Pure: no clock, no storage, no model."""
+"""Chooses the part of an agent's past that the next request shows. Pure: no clock, no storage, no model."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ class Budget:
     """How many tokens a request may have."""
 
     request: int
-    """All of it: the self, the tools, the past and the present."""
+    """The whole request: the self, the tools, the past and the present."""
     output: int
-    """What the model may answer."""
+    """For the model's answer."""
     inbox: int
-    """What one inbox message may have."""
+    """For one inbox message."""
 
 
 SMALLEST_OUTPUT_TOKENS: Final = 256
 
 
 def budget(settings: WindowSettings, context_tokens: int | None, fixed_tokens: int = 0) -> Budget:
-    """The least of what the owner allows and what the model takes, with room for its answer.
+    """The lower of what the owner allows and what the model accepts, with room for its answer.
 
-    `fixed_tokens` are in every request, such as the tools: of a small context, at most a third of the rest is output.
+    `fixed_tokens` are in every request, such as the tools: in a small context, at most a third of the rest is output.
     """
     context = settings.context_tokens or context_tokens or settings.max_tokens + settings.output_tokens
     left = max((context - fixed_tokens) // 3, SMALLEST_OUTPUT_TOKENS)
@@ -45,7 +45,7 @@ def budget(settings: WindowSettings, context_tokens: int | None, fixed_tokens: i
 def _first_within(entries: Sequence[Entry], sizes: Sequence[int], tokens: int) -> int:
     """The index of the first entry to keep so that the rest, in whole cycles, has at most `tokens`.
 
-    Cycles are never parted, so no tool call is parted from its result. May keep nothing.
+    Cycles are never split, so no tool call is separated from its result. May keep nothing.
     """
     kept, spent = len(entries), 0
     for at in reversed(range(len(entries))):
@@ -57,7 +57,7 @@ def _first_within(entries: Sequence[Entry], sizes: Sequence[int], tokens: int) -
     return kept
 
 
-# What of it is shown
+# Shown entries
 
 
 def shown(entries: Sequence[Entry], shortened: Mapping[int, int]) -> list[Entry]:
@@ -84,7 +84,7 @@ def _short_part(part: ModelRequestPart, seq: int, at: int, characters: int) -> M
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What stays in the window."""
+    """The part that stays in the window."""
 
     first: int
     """The index of the first entry that stays."""
@@ -95,7 +95,7 @@ def keep(entries: Sequence[Entry], shortened: Mapping[int, int], *, target: int,
     """As many whole cycles as have at most `target` tokens; of the most recent, as many as have at most `half`.
 
     `entries` are as they are shown. If fewer than `recent_cycles` stay, tool results are shortened first, oldest first.
-    What was recalled or remembered is shown no more.
+    Recalled and remembered text is no longer shown.
     """
     views = dict(shortened) | {each.seq: 0 for each in entries if each.kind in ("recalled", "remembered")}
     sizes = [0 if views.get(each.seq) == 0 else each.tokens for each in entries]
@@ -118,11 +118,11 @@ def keep(entries: Sequence[Entry], shortened: Mapping[int, int], *, target: int,
 
 
 def _first_of_last(entries: Sequence[Entry], cycles: int) -> int:
-    """The index at which the last so many cycles begin."""
+    """The index at which the last `cycles` cycles begin."""
     firsts = [at for at, each in enumerate(entries) if at == 0 or entries[at - 1].cycle_id != each.cycle_id]
     return firsts[-cycles] if len(firsts) >= cycles else 0
 
 
 def result_characters(*, limit: int, room_tokens: int, results: int) -> int:
-    """How many characters each of this many tool results may have, so that together they fit the room there is."""
+    """How many characters each of this many tool results may have, so that together they fit."""
     return max(min(limit, room_tokens * 4 // max(results, 1)), SMALLEST_RESULT_CHARACTERS)

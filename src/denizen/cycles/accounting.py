@@ -1,4 +1,4 @@
-"""What an organization's agents and panels have used over time: by day, and by agent or model. Days are UTC's."""
+"""Usage of an organization's agents and panels over time: by day, and by agent or model. Days are in UTC."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MOST_DAYS: Final = 366
 
 @dataclass(frozen=True, slots=True)
 class Sums:
-    """What was used."""
+    """Sums of usage."""
 
     calls: int = 0
     input_tokens: int = 0
@@ -33,7 +33,7 @@ class Sums:
 
     @property
     def cached_share(self) -> float | None:
-        """How much of what was read the provider had kept; None if nothing was read."""
+        """The share of input tokens that the provider had cached; None if there were no input tokens."""
         return self.cache_read_tokens / self.input_tokens if self.input_tokens else None
 
     def __add__(self, other: Sums) -> Sums:
@@ -49,7 +49,7 @@ class Sums:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """What one agent or panel has used, or what was used with one model."""
+    """The usage of one agent or panel, or of one model."""
 
     key: str
     """The id of the agent or panel, or the name of the model."""
@@ -61,14 +61,14 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """What was used on each day from the first to the last, also on those on which nothing was."""
+    """The usage of each day from the first to the last, including days without any."""
 
     first: date
     days: tuple[Sums, ...]
     groups: tuple[Group, ...] = ()
-    """Those that cost most."""
+    """The most expensive groups."""
     others: int = 0
-    """How many more there are."""
+    """How many further groups there are."""
 
     @property
     def total(self) -> Sums:
@@ -90,7 +90,7 @@ def _entered(table: Table, who: str) -> Select[Any]:
     return select(table.c[who].label("who"), *(table.c[name] for name in columns))
 
 
-# Agents and panels share what their organization may use.
+# Agents and panels share the budget of their organization.
 _used = union_all(_entered(spending, "agent_id"), _entered(panel_spending, "space_id")).subquery()
 _SUMS: Final = tuple(cast(func.sum(_used.c[name]), BigInteger) for name in _COUNTED)
 _agent = bindparam("agent_id", type_=Text())
@@ -125,9 +125,9 @@ def account(
     agent_id: AgentId | None = None,
     most: int = 20,
 ) -> Account:
-    """What the organization's agents and panels, or one of them, used in these days; at most `most` groups.
+    """The usage of the organization's agents and panels, or of one of them, in these days; at most `most` groups.
 
-    By agent, panels are told apart as well.
+    By agent, panels are separate groups as well.
     """
     where: dict[str, Params] = {
         "organization_id": organization_id,

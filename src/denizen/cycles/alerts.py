@@ -1,6 +1,6 @@
-"""What whoever looks after an agent should know: a cycle that was dear, a window that stays full, a failed compaction.
+"""Alerts for the owner of an agent: an expensive cycle, a window that stays full, a failed compaction.
 
-An alert is a line in the log and a frame on the agent's topic. It changes nothing, and nothing waits for it.
+An alert is a log line and a frame on the agent's topic. It changes nothing, and nothing waits for it.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from denizen.ids import AgentId
 log_line = structlog.get_logger(__name__)
 
 WINDOW_SHARE: Final = 0.9
-"""A window that is as full as that right after compaction leaves a cycle hardly any room."""
+"""A window that is this full right after compaction leaves hardly any room for a cycle."""
 
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """One of them."""
+    """One alert."""
 
     kind: Literal["dear_cycle", "window_full", "compaction_failed"]
     text: str
 
 
 def dear_cycle(number: int, micros: int, limit: Decimal | None) -> Alert | None:
-    """If the cycle cost more than its owner wants to hear of."""
+    """An alert if the cycle cost more than the owner's limit."""
     if limit is None or micros <= limit * 1_000_000:
         return None
     return Alert("dear_cycle", f"Cycle {number} cost ${micros / 1_000_000:.4f}, more than ${limit}.")
 
 
 def window_full(tokens: int, room: int) -> Alert | None:
-    """If hardly anything is left for a cycle although the window was compacted."""
+    """An alert if hardly any room is left for a cycle after compaction."""
     if tokens <= WINDOW_SHARE * room:
         return None
     return Alert(
@@ -51,7 +51,7 @@ COMPACTION_FAILED: Final = Alert("compaction_failed", "The window could not be c
 
 
 def give(bus: Bus, agent_id: AgentId, alert: Alert | None) -> None:
-    """Whoever watches the agent, or reads the log, hears of it."""
+    """Send the alert to the log and to everyone who watches the agent."""
     if alert is None:
         return
     log_line.warning("alert", agent=agent_id, kind=alert.kind, text=alert.text)

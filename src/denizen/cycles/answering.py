@@ -1,7 +1,7 @@
-"""Who waits for an agent's answer in a cycle, and what becomes of those who have none when the model stops.
+"""Who waits for an agent's answer in a cycle, and what happens when the model stops without answering them.
 
-The model is reminded once of each space in which somebody waits. What it writes after that without calling a tool is
-sent there for it; one text never goes to two spaces. Whoever has no answer when the cycle ends is told by a status.
+The model is reminded once of each space in which somebody waits. Text that it writes after that without calling a tool
+is sent there for it; one text never goes to two spaces. Spaces without an answer at the end of the cycle show a status.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ SilentReply = Literal["nudge", "deliver", "ignore"]
 _SPACES_NAMED: Final = 5
 """How many spaces the note on the last step names."""
 LAST_STEP_TOKENS: Final = 400
-"""What the note on the last step takes at most, roughly: so much room is kept for it while somebody waits."""
+"""About how many tokens the note on the last step takes at most: this room is kept for it while somebody waits."""
 LAST_STEP_TOOLS: Final = frozenset((SEND_MESSAGE, SKIP))
-"""In the last step after a limit there is nothing left to do but to answer. All tools are sent, so the prefix stays."""
+"""The tools of the last step after a limit: only answering is left. All tools are sent, to keep the prefix the same."""
 
 REPEATED_FAILURE: Final = "repeated_failure"
-"""The same call has failed again and again."""
+"""Stop reason: the same call has failed repeatedly."""
 STRETCHED: Final = frozenset({"max_steps", "token_budget", "max_seconds", REPEATED_FAILURE})
-"""The limits that leave one last step while somebody waits. Money and a full window do not."""
+"""The limits that allow one last step while somebody waits. Money and a full window do not."""
 _LIMITS: Final[Mapping[str, str]] = {
     "max_steps": "steps",
     "token_budget": "tokens",
@@ -64,7 +64,7 @@ class Waiting:
     space_id: SpaceId
     space_name: str
     who: tuple[str, ...]
-    """The names of those who wait, as the agent reads them, in the order in which they wrote."""
+    """The names of the people who wait, as the agent reads them, in the order in which they wrote."""
     message_id: MessageId | None
     """The newest message that waits."""
 
@@ -79,7 +79,7 @@ class Waiting:
 
 
 def waiting_spaces(events: Sequence[Event]) -> list[Waiting]:
-    """Where people wait for an answer to one of these events, in the order in which they wrote; answered or not."""
+    """The spaces in which people wait for an answer to one of these events, oldest message first; answered or not."""
     found: dict[str, Waiting] = {}
     for event in events:
         if not event.waits or event.space_id is None:
@@ -115,7 +115,7 @@ _asked = statement(
         calls.c.cycle_id == bindparam("cycle_id"),
         calls.c.space_id == bindparam("space_id"),
         calls.c.mode.in_(("pause", "async")),
-        # Whoever has answered the question waits for what comes of it.
+        # A person who has answered the question waits for the result.
         calls.c.state.in_(("waiting", "interrupted", "expired")),
         calls.c.after_seq >= func.coalesce(_seq, 0),
     )
@@ -124,7 +124,7 @@ _asked = statement(
 
 
 def unanswered(tx: Tx, agent_id: AgentId, cycle_id: CycleId, events: Sequence[Event]) -> list[Waiting]:
-    """Where people wait to whom this cycle has neither said something since they wrote, nor put a question."""
+    """The spaces with waiting people whom this cycle has neither answered since they wrote, nor asked a question."""
     return [each for each in waiting_spaces(events) if not _has_answer(tx, agent_id, cycle_id, each)]
 
 
@@ -134,31 +134,31 @@ def _has_answer(tx: Tx, agent_id: AgentId, cycle_id: CycleId, waiting: Waiting) 
 
 
 def unanswered_here(tx: Tx, agent_id: AgentId, cycle_id: CycleId, events: Sequence[Event]) -> list[Waiting]:
-    """The same, but only where the agent is still a member: elsewhere it cannot answer."""
+    """The same, but only where the agent is still a member: it cannot answer elsewhere."""
     found = unanswered(tx, agent_id, cycle_id, events)
     return [each for each in found if directory.is_member(tx, each.space_id, agent_id)]
 
 
-# Reminding the model, and sending for it what it wrote
+# Reminding the model, and sending its text for it
 
 
 @dataclass(frozen=True, slots=True)
 class Reminder:
-    """The model was told that somebody waits in this space."""
+    """A reminder to the model that somebody waits in this space."""
 
     space_id: SpaceId
     message_id: MessageId | None
     text: str
-    """What it had written for them; empty where it wrote nothing, or where others waited too."""
+    """The text that it had written for them; empty if it wrote nothing, or if others waited too."""
     step: int
-    """In which step it had written that."""
+    """The step in which it had written that."""
 
     def is_of(self, waiting: Waiting) -> bool:
         return (self.space_id, self.message_id) == (waiting.space_id, waiting.message_id)
 
 
 def reminders(entries: Sequence[Entry]) -> list[Reminder]:
-    """What the model of this cycle was reminded of, in order."""
+    """The reminders to the model in this cycle, in order."""
     found: list[Reminder] = []
     responses: list[ModelResponse] = []
     for entry in entries:
@@ -172,7 +172,7 @@ def reminders(entries: Sequence[Entry]) -> list[Reminder]:
 
 
 def was_silent(entries: Sequence[Entry]) -> bool:
-    """Whether the model has just been reminded after a response in which it neither wrote nor called anything."""
+    """Whether the model has just been reminded after a response without text and calls."""
     if len(entries) < 2 or "space" not in _about(entries[-1]):
         return False
     response = entries[-2].message
@@ -185,22 +185,22 @@ def _about(entry: Entry) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """A text that the model wrote without a call, and for whom."""
+    """A text that the model wrote without a call, and its recipients."""
 
     waiting: Waiting
     text: str
     step: int
-    """In which step it was written: each text is sent once."""
+    """The step in which it was written: each text is sent once."""
 
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """What to do with a text that the model wrote without calling a tool."""
+    """How to handle a text that the model wrote without calling a tool."""
 
     deliver: Words | None = None
-    """Send this in its name."""
+    """Send this in the agent's name."""
     remind: Waiting | None = None
-    """Go on, with a reminder that somebody waits there; None: the cycle ends."""
+    """Continue, with a reminder that somebody waits there; None: the cycle ends."""
     offers: bool = False
     """Whether the text is sent there if the model writes no other."""
 
@@ -213,7 +213,7 @@ def next_move(
     text: str,
     step: int,
 ) -> Move:
-    """What to do when the model ends with `text`, while people who wrote some of the `events` are still `waiting`."""
+    """Decide what to do when the model ends with `text`, while authors of some `events` are still `waiting`."""
     if silent_reply == "ignore" or not waiting:
         return Move()
     alone = len(waiting_spaces(events)) == 1
@@ -228,7 +228,7 @@ def next_move(
 
 
 def words_for(waiting: Sequence[Waiting], reminded: Sequence[Reminder], text: str, step: int) -> Words | None:
-    """What the model wrote for those of whom it was reminded last, if they still wait: before that, or else now."""
+    """The text for the people of the last reminder, if they still wait: written before it, or otherwise now."""
     last = reminded[-1] if reminded else None
     where = next((each for each in waiting if last is not None and last.is_of(each)), None)
     if last is None or where is None:
@@ -250,7 +250,7 @@ _ASK: Final = (
 
 
 def reminder(seq: int, cycle_id: CycleId, waiting: Waiting, *, offers: bool) -> Entry:
-    """The entry that tells the model who waits; it keeps for which message, so that a resumed cycle knows it too."""
+    """The entry that tells the model who waits; it stores for which message, so that a resumed cycle knows it too."""
     text = (_OFFER if offers else _ASK).format(who=waiting.people, space=waiting.place)
     about = {"space": waiting.space_id, "message": waiting.message_id, "offers": offers}
     return _nudge(seq, cycle_id, text, about)
@@ -265,7 +265,7 @@ def _nudge(seq: int, cycle_id: CycleId, text: str, about: Mapping[str, JsonValue
 
 
 def last_step_note(seq: int, cycle_id: CycleId, limit: str, waiting: Sequence[Waiting]) -> Entry:
-    """The entry that tells the model that only an answer is left to give."""
+    """The entry that tells the model that it can only answer now."""
     named = [f"{each.people} is waiting in the space {each.place}." for each in waiting[:_SPACES_NAMED]]
     where = "Call send_message now" if len(waiting) == 1 else "Call send_message now, once for each with its space_id,"
     lines = [
@@ -277,11 +277,11 @@ def last_step_note(seq: int, cycle_id: CycleId, limit: str, waiting: Sequence[Wa
 
 
 def last_step_at(entries: Sequence[Entry]) -> int | None:
-    """Where among the entries of a cycle stands that its last step has come."""
+    """The position of the last-step note among the entries of a cycle."""
     return next((at for at, entry in enumerate(entries) if "last" in _about(entry)), None)
 
 
-# Writing it down
+# Storing answers
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,7 +302,7 @@ def outgoing(words: Words | None) -> Outgoing | None:
 def deliver_text(
     tx: Tx, agent_id: AgentId, cycle: OpenCycle, sending: Outgoing, new: Sequence[Entry] = ()
 ) -> EffectRecord | None:
-    """The text stands in the space as a message of the agent; None where it would carry private words there.
+    """Post the text to the space as a message of the agent; None if it would carry private words there.
 
     `new` are the entries that are written with it, which the cycle does not have yet.
     """
@@ -319,7 +319,7 @@ def deliver_text(
 
 
 def _is_outside(cycle: OpenCycle, step: int, new: Sequence[Entry]) -> bool:
-    """Whether the response of that step was made from text from outside; where it is not at hand, whether any was."""
+    """Whether the response of that step was made from text from outside; if it is not available, whether any was."""
     responses = [each for each in (*cycle.entries, *new) if each.kind == "response"]
     if step < len(responses):
         return responses[step].outside is not None
@@ -327,9 +327,9 @@ def _is_outside(cycle: OpenCycle, step: int, new: Sequence[Entry]) -> bool:
 
 
 _PASSED_ON: Final[frozenset[Cause]] = frozenset({"no_reply", "limit", "gave_up", "budget"})
-"""What another agent of the space may make good, where one of them is to answer."""
+"""Causes after which another agent of the space may answer instead, if one of them is to answer."""
 Why = tuple[Cause, Mapping[str, JsonValue]]
-"""Why somebody has no answer: the cause, and what its sentence names."""
+"""Why somebody has no answer: the cause, and the values for its sentence."""
 
 
 def tell_unanswered(
@@ -341,9 +341,9 @@ def tell_unanswered(
     *,
     retry_at: int | None = None,
 ) -> None:
-    """Each space in which somebody has waited for this cycle in vain shows `why`, or what the stop reason says.
+    """Show `why`, or the stop reason, in each space in which somebody has waited for this cycle in vain.
 
-    Where another agent takes over what this one did not answer, there is nothing to show.
+    Shows nothing where another agent takes over what this one did not answer.
     """
     cause, detail = why or _why(stop_reason)
     silent = unanswered(tx, agent_id, cycle.id, cycle.events)
@@ -366,6 +366,6 @@ def _why(stop_reason: str) -> Why:
 
 
 def no_reply_summary(events: Sequence[Event], reason: str) -> str:
-    """The line by which an agent remembers a cycle in which it read what people wrote and did not reply."""
+    """The summary of a cycle in which the agent read messages of people and did not reply."""
     read = [f"what {each.people} wrote in {quoted_name(each.space_name)}" for each in waiting_spaces(events)]
     return last_words(f"Read {', '.join(read)} and did not reply" + (f": {reason}" if reason else "."))

@@ -1,7 +1,7 @@
-"""What an agent is told of what arrives while it works, before each step but the first.
+"""Shows an agent what arrives while it works, before each step except the first.
 
-Urgent events, or with `all` every event, are taken and told whole: they belong to the cycle, and what the model saw is
-stored. Others are only shown, a line each, at the end of that one request: they wait for the next cycle.
+Urgent events, or with `all` every event, are taken and shown whole: they belong to the cycle, and what the model saw is
+stored. Others are only listed, a line each, at the end of that one request: they wait for the next cycle.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ Awareness = Literal["none", "preview", "urgent", "combined", "all"]
 
 @dataclass(frozen=True, slots=True)
 class Noticed:
-    """What has arrived meanwhile."""
+    """What has arrived during the cycle."""
 
     taken: tuple[Event, ...] = ()
     update: Entry | None = None
-    """The events that are taken, as they are told and stored."""
+    """The events that are taken, as they are shown and stored."""
     preview: str | None = None
-    """The others, as they are shown this once."""
+    """The preview of the others, shown once."""
     previewed: int = 0
     """The number of the newest of them."""
     outside: bool = False
-    """Whether any of it is text from outside: the cycle is marked then."""
+    """Whether any of it is text from outside: if so, the cycle is marked."""
 
 
 NOTHING = Noticed()
@@ -45,9 +45,9 @@ NOTHING = Noticed()
 
 def _may_interrupt(event: Event, awareness: Awareness) -> bool:
     urgent = awareness in ("urgent", "combined") and event.lane == "urgent"
-    # What does not wake is read at the next waking: told here, it would be answered all the same.
+    # Events that do not wake are read at the next waking: shown here, they would be answered all the same.
     interrupts = urgent or (awareness == "all" and event.wakes)
-    # One that has failed in company is tried alone: it must not take this cycle down with it.
+    # An event that failed together with others is tried alone: it must not make this cycle fail.
     return interrupts and event.attempts < delivery.TRIED_ALONE_AFTER
 
 

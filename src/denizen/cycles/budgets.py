@@ -1,11 +1,11 @@
-"""What agents may use: dollars and tokens, of an agent and of its organization, by the day and for life.
+"""Budgets: dollars and tokens, of an agent and of its organization, per day and in total.
 
-Before a model call, the most that it may cost is reserved, in a row of its own; the row goes when what the call did
-cost is entered. So calls that are made at once cannot pass a limit together. What a dead process has reserved for a
-cycle is void when its lease is; what it has reserved for a call beside the cycles, after `LONGEST_CALL_SECONDS`.
+Before a model call, the most that it may cost is reserved in a row of its own; the row is deleted when the actual cost
+is entered. So concurrent calls cannot pass a limit together. What a dead process has reserved for a cycle is void when
+its lease is; what it has reserved for a call outside cycles, after `LONGEST_CALL_SECONDS`.
 
-An agent that may use no more rests: it is suspended by its budget, says so once wherever a person waits, and goes on by
-itself with the next day, or when the budget is raised.
+An agent without budget rests: it is suspended by its budget, shows so once wherever a person waits, and resumes by
+itself on the next day, or when the budget is raised.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ from denizen.storage.schema import (
 from denizen.storage.schema import leases as leases_table
 
 WARNED_AT: Final = 0.8
-"""The share of a limit at which the agent is told, and people see it."""
+"""The share of a limit at which the agent and people are warned."""
 
 LONGEST_CALL_SECONDS: Final = 600
-"""How long a model call beside cycles may take, of a local model too; what was reserved for it is void afterwards."""
+"""How long a model call outside cycles may take, also of a local model; after that, its reservation is void."""
 PATIENCE_SECONDS: Final = LONGEST_CALL_SECONDS
 """How long an agent waits for model calls of others to be settled before it rests."""
 
@@ -84,7 +84,7 @@ def checked(given: Mapping[str, object]) -> BudgetSettings:
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """What is used, or may be."""
+    """An amount of usage, spent or allowed."""
 
     tokens: int = 0
     micros: int = 0
@@ -115,7 +115,7 @@ class Limit:
         return in_tokens or (self.micros is not None and used.micros > self.micros)
 
     def share(self, used: Amount) -> float:
-        """How much of it is used: 1 is all."""
+        """The used share of the limit: 1 is all."""
         in_tokens = used.tokens / self.tokens if self.tokens else 0.0
         return max(in_tokens, used.micros / self.micros if self.micros else 0.0)
 
@@ -129,7 +129,7 @@ def _is_more(limit: int | None, before: int | None) -> bool:
 
 
 def _limits(budget: BudgetSettings | None, whose: Literal["agent", "organization"]) -> Iterator[Limit]:
-    """The limit for life first: who has used up both rests for the longer of the two."""
+    """The total limit first: an agent that has used up both rests for the longer of the two."""
     given = budget or BudgetSettings()
     for scope, tokens, dollars in (
         (f"{whose}:total", given.tokens, given.dollars),
@@ -145,29 +145,29 @@ def _applying(budget: BudgetSettings | None, whose: Literal["agent", "organizati
 
 @dataclass(frozen=True, slots=True)
 class ServerLimit:
-    """The daily limit of the server, where a call comes near it."""
+    """The daily limit of the server, for a call that comes near it."""
 
     limit: Limit
     unreserved: Amount = Amount()
-    """What calls of this process that are under way may use without a reservation: they began far from the limit."""
+    """The most that running calls of this process may use without a reservation: they began far from the limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """Whose limits an agent is under, as it was loaded."""
+    """The limits that apply to an agent, as it was loaded."""
 
     organization_id: OrganizationId
     own: BudgetSettings | None
     shared: bool
-    """Whether its organization has limits. What they are is read with each reservation."""
+    """Whether its organization has limits. Their values are read with each reservation."""
     server: ServerLimit | None = None
-    """That of the server, if this call comes near it."""
+    """The server's limit, if this call comes near it."""
 
 
 def allowance(
     organization_id: OrganizationId, own: BudgetSettings | None, shared: BudgetSettings | None
 ) -> Allowance | None:
-    """None where nothing is limited: then thinking costs no transaction more."""
+    """None if nothing is limited: then thinking needs no extra transaction."""
     has_own, has_shared = bool(_applying(own, "agent")), bool(_applying(shared, "organization"))
     return Allowance(organization_id, own, has_shared) if has_own or has_shared else None
 
@@ -177,13 +177,13 @@ def allowance(
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """There is not enough left for a model call."""
+    """Not enough budget is left for a model call."""
 
     scope: Scope
     until: int | None
-    """When there is again; None: when someone raises the limit."""
+    """When there is enough again; None: when someone raises the limit."""
     for_now: bool = False
-    """Whether it would be enough if model calls of others, which are under way, came to cost nothing."""
+    """Whether it would be enough if the running model calls of others cost nothing."""
 
 
 def _sums(table: FromClause, tokens: Any, *where: Any) -> Any:
@@ -226,11 +226,11 @@ _READ: Final = call_reservations.outerjoin(
 
 
 def _reserved(*where: Any) -> Subquery:
-    """What is reserved for calls that may still be under way, beside those of the cycle that asks."""
+    """Reservations for calls that may still be running, except those of the cycle that asks."""
     is_valid = or_(
         leases_table.c.agent_id.is_not(None),
         (call_reservations.c.until > bindparam("now"))
-        # Nobody reserves for longer: the clock was set back since.
+        # No reservation lasts longer: if this one does, the clock was set back since.
         & (call_reservations.c.until <= bindparam("latest", type_=BigInteger)),
     )
     of_others = or_(call_reservations.c.payer_id != bindparam("cycle_of"), call_reservations.c.epoch == 0)
@@ -242,7 +242,7 @@ _spent_by_all_agents, _spent_by_all_panels = (
     _sums(
         table,
         table.c.input_tokens + table.c.output_tokens,
-        # By organization, which the key begins with.
+        # By organization, which is the first column of the key.
         table.c.organization_id.in_(select(organizations.c.id)),
         table.c.day == bindparam("day"),
     ).subquery()
@@ -269,7 +269,7 @@ _used_of_server = statement(
         .join(_kept_for_all_panels, true())
     )
 )
-# Whoever reserves under the limit of the server waits for the others that do. It is the last lock that they take.
+# Reservations under the server's limit wait for each other here. It is the last lock that they take.
 _lock_server = statement(
     select(organizations.c.id).order_by(organizations.c.id).limit(1).with_for_update(key_share=True)
 )
@@ -281,7 +281,7 @@ _spent_by_agent = _sums(
 ).subquery()
 _reserved_by_agent = _reserved(call_reservations.c.payer_id == bindparam("agent_id"))
 _reserved_by_all = _reserved(call_reservations.c.organization_id == bindparam("organization_id"))
-# One statement, and so one snapshot: what is settled meanwhile is seen as kept or as spent, never as neither.
+# One statement, and so one snapshot: a call settled meanwhile is seen as reserved or as spent, never as neither.
 _of_agent = statement(
     select(
         _spent_by_agent.c.tokens, _spent_by_agent.c.micros, _reserved_by_agent.c.tokens, _reserved_by_agent.c.micros
@@ -298,7 +298,7 @@ _of_organization = statement(
     )
 )
 _reserved_by_payer = statement(select(_reserved(call_reservations.c.payer_id == bindparam("payer_id"))))
-# The agents of an organization that has limits reserve one after the other. Its key is free for rows that refer to it.
+# The agents of an organization that has limits reserve one after the other. Rows can still refer to its key.
 _shared_settings = statement(
     select(organizations.c.settings).where(organizations.c.id == bindparam("id")).with_for_update(key_share=True)
 )
@@ -314,10 +314,10 @@ _reserve = statement(
 
 
 def reserve(tx: Tx, lease: Lease, under: Allowance, need: Amount, last_step: Amount | None = None) -> Refusal | None:
-    """Reserve the most that the next model call of a cycle may use, until it is settled; or say why that is refused.
+    """Reserve the most that the next model call of a cycle may use, until it is settled; or return why that is refused.
 
-    `last_step` is what the cycle's last step would use besides. It is reserved as well where there is room for both,
-    until the cycle ends; the call is made in any case. Whoever has used most of a limit is told, once.
+    `last_step` is what the cycle's last step would use in addition. It is reserved as well if there is room for both,
+    until the cycle ends; the call is made in any case. An agent that has used most of a limit is warned, once.
     """
     fence(tx, lease)
     refused: Refusal | None = None
@@ -339,11 +339,11 @@ def reserve(tx: Tx, lease: Lease, under: Allowance, need: Amount, last_step: Amo
 
 
 def reserve_beside(tx: Tx, agent_id: AgentId, under: Allowance, need: Amount) -> str | Refusal:
-    """Reserve the most that a model call beside the agent's cycles may use; gives its id, for `release_call`.
+    """Reserve the most that a model call outside the agent's cycles may use. Returns its id, for `release_call`.
 
-    It is void after `LONGEST_CALL_SECONDS`, so that a process that dies leaves nothing for ever.
+    It is void after `LONGEST_CALL_SECONDS`, so that a process that dies leaves nothing reserved for ever.
     """
-    # The agent's cycles wait meanwhile, and other calls beside them: whoever comes second sees this reservation.
+    # The agent's cycles and its other calls wait meanwhile: the second one sees this reservation.
     leases.lock(tx, agent_id)
     for limit in _limits_of(tx, under):
         spent, reserved = _used(tx, limit, under, agent_id)
@@ -367,9 +367,9 @@ _release_void = statement(
 
 
 def add_reservation(tx: Tx, organization_id: OrganizationId, payer_id: str, need: Amount) -> str:
-    """This much is reserved for a call of an agent or a panel beside cycles and replies; gives its id.
+    """Reserve this much for a call of an agent or a panel outside cycles and replies. Returns its id.
 
-    For whoever has found that there is room for it, in the same transaction.
+    For callers that have checked, in the same transaction, that there is room for it.
     """
     tx.run(_release_void, payer=payer_id, now=tx.now)
     call = new_id()
@@ -380,12 +380,12 @@ def add_reservation(tx: Tx, organization_id: OrganizationId, payer_id: str, need
 
 
 def release_call(tx: Tx, payer_id: str, call: str) -> None:
-    """What was reserved for this call is free again: it has been paid, or was not made."""
+    """Release the reservation of this call: it has been paid, or was not made."""
     tx.run(_release_call, payer=payer_id, which=call)
 
 
 def reserved_for(tx: Tx, payer_id: str) -> Amount:
-    """What is reserved for all calls that this agent or panel pays, except the replies of a panel."""
+    """The reservations for all calls that this agent or panel pays, except the replies of a panel."""
     row = tx.one(_reserved_by_payer, payer_id=payer_id, cycle_of="", **_validity(tx))
     assert row is not None
     return Amount(*row)
@@ -394,7 +394,7 @@ def reserved_for(tx: Tx, payer_id: str) -> Amount:
 async def reserve_soon(
     db: Database, clock: Clock, lease: Lease, under: Allowance, need: Amount, last_step: Amount | None = None
 ) -> Refusal | None:
-    """Like `reserve`, but where only other calls under way are in the way, they are given time to pay less."""
+    """Like `reserve`, but if only running calls of others are in the way, wait for them to be settled."""
     refused = await db.write(reserve, lease, under, need, last_step)
     for _ in range(PATIENCE_SECONDS):
         if refused is None or not refused.for_now:
@@ -426,7 +426,7 @@ def _used(tx: Tx, limit: Limit, under: Allowance, agent_id: AgentId, *, cycle_of
 
 
 def used_of_server(tx: Tx, server: ServerLimit, *, cycle_of: str = "") -> tuple[Amount, Amount]:
-    """What all have spent of the server's limit today, and what is reserved of it. Others that ask wait meanwhile."""
+    """What is spent today of the server's limit, and what is reserved of it. Concurrent callers wait meanwhile."""
     tx.one(_lock_server)
     row = tx.one(_used_of_server, day=day_of(tx.now), cycle_of=cycle_of, **_validity(tx))
     assert row is not None
@@ -447,23 +447,23 @@ def _used_by(
 
 
 def own_limits(budget: BudgetSettings | None) -> list[Limit]:
-    """The limits in a budget of one's own."""
+    """The limits of an agent's or panel's own budget."""
     return _applying(budget, "agent")
 
 
 def shared_limits(tx: Tx, organization_id: OrganizationId) -> list[Limit]:
-    """The limits of an organization. Whoever reserves under them waits for the others that do."""
+    """The limits of an organization. Reservations under them wait for each other."""
     return _applying(_read_shared(tx, organization_id), "organization")
 
 
 def used_by_all(tx: Tx, limit: Limit, organization_id: OrganizationId) -> Amount:
-    """What agents and panels of the organization have spent of a limit, or may, with what is under way."""
+    """What agents and panels of the organization have spent of a limit, including what running calls may use."""
     spent, kept = _used_by(tx, limit, organization_id, AgentId(""))
     return spent + kept
 
 
 def _warn(tx: Tx, agent_id: AgentId, limit: Limit, spent: Amount) -> None:
-    # A limit for life has no day: it is told of once for each that was set.
+    # A total limit has no day: its warning is given once for each value that was set.
     when = day_of(tx.now) if limit.daily else f"{limit.micros}:{limit.tokens}"
     id, text = f"budget:{limit.scope}:{when}", warning(limit, spent)
     if delivery.find(tx, agent_id, id) is not None:
@@ -474,7 +474,7 @@ def _warn(tx: Tx, agent_id: AgentId, limit: Limit, spent: Amount) -> None:
 
 
 def warning(limit: Limit, spent: Amount) -> str:
-    """What an agent is told that has used most of a limit."""
+    """The warning for an agent that has used most of a limit."""
     who, whose = ("You have", "your") if limit.scope.startswith("agent:") else ("Your organization has", "its")
     period = " for today" if limit.daily else ""
     then = "until 00:00 UTC" if limit.daily else "until it is raised"
@@ -493,7 +493,7 @@ def _used_of(limit: Limit, spent: Amount) -> Iterator[str]:
 # Resting
 
 
-_IS_HELD = agents.c.held_by.is_not(None)  # word for word the condition of the partial index
+_IS_HELD = agents.c.held_by.is_not(None)  # must match the condition of the partial index exactly
 _hold = statement(
     update(agents)
     .where(agents.c.id == bindparam("agent"), agents.c.status == "active")
@@ -502,15 +502,15 @@ _hold = statement(
 
 
 def undo_and_hold(tx: Tx, lease: Lease, cycle: OpenCycle, refusal: Refusal) -> None:
-    """The cycle never was, its events wait, and the agent rests."""
+    """Undo the cycle, keep its events waiting, and let the agent rest."""
     undo_cycle(tx, lease, cycle, f"budget {refusal.scope} used up", counts=False, delay=False)
     hold(tx, lease, refusal)
 
 
 def hold(tx: Tx, lease: Lease, refusal: Refusal) -> None:
-    """The agent is suspended by its budget, and spaces in which a person waits for it show so. The lease is no more.
+    """Suspend the agent by its budget, show so in spaces in which a person waits for it, and release the lease.
 
-    If its owner has suspended it meanwhile, that stands.
+    If its owner has suspended it meanwhile, that stays.
     """
     fence(tx, lease)
     agent_id = lease.agent_id
@@ -544,7 +544,7 @@ class Resting:
 
     scope: Scope
     until: int | None
-    """When it goes on by itself; None: when the limit is raised."""
+    """When it resumes by itself; None: when the limit is raised."""
 
 
 _why = statement(select(agents.c.held_by, agents.c.held_until).where(agents.c.id == bindparam("agent_id"), _IS_HELD))
@@ -556,7 +556,7 @@ def resting(tx: Tx, agent_id: AgentId) -> Resting | None:
     return None if row is None else Resting(row[0], row[1])
 
 
-# Going on
+# Resuming
 
 
 _go_on = (
@@ -566,12 +566,12 @@ _go_on = (
 )
 _release = statement(_go_on)
 _release_due = statement(_go_on.where(agents.c.held_until <= bindparam("now")))
-# Not in the order of their ids: the partial index has the few that rest, the order would read all agents.
+# Not ordered by id: the partial index has the few that rest, ordering would read all agents.
 _all_held = statement(select(agents.c.id, agents.c.held_until).where(_IS_HELD))
 
 
 async def release_due(db: Database) -> None:
-    """Agents whose day has come go on. Mostly one read."""
+    """Resume agents whose day has come. Mostly one read."""
     for agent_id in await db.read(_due):
         await db.write(go_on_if_due, agent_id)
 
@@ -581,7 +581,7 @@ def _due(tx: Tx) -> list[AgentId]:
 
 
 def go_on_if_due(tx: Tx, agent_id: AgentId) -> None:
-    """The agent may think again, if it was to rest until now."""
+    """Resume the agent if its rest is over."""
     if tx.run(_release_due, agent=agent_id, now=tx.now):
         _wake(tx, agent_id)
 
@@ -597,7 +597,7 @@ _held_by = statement(select(agents.c.held_by).where(agents.c.id == bindparam("ag
 
 
 def reconsider(tx: Tx, agent_id: AgentId, before: BudgetSettings | None, after: BudgetSettings | None) -> None:
-    """An agent that rests because of its own budget goes on if that has been raised."""
+    """Resume an agent that rests because of its own budget, if that has been raised."""
     row = tx.one(_held_by, agent_id=agent_id)
     if row is not None and row[0] in _raised(before, after, "agent") and tx.run(_release, agent=agent_id):
         _wake(tx, agent_id)
@@ -614,7 +614,7 @@ _of_server = statement(select(agents.c.id).where(_IS_HELD, agents.c.held_by == "
 
 
 async def reconsider_server(db: Database) -> None:
-    """A server starts, perhaps with a higher limit: agents that rest because of the limit try again."""
+    """At the start of a server, perhaps with a higher limit: let agents that rest because of the limit try again."""
     if await db.read(_any_of_server):
         await db.write(_release_of_server)
 
@@ -635,7 +635,7 @@ def _release_of_server(tx: Tx) -> None:
 _set_settings = statement(
     update(organizations).where(organizations.c.id == bindparam("organization")).values(settings=bindparam("new"))
 )
-# Agents that are awake load themselves anew before their next cycle, and so see whether anything is limited.
+# Agents that are awake reload before their next cycle, and so see whether anything is limited.
 _renew_agents = statement(
     update(agents)
     .where(agents.c.organization_id == bindparam("organization"), agents.c.status != "dead")
@@ -662,7 +662,7 @@ def budget_in(settings: str) -> BudgetSettings | None:
 
 
 def set_organization_budget(tx: Tx, organization_id: OrganizationId, budget: BudgetSettings | None) -> None:
-    """All agents of the organization together may use so much; those that rested because of less go on."""
+    """Set the budget of all agents of the organization together; agents that rested because of a lower one resume."""
     row = tx.one(_shared_settings, id=organization_id)
     if row is None:
         raise NotFound("organization", organization_id)
@@ -684,23 +684,23 @@ _stored_settings = statement(select(organizations.c.settings).where(organization
 
 
 def organization_budget(tx: Tx, organization_id: OrganizationId) -> BudgetSettings | None:
-    """What all agents of the organization together may use; None where that is not limited."""
+    """The budget of all agents of the organization together; None if it is not limited."""
     row = tx.one(_stored_settings, id=organization_id)
     if row is None:
         raise NotFound("organization", organization_id)
     return budget_in(row[0])
 
 
-# What was used
+# Usage
 
 
 @dataclass(frozen=True, slots=True)
 class Spending:
-    """What one agent, or one panel, has used on one day with one model."""
+    """The usage of one agent, or one panel, on one day with one model."""
 
     day: date
     agent_id: AgentId | None
-    """None: it was a panel."""
+    """None for a panel."""
     model: str
     calls: int
     input_tokens: int
@@ -734,7 +734,7 @@ _FIRST_DAY: Final = date(1970, 1, 1)
 
 
 def spending_of_agent(tx: Tx, agent_id: AgentId, *, days: int) -> list[Spending]:
-    """What the agent has used in the last so many days, today among them, the oldest first."""
+    """The agent's usage in the last `days` days, including today, oldest first."""
     return _told(tx.all(_history_of_agent, agent_id=agent_id, after=day_of(tx.now) - days))
 
 
@@ -746,7 +746,7 @@ _history_of_panels = statement(
 
 
 def spending_of_all(tx: Tx, organization_id: OrganizationId, *, days: int) -> list[Spending]:
-    """The same for every agent of the organization, and for every panel."""
+    """The same for every agent and every panel of the organization."""
     where = {"organization_id": organization_id, "after": day_of(tx.now) - days}
     agents = _told(tx.all(_history_of_all, **where))
     of_panels = _told(tx.all(_history_of_panels, **where))

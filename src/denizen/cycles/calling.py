@@ -1,7 +1,7 @@
-"""Carrying out the calls of one response: our own inside the transaction that records them, outside ones between two.
+"""Carries out the calls of one response: own tools inside the transaction that records them, outside ones between two.
 
-A call is keyed by cycle, step and position. Whatever instant the process dies at, the next one sees which calls are
-done, which were about to be made, and which have not begun.
+A call is keyed by cycle, step and position. Whenever the process dies, the next one sees which calls are done, which
+were about to be made, and which have not begun.
 """
 
 from __future__ import annotations
@@ -51,36 +51,36 @@ from denizen.trust.policy import Attempt, Decision, Speaker, decide
 from denizen.trust.values import has_link, read_values
 
 ANSWER_SECONDS: Final = 7 * 86_400
-"""How long a service that has taken a request may take to answer it."""
+"""How long a service that has accepted a request may take to answer it."""
 CUT_OFF_CALL: Final = (
     "Your response reached its limit of tokens in the middle of this call, so it was not made. "
     "Call again with shorter arguments, or in several calls."
 )
 MOST_CUT_OFF: Final = 2
-"""How often in a cycle a model is told that its answer was cut off; then it is taken as it is."""
+"""How often in a cycle a model is told that its answer was cut off; after that the answer is taken as it is."""
 _CUT_OFF_NOTE: Final = (
     "[NOTE] Your last response reached its limit of {tokens:,} tokens and was cut off. Nobody has seen it. "
     "Answer again and write less, or send it in several messages."
 )
 _POINTER_CHARACTERS: Final = 150
-"""At most as long is the line that says where a cut text goes on."""
+"""The maximum length of the line that says where a cut text continues."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One response of the model and how far its calls have come."""
+    """One response of the model and the state of its calls."""
 
     number: int
     response: Entry
     calls: tuple[ToolCallPart, ...]
     results: Mapping[int, str]
-    """What is known of the calls so far, by position."""
+    """The results of the calls so far, by position."""
     stored: bool
     """Whether the response is in the log already."""
     characters: int
     """How long each result may be."""
     allowed: frozenset[str] | None = None
-    """The tools that may be called; None is all."""
+    """The tools that may be called; None means all."""
     prepared: Mapping[int, object] = field(default_factory=dict[int, object])
     """What own tools have prepared for their calls, by position."""
     streamed: Mapping[int, str] = field(default_factory=dict[int, str])
@@ -89,11 +89,11 @@ class Step:
     asked: frozenset[int] = frozenset()
     """The calls that people were asked to answer, by position."""
     shown: Shown = hops.NOTHING
-    """What the request held beside the events of the cycle, where something is to be sent."""
+    """What the request held besides the events of the cycle, if something is to be sent."""
 
     @property
     def cut_off(self) -> int | None:
-        """The position of the call that the model could not finish, as the response reached its limit of tokens."""
+        """The position of the call that the model could not finish because the response reached its token limit."""
         message = self.response.message
         reached = isinstance(message, ModelResponse) and message.finish_reason == "length"
         return len(self.calls) - 1 if reached and self.calls and not is_whole(self.calls[-1]) else None
@@ -106,38 +106,38 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """What one transaction of a step has come to."""
+    """The result of one transaction of a step."""
 
     effects: tuple[EffectRecord, ...]
-    """The calls that are newly recorded."""
+    """The calls that were newly recorded."""
     sent_to: tuple[str, ...]
-    """The names of the spaces in which something was newly said, in order."""
+    """The names of the spaces to which new messages were sent, in order."""
     active_space_id: SpaceId | None
     intended: tuple[int, ...]
     """The outside calls that are to be made now, by position."""
     results: Entry | None
-    """The results of all calls, once there are none left."""
+    """The results of all calls, once no call is left."""
     background_calls: Mapping[int, CallId] = field(default_factory=dict[int, CallId])
-    """The calls that go on while the cycle does not wait for them, by position."""
+    """The calls that continue in the background, by position."""
     paused: bool = False
     """Whether the cycle waits for answers: then the lease is given up."""
     outside_from: int | None = None
-    """As `OpenCycle.outside_from`, with what the results have brought."""
+    """As `OpenCycle.outside_from`, including the new results."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """An outside call has come back, or has not in time."""
+    """An outside call has returned, or timed out."""
 
     result: str
     late: bool = False
-    """Whether it still goes on."""
+    """Whether it is still running."""
     failed: bool = False
 
 
 _enter = statement(update(cycles).where(cycles.c.id == bindparam("cycle")).values(active_space_id=bindparam("space")))
 _pause = statement(
-    # As after a shutdown: going on is no attempt.
+    # As after a shutdown: continuing does not count as an attempt.
     update(cycles).where(cycles.c.id == bindparam("cycle")).values(outcome="paused", handed_back=1)
 )
 _progress = statement(update(cycles).where(cycles.c.id == bindparam("cycle")).values(attempts=0))
@@ -182,14 +182,14 @@ def carry_on(
 
 
 def pause(tx: Tx, lease: Lease, cycle: OpenCycle) -> None:
-    """The cycle waits for people. Nobody holds the agent meanwhile: whoever hears of an answer first goes on."""
+    """Pause the cycle until people answer. Nobody holds the agent meanwhile: any instance may continue."""
     tx.run(_pause, cycle=cycle.id)
     leases.release(tx, lease)
     tx.announce(agent_topic(lease.agent_id), AgentStatus(lease.agent_id, "paused", lease.epoch).to_payload())
 
 
 def store_response(tx: Tx, agent_id: AgentId, cycle: OpenCycle, entries: Sequence[Entry], charge: Charge) -> None:
-    """The model's answer is in the log, whatever happens next: it is never asked for again."""
+    """Store the model's answer in the log: whatever happens next, it is never requested again."""
     log.append(tx, agent_id, entries)
     ledger.enter(tx, agent_id, cycle.id, "usage", charge)
     if cycle.attempts:
@@ -204,7 +204,7 @@ def store_reminder(
     charge: Charge,
     sending: Outgoing | None = None,
 ) -> EffectRecord | None:
-    """The model's text, and the reminder that somebody waits, are in the log; the text is sent where it belongs."""
+    """Store the model's text, and the reminder that somebody waits; send the text where it belongs."""
     fence(tx, lease)
     store_response(tx, lease.agent_id, cycle, entries, charge)
     sent = None if sending is None else answering.deliver_text(tx, lease.agent_id, cycle, sending, entries)
@@ -219,19 +219,19 @@ def cut_off_note(seq: int, cycle_id: CycleId, tokens: int) -> Entry:
 
 
 def store_note(tx: Tx, lease: Lease, cycle: OpenCycle, note: Entry) -> None:
-    """What the model is told before its next step is in the log."""
+    """Store a note for the model before its next step."""
     fence(tx, lease)
     log.append(tx, lease.agent_id, [note])
     _announce(tx, lease.agent_id, cycle.id)
 
 
 def _announce(tx: Tx, agent_id: AgentId, cycle_id: CycleId) -> None:
-    """Whoever watches the agent may look how far its cycle has come."""
+    """Tell watchers of the agent that its cycle has progressed."""
     tx.announce(agent_topic(agent_id), CycleChanged(agent_id, cycle_id, "step").to_payload())
 
 
 class _CallRunner:
-    """The calls of one response being worked through, inside one transaction."""
+    """Runs the calls of one response inside one transaction."""
 
     def __init__(self, tx: Tx, lease: Lease, cycle: OpenCycle, step: Step, toolbox: Toolbox) -> None:
         self._tx = tx
@@ -251,7 +251,7 @@ class _CallRunner:
         self._toolbox = toolbox
 
     def work(self) -> tuple[int, ...]:
-        """Run what can be run, in order; gives the outside calls to be made before anything after them may run."""
+        """Run what can be run, in order. Returns the outside calls to be made before anything after them may run."""
         intended: list[int] = []
         for position, call in enumerate(self._step.calls):
             if position in self.results:
@@ -282,7 +282,7 @@ class _CallRunner:
         return tuple(intended)
 
     def _refused(self, tool: Tool | None, call: ToolCallPart) -> str | None:
-        """Why the call is not made, if it is not, whatever the policy says."""
+        """Why the call is refused whatever the policy says; None if it is not."""
         allowed = self._step.allowed
         if allowed is not None and call.tool_name not in allowed:
             named = ", ".join(name for name in self._tools if name in allowed)
@@ -290,7 +290,7 @@ class _CallRunner:
         return _problem(tool, call) if isinstance(tool, OutsideTool | AskTool) else None
 
     def _private_words(self, call: ToolCallPart) -> FoundWords | None:
-        """What people who see the call, or are asked about it, may not know."""
+        """Private words in the call that the people who see it, or are asked about it, may not know."""
         return guard.private_words(
             self._tx,
             self._agent_id,
@@ -306,7 +306,7 @@ class _CallRunner:
         self._record(position, Done(decided.told))
 
     def _ask(self, position: int, tool: AskTool, call: ToolCallPart) -> None:
-        """Somebody is asked: the cycle waits for the answer, or goes on without it."""
+        """Ask somebody: the cycle waits for the answer, or continues without it."""
         found = self._private_words(call)
         question = Attempt(tool.name, {}, tells="question", private=None if found is None else found.words)
         decided = decide(question, self._toolbox.effects)
@@ -322,14 +322,14 @@ class _CallRunner:
         self._waiting.add(position)
 
     def _attempt(self, position: int, tool: OutsideTool, call: ToolCallPart) -> bool:
-        """An outside call is made, refused, or a person is asked; whether its result is waited for."""
+        """Make an outside call, refuse it, or ask for approval. Returns whether the cycle waits for its result."""
         found = self._private_words(call) if tool.visible and self.active_space_id is not None else None
         decided = self._decide(tool, call, found)
         if decided.action == "ask":
             if grants.take(self._tx, self._agent_id, tool.name, call.args_as_json_str()):
                 decided = Decision("allow", "approved")
             else:
-                # Whoever is asked sees the call.
+                # The people who are asked see the call.
                 found = self._private_words(call)
                 decided = self._decide(tool, call, found) if found is not None else decided
         if decided.action == "allow":
@@ -345,7 +345,7 @@ class _CallRunner:
         arguments = generous.check(tool, call.args)
         nothing_held = self._step.response.outside is None and not settings.rules and not self._step.written_as_text
         if nothing_held or private is not None:
-            # Nothing else decides then, and it need not be read.
+            # Nothing else decides in this case, so nothing else is read.
             return decide(Attempt(tool.name, arguments, effect=tool.effect, private=private), settings)
         held = origins.held(self._tx, self._agent_id, self._cycle, self._step.response)
         done = effects.of_cycle(self._tx, self._cycle.id)
@@ -372,7 +372,7 @@ class _CallRunner:
         )
 
     def _ask_approval(self, position: int, tool: OutsideTool, decided: Decision) -> None:
-        """A person is asked whether the call may be made; the cycle waits for that."""
+        """Ask a person whether the call may be made; the cycle waits for the answer."""
         seconds = self._toolbox.effects.approval_seconds
         new = self._new_call(position, "pause", seconds=seconds, shown=True)
         calls.make(self._tx, self._agent_id, replace(new, approval=True, why=decided.why))
@@ -383,7 +383,7 @@ class _CallRunner:
         self._waiting.add(position)
 
     def _send_off(self, position: int, tool: OutsideTool, rule: str, approved: Call | None = None) -> bool:
-        """An outside call is about to be made; whether its result is waited for."""
+        """Prepare an outside call that is about to be made. Returns whether the cycle waits for its result."""
         if tool.mode == "background":
             new = self._new_call(position, "background", seconds=LATE_SECONDS, shown=tool.visible)
             self._open_call(replace(new, runner=self._lease.holder, on_crash=tool.on_crash), approved)
@@ -429,7 +429,7 @@ class _CallRunner:
         )
 
     def complete(self, position: int, outcome: Finished) -> None:
-        """An outside call has come back, or its time is over."""
+        """Record an outside call that has returned or timed out."""
         call = self._step.calls[position]
         told = generous.noted(self._tools.get(call.tool_name), call.args, outcome.result)
         capped = self._complete(position, told, self._source_of_result(position, outcome))
@@ -442,14 +442,14 @@ class _CallRunner:
             self._show_result(position, outcome, capped)
 
     def _complete(self, position: int, result: str, outside: Sequence[Source] = ()) -> str:
-        """The call that was intended or asked is done; gives the result as the log has it."""
+        """Mark the intended or asked call as done. Returns the result as the log has it."""
         capped = self._cap(result)
         effects.complete(self._tx, self._cycle.id, self._step.number, position, capped, outside)
         self._keep(position, "done", True, capped, outside)
         return capped
 
     def _source_of_result(self, position: int, outcome: Finished) -> tuple[Source, ...]:
-        """The tool, unless its results are trusted or what is told of the call are our own words."""
+        """The tool as the source, unless its results are trusted or the result is our own text."""
         name = self._step.calls[position].tool_name
         tool = self._tools.get(name)
         trusted = isinstance(tool, OutsideTool) and tool.results == "trusted"
@@ -457,7 +457,7 @@ class _CallRunner:
         return () if trusted or ours else (Source("tool", name),)
 
     def _show_result(self, position: int, outcome: Finished, capped: str) -> None:
-        """Whoever sees the call sees its result. A service that did not take the work will not answer it either."""
+        """Show the result to everyone who sees the call. A service that refused the work will not answer it either."""
         shown = calls.of_step(self._tx, self._cycle.id, self._step.number).get(position)
         if shown is None:
             return
@@ -467,7 +467,7 @@ class _CallRunner:
             calls.settle(self._tx, shown, "cancelled", capped)
 
     def hear_answers(self) -> None:
-        """What people have answered, or that they have not, is the result of what they were asked."""
+        """Take people's answers, or their absence, as the results of the questions."""
         for position, call in calls.of_step(self._tx, self._cycle.id, self._step.number).items():
             over = call.state != "waiting" or call.released_at is not None
             if position not in self._step.asked or position in self.results or not over:
@@ -479,7 +479,7 @@ class _CallRunner:
             self._complete(position, calls.told_of(call), () if source is None else (source,))
 
     def _is_approved(self, call: Call) -> bool:
-        """Whether a person has approved this effect, and it was not made under that approval before."""
+        """Whether a person has approved this effect, and the approval was not used before."""
         return (
             call.asks_approval
             and call.state == "answered"
@@ -508,7 +508,7 @@ class _CallRunner:
 
     def _keep(self, position: int, state: Any, changes: bool, result: str, outside: Sequence[Source] = ()) -> None:
         if outside and self.outside_from is None:
-            # The next request holds it. What else this response does was decided without it.
+            # The next request holds it. The other calls of this response were decided without it.
             self.outside_from = self._step.response.seq + 1
             origins.mark_cycle(self._tx, self._cycle.id, self.outside_from)
         name = self._step.calls[position].tool_name
@@ -534,11 +534,11 @@ class _CallRunner:
             done = tool.run(self._tx, hand, generous.check(tool, call.args))
             return replace(done, content=generous.noted(tool, call.args, done.content))
         except (InvalidInput, NotFound, NotAMember) as error:
-            # Own tools refuse before they write, so the transaction is whole.
+            # Own tools refuse before they write, so the transaction is consistent.
             return Done(_refusal(error))
 
     def _cap(self, text: str) -> str:
-        """The text as it goes into the log: whole if short enough, else cut, with a pointer to where it is whole."""
+        """The text for the log: whole if short enough, otherwise cut, with a pointer to the whole text."""
         text = storable(text)
         if len(text) <= self._step.characters:
             return text
@@ -556,8 +556,8 @@ def results_entry(
     results: Mapping[int, str],
     outside: tuple[Source, ...] | None = None,
 ) -> Entry:
-    """The one message that answers all calls of a response, in their order. `outside`: where text from outside in the
-    results comes from."""
+    """The one message that answers all calls of a response, in their order. `outside`: the sources of text from outside
+    in the results."""
     parts = [
         ToolReturnPart(call.tool_name, results[position], call.tool_call_id) for position, call in enumerate(calls)
     ]
@@ -565,7 +565,7 @@ def results_entry(
 
 
 def answer_open_calls(cycle: OpenCycle, seq: int, told: str) -> Entry | None:
-    """Results for the calls of the last response, if it has none yet: no call may stay without its result."""
+    """Results for the calls of the last response, if they have none yet: no call may stay without its result."""
     calls = calls_of(cycle.entries[-1].message)
     if not calls:
         return None
@@ -577,8 +577,8 @@ def answer_open_calls(cycle: OpenCycle, seq: int, told: str) -> Entry | None:
 
 
 def call_id(cycle_id: CycleId, step: Step, position: int) -> CallId:
-    """Under which a call is known outside: the id under which its arguments were streaming, else one made of its place,
-    so that it is the same after a crash."""
+    """The id of a call for the outside: the id under which its arguments were streaming, otherwise one made from its
+    position, so that it is the same after a crash."""
     streamed = step.streamed.get(position)
     return CallId(streamed or str(uuid5(UUID(cycle_id), f"{step.number}:{position}")))
 
@@ -601,7 +601,7 @@ def _problem(tool: OutsideTool | AskTool, call: ToolCallPart) -> str | None:
 
 
 def _made(done: Sequence[EffectRecord], tools: Mapping[str, Tool]) -> frozenset[tuple[str, str]]:
-    """Ids of what effects of this cycle have made, with the arguments that they may be used for."""
+    """Ids that effects of this cycle have created, with the arguments that they may be used for."""
     found: set[tuple[str, str]] = set()
     for each in done:
         tool = tools.get(each.tool)
@@ -612,7 +612,7 @@ def _made(done: Sequence[EffectRecord], tools: Mapping[str, Tool]) -> frozenset[
 
 
 def _no_such_tool(name: str, tools: Collection[str]) -> str:
-    """What the model is told that calls a tool which does not exist, so that it finds the right one."""
+    """The message for a model that calls a tool which does not exist, with the nearest names."""
     if name in MERGED:
         return f"There is no tool {name!r} any more. Use {MERGED[name]} instead."
     near = get_close_matches(name, tools, n=3, cutoff=0.7)
@@ -622,7 +622,7 @@ def _no_such_tool(name: str, tools: Collection[str]) -> str:
 
 
 REFUSED: Final = '{"success": false'
-"""What the result of a call that was refused begins with."""
+"""The beginning of the result of a refused call."""
 _NOT_DONE: Final = ("Refused: ", "Nobody answered within ", "Not run: ", calls.UNKNOWN_OUTCOME)
 _NOT_YET: Final = ('{"status": "pending"', "Not made yet: ", calls.NOT_YET)
 
@@ -635,7 +635,7 @@ def has_failed(tool: str, told: str) -> bool:
 
 
 def outcome_of(tool: str, told: str) -> Outcome:
-    """What became of a call, by its result; one whose outcome is unknown has not succeeded."""
+    """The outcome of a call, by its result; a call with an unknown outcome has not succeeded."""
     if has_failed(tool, told) or told.startswith(_NOT_DONE):
         return "failed"
     return "pending" if told.startswith((*_NOT_YET, f"{tool} has not answered within ")) else "succeeded"

@@ -1,9 +1,8 @@
-"""What can be recalled follows what was lived: cycles without passages get them from the log, and passages their terms.
+"""Makes cycles recallable in the background: writes missing passages from the log, and indexes their terms.
 
-A cycle writes its passages itself when it ends. Those that were lived before there were any, or that are missing for
-another reason, are caught up here: in their order, a few at a time, from where the passages end. So whatever stops the
-work, it goes on where it was. What a cycle delivered in the agent's name is recalled as its summary, which says the
-same.
+A cycle writes its passages itself when it ends. Cycles older than this feature, or without passages for another reason,
+are caught up here: in order, a few at a time, from where the passages end. So the work can stop at any time and
+continues where it was. What a cycle delivered in the agent's name is recalled as its summary, which says the same.
 """
 
 from __future__ import annotations
@@ -37,17 +36,17 @@ _TOLD_EVERY: Final = 1_000
 _RETRY_SECONDS: Final = 60
 
 EventsOf = Mapping[str, Sequence[int]]
-"""The numbers of the events that each cycle was woken by."""
+"""The numbers of the events that woke each cycle."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lived:
-    """Cycles that follow one another, and what is to be remembered of each."""
+    """Consecutive cycles, and what is to be remembered of each."""
 
     after: int
     """The newest cycle that could be recalled when they were read."""
     forgotten: int
-    """How many passages of the life were."""
+    """How many passages of the agent were forgotten."""
     pieces: tuple[tuple[int, Sequence[Piece]], ...]
     """By number of the cycle."""
 
@@ -68,7 +67,7 @@ _cycles = statement(
 
 
 def read_lived(tx: Tx, agent_id: AgentId, after: int, events_of: EventsOf) -> Lived | None:
-    """The next cycles after this one that cannot be recalled; None if there are no more."""
+    """The next cycles after this one that cannot be recalled yet; None if there are no more."""
     newest = newest_cycle(tx, agent_id)
     rows = tx.all(_cycles, agent_id=agent_id, after=max(after, newest))
     found: list[tuple[int, Sequence[Piece]]] = []
@@ -84,7 +83,7 @@ def read_lived(tx: Tx, agent_id: AgentId, after: int, events_of: EventsOf) -> Li
 
 
 def keep_lived(tx: Tx, agent_id: AgentId, lived: Lived) -> bool:
-    """The cycles can be recalled, unless someone else was faster or something was forgotten meanwhile."""
+    """Make the cycles recallable; False if someone else was faster or something was forgotten meanwhile."""
     if settling.hold(tx, agent_id).forgotten != lived.forgotten or newest_cycle(tx, agent_id) != lived.after:
         return False
     for number, pieces in lived.pieces:
@@ -106,14 +105,14 @@ _last_event = statement(select(func.coalesce(func.max(events.c.number), 0)))
 
 
 def _read_woken(tx: Tx, agent_id: AgentId, after: int) -> tuple[list[tuple[str, int]], int]:
-    """Cycles and events of this agent among the next events of all, and the number of the newest of them."""
+    """Cycles and events of this agent among the next events of all agents, and the number of the newest of them."""
     newest = tx.one(_last_event)
     rows = tx.all(_woken_by, agent_id=agent_id, after=after, last=after + _EVENTS_AT_ONCE)
     return [(cycle_id, number) for cycle_id, number in rows], newest[0] if newest else 0
 
 
 async def _events_of(db: Database, agent_id: AgentId) -> EventsOf:
-    # There is no way from a cycle to its events but through all events, because only this needs it.
+    # There is no index from a cycle to its events, because only this needs it: all events are read.
     found: defaultdict[str, list[int]] = defaultdict(list)
     after, newest = 0, 1
     while after < newest:
@@ -125,7 +124,7 @@ async def _events_of(db: Database, agent_id: AgentId) -> EventsOf:
 
 
 async def catch_up(db: Database, agent_id: AgentId) -> None:
-    """Every cycle that the agent has lived can be recalled, by its words, without much searching."""
+    """Make every cycle of the agent recallable, with its words indexed."""
     if await db.read(read_lived, agent_id, 0, {}) is not None:
         await _catch_up_cycles(db, agent_id, await _events_of(db, agent_id))
     await settling.settle(db, agent_id)
@@ -135,7 +134,7 @@ async def _catch_up_cycles(db: Database, agent_id: AgentId, events_of: EventsOf)
     after = done = 0
     while (lived := await db.read(read_lived, agent_id, after, events_of)) is not None:
         if await db.write(keep_lived, agent_id, lived):
-            # The last may have left nothing to recall: then only this says that it was looked at.
+            # The last one may have left nothing to recall: then only this says that it was looked at.
             after = lived.pieces[-1][0]
             done += len(lived.pieces)
             if done % _TOLD_EVERY < _CYCLES_AT_ONCE:
@@ -157,12 +156,12 @@ _minds = statement(
 
 
 def _read_minds(tx: Tx, after: str) -> list[tuple[AgentId, int, int]]:
-    """The next agents, each with how many cycles it has lived and up to which it can recall them."""
+    """The next agents, each with the number of its cycles and the last one that it can recall."""
     return [(agent_id, lived, recallable) for agent_id, lived, recallable in tx.all(_minds, after=after)]
 
 
 async def lagging(db: Database) -> list[AgentId]:
-    """The agents of whom some cycles cannot be recalled, or some passages are not settled."""
+    """The agents with cycles that cannot be recalled, or passages that are not settled."""
     found = list(await db.read(settling.behind))
     after = ""
     while some := await db.read(_read_minds, after):
@@ -173,7 +172,7 @@ async def lagging(db: Database) -> list[AgentId]:
 
 @asynccontextmanager
 async def following(db: Database, clock: Clock) -> AsyncGenerator[Callable[[AgentId], None]]:
-    """Inside, what can be recalled follows what is lived; gives what is called for an agent that has more of it."""
+    """While entered, makes new cycles recallable; yields a function to call for an agent with new cycles."""
     waiting: dict[AgentId, None] = {}
     something = asyncio.Event()
 
@@ -200,7 +199,7 @@ async def following(db: Database, clock: Clock) -> AsyncGenerator[Callable[[Agen
                 log_line.warning("making cycles recallable failed", error=repr(error))
                 await clock.sleep(_RETRY_SECONDS)
 
-    # No task group: what goes wrong inside is not this task's, and shall be raised as it is.
+    # Not a task group: errors inside the `with` block are not this task's, and must be raised unwrapped.
     task = asyncio.create_task(keep_following(), name="making cycles recallable")
     try:
         yield hint

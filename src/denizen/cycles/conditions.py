@@ -1,4 +1,4 @@
-"""What an owner may say of events, to decide by it without a model. Pure."""
+"""Conditions on events, set by an owner, to decide without a model. Pure."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Condition(BaseModel):
     """It comes from a space of one of these names."""
 
     def holds_for(self, event: Event) -> bool:
-        """Whether all of it is true of this event."""
+        """Whether the whole condition is true of this event."""
         return self._fits_origin(event) and self._fits_text(event)
 
     def _fits_origin(self, event: Event) -> bool:
@@ -60,13 +60,13 @@ class Condition(BaseModel):
 
 
 def holds(condition: Condition, events: Iterable[Event]) -> bool:
-    """Whether the condition is true of each event that wakes, of which there must be one."""
+    """Whether the condition is true of each event that wakes; there must be at least one."""
     waking = [event for event in events if event.wakes]
     return bool(waking) and all(map(condition.holds_for, waking))
 
 
 def _sender(event: Event) -> SenderKind | None:
-    # What happened in a service has no author: it is the service that says it.
+    # A service trigger has no author: the sender is the service.
     return "service" if event.type == "service_trigger" else event.sender_kind
 
 

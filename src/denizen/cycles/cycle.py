@@ -1,7 +1,7 @@
-"""One think cycle, from its opening to its end: ask the model, carry out its calls, until it is done.
+"""One think cycle from opening to end: ask the model and carry out its calls, until it is done.
 
-Every step is in the database before the next begins, so a cycle that was cut off is taken up at the step it had
-reached: `think` is given an open cycle and does not care whether it was just opened or comes from a dead process.
+Every step is in the database before the next begins, so a cycle that was cut off resumes at the step it had reached:
+`think` is given an open cycle and does not care whether it was just opened or comes from a dead process.
 """
 
 from __future__ import annotations
@@ -108,26 +108,26 @@ MODEL_ANSWERED = failpoints.declare("model.answered")
 TOOL_CALLED = failpoints.declare("tool.called")
 
 PREVIEW_TOKENS: Final = 1_000
-"""What a preview of the inbox has at most, roughly."""
+"""About how many tokens a preview of the inbox has at most."""
 SMALLEST_UPDATE_TOKENS: Final = 300
-"""With less room than this, what arrives in the middle of a cycle waits for the next."""
+"""With less room than this, events that arrive in the middle of a cycle wait for the next."""
 
 LONG_MESSAGE_TOKENS: Final = 500
-"""Where less was said than this and the request is too large, it is so because of what the agent remembers."""
+"""If fewer tokens than this were said and the request is too large, the cause is what the agent remembers."""
 MOST_SHRINKS: Final = 6
-"""How often in a cycle a request that is too large is made smaller and asked again."""
+"""How often in a cycle a request that is too large is made smaller and sent again."""
 SAME_FAILURES: Final = 3
-"""After the same call has failed so often, the cycle takes its last step."""
+"""After the same call has failed this often, the cycle takes its last step."""
 SHOWN_AFTER_SECONDS: Final = 3
-"""After so long of asking a model again, whoever waits is shown that there is trouble."""
+"""After retrying a model for this long, waiting people are shown that there is trouble."""
 
 Pausing = Literal["paused"] | None
-"""Whether the cycle waits for people: then it is ours no more."""
+"""Whether the cycle waits for people: then this process no longer holds it."""
 
 
 @dataclass(frozen=True, slots=True)
 class CycleDeps:
-    """What an agent thinks with."""
+    """The dependencies of an agent's cycles."""
 
     db: Database
     bus: Bus
@@ -135,61 +135,61 @@ class CycleDeps:
     model: Model
     model_name: str
     toolbox: Toolbox
-    """What it has in the normal profile; while it thinks, in the profile of its era."""
+    """The tools in the normal profile; while it thinks, in the profile of its era."""
     small_toolbox: Toolbox
     profile: Profile
-    """The one that its next era has."""
+    """The profile of its next era."""
     settings: CycleSettings
     prices: Mapping[str, Price]
     background_calls: BackgroundCalls
-    """What goes on while no cycle waits for it."""
+    """Calls that continue while no cycle waits for them."""
     organization_id: OrganizationId
     stops: Mapping[str, Stop] = field(default_factory=lambda: BUILT_IN)
     models: Mapping[str, Model] = field(default_factory=dict[str, Model])
-    """Every model that its routes may come to, by name."""
+    """Every model that its routes may choose, by name."""
     default_model: str = ""
-    """What `default` stands for in a route."""
+    """The model that `default` means in a route."""
     models_revision: int = 0
-    """Which choice of an operator these models are of."""
+    """The revision of the operator's choice of models that these come from."""
     routes: Mapping[str, Choose] = field(default_factory=dict[str, Choose])
     steps: Mapping[str, PrepareStep] = field(default_factory=dict[str, PrepareStep])
     """The functions that decide about steps, by name."""
     sieve: Sieve | None = None
-    """What decides beforehand whether it has to think."""
+    """Triage: decides beforehand whether it has to think."""
     allowance: Allowance | None = None
-    """What it may use, where that is limited."""
+    """The limits that apply to it, if there are any."""
     server_budget: ServerBudget | None = None
-    """What all agents of the server together may use in a day, where that is limited."""
+    """The daily limit of the whole server, if there is one."""
     embedder: Embedder | None = None
-    """What says what texts mean, where something does."""
+    """Computes the meaning of texts, if configured."""
     reminder: Reminder | None = None
-    """What reminds it of what is remembered beyond its own life, where something does."""
+    """Brings up long-term memories, if configured."""
     voices: LiveTexts = field(default_factory=LiveTexts)
-    """Where those who come late hear what it is saying."""
+    """Repeats live texts to readers who connect late."""
     telemetry: Telemetry = OFF
-    """Who is told of its cycles, beside those who live with it."""
+    """Receives metrics and traces of its cycles."""
     profiling: Callable[[], Profiling | None] = lambda: None
-    """What its profiles are chosen by at the moment."""
+    """Returns the current basis for choosing its profiles."""
     reflects: bool = False
     """Whether its cycles are reflected on."""
 
     @property
     def toolboxes(self) -> Mapping[Profile, Toolbox]:
-        """What it has in each profile."""
+        """The tools in each profile."""
         return {"normal": self.toolbox, "small": self.small_toolbox}
 
 
 async def think(
     faculties: CycleDeps, mind: Mind, cycle: OpenCycle, arrived: Callable[[], bool] = lambda: True
 ) -> CycleOutcome:
-    """Live the cycle to its end. Raises only when the agent is ours no more, or when the database fails.
+    """Run the cycle to its end. Raises only when this process lost the agent, or when the database fails.
 
-    `arrived` says whether there may be something new in the inbox, so that it need not be looked at before each step.
+    `arrived` says whether there may be something new in the inbox, so that it need not be read before each step.
     """
     faculties = replace(faculties, toolbox=faculties.toolboxes[mind.era.profile])
     content = faculties.telemetry.content
     if content:
-        # Whoever reads traces is in no space: of an agent that knows private things they are told numbers only.
+        # Readers of traces are in no space: for an agent that knows private things they get numbers only.
         content = not await faculties.db.read(privacy.knows_private_spaces, mind.identity.entity.id)
     watch = Watch(faculties.telemetry, mind, cycle, faculties.toolbox, content=content)
     # Not `bound_contextvars`, which copies everything that is bound.
@@ -220,12 +220,12 @@ async def _live_through(thinking: _Thinking, watch: Watch) -> CycleOutcome:
 
 
 def _may_be_about_tool_choice(error: ModelRejected) -> bool:
-    """Whether a provider may have rejected a request because it names the tool to call, and for nothing that stays."""
+    """Whether a provider may have rejected a request only because it names the tool to call."""
     return type(error) is ModelRejected or (isinstance(error, ModelUnsuitable) and "tool" in str(error).lower())
 
 
 def _fails_again_and_again(present: Sequence[Entry]) -> bool:
-    """Whether the same call has failed so often in this cycle that once more would not help."""
+    """Whether the same call has failed so often in this cycle that another try would not help."""
     failed: Counter[tuple[str, str]] = Counter()
     for asked, answered in pairwise(present):
         results = answered.message.parts if answered.kind == "results" else ()
@@ -243,7 +243,7 @@ async def _fail(thinking: _Thinking, watch: Watch, error: BaseException) -> Cycl
 
 
 class _Thinking:
-    """A cycle under way."""
+    """A running cycle."""
 
     def __init__(
         self, faculties: CycleDeps, mind: Mind, cycle: OpenCycle, arrived: Callable[[], bool], watch: Watch
@@ -254,7 +254,7 @@ class _Thinking:
         self._arrived = arrived
         self._resumed = cycle.steps > 0
         self._plan = StepPlan()
-        """How the next step is made."""
+        """The plan for the next step."""
         self._note_tokens = 0
         self._preview: str | None = None
         self._preview_tokens = 0
@@ -265,9 +265,9 @@ class _Thinking:
         self._spent = NOTHING
         self._server_call: ServerCall | None = None
         self._reserved = faculties.allowance is not None
-        """Whether something may be reserved for it in a budget."""
+        """Whether a budget may hold a reservation for it."""
         self._unpaid: tuple[Charge, ...] = ()
-        """What attempts used that broke off, until it is in the ledger."""
+        """The usage of attempts that broke off, until it is in the ledger."""
         self._model_name = faculties.model_name
         for entry in cycle.entries:
             if isinstance(entry.message, ModelResponse):
@@ -278,20 +278,20 @@ class _Thinking:
         self._effects = {(effect.step, effect.position): effect for effect in cycle.effects}
         self._sent_to = list(cycle.sent_to)
         self._awaited = bool(answering.waiting_spaces(cycle.events))
-        """Whether somebody waits for an answer in this cycle, or did."""
+        """Whether somebody waits, or waited, for an answer in this cycle."""
         self._in_last_step = False
         self._shrunk = 0
         """How often in this cycle the request was made smaller because the provider found it too large."""
         self._guessed: int | None = None
-        """How large the context may be, where the provider does not say; known when such a request is answered."""
+        """The guessed context size, if the provider does not give one; confirmed when such a request is answered."""
         self._sizes = mind.budget, mind.correction
-        """What was known of sizes when the cycle began."""
+        """The known sizes when the cycle began."""
         self._unforced = False
-        """Whether its server has refused to be told that a tool has to be called."""
+        """Whether its server has rejected a forced tool call."""
         self._told_cut_off = 0
-        """How often in this cycle it was told that its answer was cut off."""
+        """How often in this cycle the model was told that its answer was cut off."""
         self._late: dict[tuple[int, int], asyncio.Future[str]] = {}
-        """Calls that were not waited for any longer, by step and position."""
+        """Calls that were no longer waited for, by step and position."""
         mind.add(*cycle.entries)
 
     async def run(self) -> CycleOutcome:
@@ -302,7 +302,7 @@ class _Thinking:
         if await self._take_up() == "paused":
             return Paused()
         while (reason := await self._stop_reason()) is None and (reason := await self._prepare_step()) is None:
-            # Before anything more is taken from the inbox: what is not thought about shall stay there.
+            # Before anything more is taken from the inbox: without budget, it must stay there.
             if (refused := await self._reserve()) is not None:
                 return await self._rest(refused)
             await self._look_around()
@@ -325,11 +325,11 @@ class _Thinking:
             self._spare_layers()
         return await self._stop(reason)
 
-    # How much there may be
+    # Sizes
 
     @property
     def _history_tokens(self) -> int:
-        """What a request may hold beside the self, the layers, the tools and what stands only in this request."""
+        """The tokens that a request may hold besides the self, layers, tools and what is only in this request."""
         fixed = self._mind.standing_tokens + self._with.toolbox.tokens + self._preview_tokens + self._note_tokens
         return int(self._mind.budget.request / self._mind.correction) - fixed
 
@@ -347,7 +347,7 @@ class _Thinking:
         return await stop_reason(self._with.settings, self._context(), self._with.stops)
 
     def _context(self) -> StepContext:
-        """What functions of the agent see of this cycle."""
+        """The view of this cycle for the agent's functions."""
         phase = phase_at(self._with.settings.phases, self._steps)
         allowed = allowed_tools(phase, self._with.toolbox)
         return StepContext(
@@ -357,7 +357,7 @@ class _Thinking:
             phase=phase.name,
             tools=tuple(name for name in self._with.toolbox.by_name if allowed is None or name in allowed),
             tokens=self._mind.present_tokens,
-            # A small window leaves a cycle at most half of it, so that the past is not pushed out altogether.
+            # In a small window a cycle gets at most half of it, so that the past is not pushed out altogether.
             allowed_tokens=min(self._with.settings.token_budget, self._history_tokens // 2),
             room=self._room,
             cost_micros=self._spent.cost_micros or 0,
@@ -367,9 +367,9 @@ class _Thinking:
         )
 
     async def _prepare_step(self) -> str | None:
-        """Decide how the next step is made: by its route and phase, then by the agent's own function.
+        """Plan the next step: by its route and phase, then by the agent's own function.
 
-        Gives the reason to stop, if the function wants to.
+        Returns the reason to stop, if the function wants to.
         """
         self._route()
         settings, toolbox = self._with.settings, self._with.toolbox
@@ -394,20 +394,20 @@ class _Thinking:
 
     @property
     def _room(self) -> int:
-        """What this cycle may still add. While somebody waits, room for the note on the last step is kept."""
+        """The tokens that this cycle may still add. While somebody waits, room for the last step's note is kept."""
         kept = min(LAST_STEP_TOKENS, self._history_tokens // 10) if self._awaited else 0
         return self._history_tokens - self._mind.present_tokens - kept
 
     async def _look_around(self) -> None:
-        """Before each step but the first: take what is urgent, and see what else waits."""
+        """Before each step except the first: take urgent events, and preview the others."""
         self._preview, self._preview_tokens, self._previewed = None, 0, 0
         if self._steps == 0 or self._with.settings.awareness == "none":
             return
-        # What arrived before the cycle was taken up has woken nobody here.
+        # Events that arrived before the cycle was resumed have woken nobody here.
         if not self._resumed and not self._arrived():
             return
         self._resumed = False
-        # At most half of what room there is: the answer to it must fit as well. With hardly any, it waits.
+        # At most half of the room: the answer must fit as well. With hardly any room, events wait.
         budget = min(self._mind.budget.inbox, (self._history_tokens - self._mind.present_tokens) // 2)
         if budget < SMALLEST_UPDATE_TOKENS:
             return
@@ -421,7 +421,7 @@ class _Thinking:
             text_chars=event_characters(budget),
         )
         if noticed.preview is not None:
-            # Where there is hardly room, a glance at the inbox is the first thing to do without.
+            # With hardly any room, the preview of the inbox is the first thing to leave out.
             tokens = estimate(noticed.preview) + PER_MESSAGE
             if tokens < (self._history_tokens - self._mind.present_tokens) // 4:
                 self._preview, self._preview_tokens, self._previewed = noticed.preview, tokens, noticed.previewed
@@ -435,7 +435,7 @@ class _Thinking:
     def _make_room(self) -> None:
         """Before every request: if it would be over the budget, old cycles leave the window, many at once.
 
-        Compaction, after the cycle, tells of what has left.
+        Compaction, after the cycle, summarizes what has left.
         """
         if self._over_budget():
             room, present = self._history_tokens, self._mind.present_tokens
@@ -443,7 +443,7 @@ class _Thinking:
             self._mind.make_room(target=target, half=min(room // 2, int(room * FULL) - present))
 
     def _spare_layers(self) -> None:
-        """Where another model or another count leaves little room, the present is worth more than what is long past."""
+        """Drop the layers if another model or token count leaves little room: the present matters more."""
         if self._mind.layer_tokens > self._history_tokens - self._mind.present_tokens:
             self._mind.leave_out_layers()
 
@@ -452,15 +452,15 @@ class _Thinking:
         return result_characters(limit=limit, room_tokens=self._room, results=calls)
 
     def _learn_size(self, response: ModelResponse) -> None:
-        """Providers count differently than we estimate: from now on their count decides."""
+        """Adopt the provider's token count, which differs from our estimate."""
         if not response.usage.details.get("estimated"):
             estimated = self._mind.tokens + self._with.toolbox.tokens
             self._mind.correction = max(self._mind.correction, min(response.usage.input_tokens / estimated, 4.0))
 
-    # With what, and whether it may be paid
+    # Model and payment
 
     def _route(self) -> None:
-        """Choose the model of the next request: once for a cycle, unless its owner wants it chosen for each step."""
+        """Choose the model of the next request: once per cycle, unless its owner wants it chosen for each step."""
         own, routing = self._with.model_name, self._with.settings.routing
         chosen_before = self._steps > 0 and self._with.settings.routing_per == "cycle"
         if not routing:
@@ -474,7 +474,7 @@ class _Thinking:
         return self._with.models.get(self._model_name, self._with.model)
 
     async def _reserve(self, *, last: bool = False) -> Refusal | None:
-        """Reserve the next request in the budgets, if there are any. No limits, no transaction.
+        """Reserve the next request in the budgets, if there are any. Without limits, no transaction.
 
         While somebody waits, the last step is reserved along with it, so that it can be paid when a limit is reached.
         """
@@ -495,14 +495,14 @@ class _Thinking:
         self._reserved = True
         last_step: Amount | None = None
         if last:
-            last_step = Amount()  # this is the call that it was reserved for
+            last_step = Amount()  # this is the call that the last step was reserved for
         elif self._awaited and self._with.settings.silent_reply != "ignore":
             last_step = self._amount(self._most_used(tokens + most.output + LAST_STEP_TOKENS))
         need, lease = self._amount(asked), self._mind.lease
         return await budgets.reserve_soon(self._with.db, self._with.clock, lease, under, need, last_step)
 
     def _most_used(self, prompt_tokens: int) -> Usage:
-        """The most that a request may use with a prompt that we estimate at so many tokens."""
+        """The most that a request may use, with a prompt of this many estimated tokens."""
         most = self._mind.budget
         return Usage(min(int(prompt_tokens * self._mind.correction), most.request), most.output)
 
@@ -511,7 +511,7 @@ class _Thinking:
         return Amount(used.input + used.output, ceil(dollars * 1_000_000))
 
     async def _rest(self, refused: Refusal) -> Rested:
-        """The budget is used up: the agent is suspended by it. What it has not begun to think about waits."""
+        """The budget is used up: suspend the agent. Events that it has not begun to think about wait."""
         lease, cycle = self._mind.lease, self._cycle
         if self._steps == 0:
             await self._with.db.write(budgets.undo_and_hold, lease, cycle, refused)
@@ -522,10 +522,10 @@ class _Thinking:
         log_line.info("budget used up", agent=lease.agent_id, scope=refused.scope)
         return Rested(refused.scope)
 
-    # Asking
+    # Model requests
 
     async def _ask(self) -> tuple[ModelResponse, Speaker]:
-        """The model's next response, asked again as often as its errors allow."""
+        """The model's next response, retried as often as its errors allow."""
         attempt, waited = 0, 0.0
         while True:
             attempt += 1
@@ -540,7 +540,7 @@ class _Thinking:
                     attempt -= 1
                     continue
                 if self._must_call and isinstance(error, ModelRejected) and _may_be_about_tool_choice(error):
-                    # Not every server takes a tool choice.
+                    # Not every server supports a tool choice.
                     self._unforced = True
                     continue
                 if self._can_do_without_tools(error):
@@ -565,13 +565,13 @@ class _Thinking:
                 return self._with_written_calls(response), speaker
 
     def _can_do_without_tools(self, error: ModelError) -> bool:
-        """Whether the model refuses tools as such: then it is asked without them, and text is its answer."""
+        """Whether the model rejects tools as such: then it is asked without them, and its text is the answer."""
         said = str(error).lower()
         about_tools = isinstance(error, ModelUnsuitable) and "tool" in said and "tool_choice" not in said
         return about_tools and not self._mind.toolless and not self._in_last_step
 
     def _with_written_calls(self, response: ModelResponse) -> ModelResponse:
-        """The response, with calls that the model wrote as text because it knows no other way."""
+        """The response, with calls that the model wrote as text because it has no other way."""
         names = self._with.toolbox.argument_names
         offered = names if self._only is None else {each: names[each] for each in self._only}
         past = (*self._mind.past, *self._mind.present)
@@ -585,13 +585,13 @@ class _Thinking:
             return False
         context, self._guessed = error.context_tokens, None
         if context is None:
-            # It does not say how much it takes. Some count the room for the answer, so that is cut first.
+            # It does not say how much it accepts. Some count the room for the answer, so that is cut first.
             context = self._guessed = int((mind.tokens + fixed) * mind.correction) + mind.budget.output // 4
         smaller = budget_for(mind.window.model_copy(update={"context_tokens": None}), context, fixed)
         if smaller.request < mind.budget.request:
             mind.budget = smaller
         else:
-            # We thought that it fits, so the provider counts more tokens than we do.
+            # We expected it to fit, so the provider counts more tokens than we do.
             mind.correction *= 1.25
         self._preview, self._preview_tokens, self._previewed = None, 0, 0
         self._spare_layers()
@@ -600,18 +600,18 @@ class _Thinking:
         if self._history_tokens > mind.present_tokens:
             return True
         if self._guessed is not None:
-            # Refused whatever was left out: nothing is known of the context, and other messages may well fit.
+            # Rejected whatever was left out: nothing is known of the context size, and other messages may well fit.
             mind.budget, mind.correction = self._sizes
         return False
 
     async def _pay_broken_off(self) -> None:
-        """What attempts used that broke off is in the ledger."""
+        """Enter the usage of attempts that broke off into the ledger."""
         if self._unpaid:
             await self._with.db.write(ending.pay_broken_off, self._mind.lease, self._unpaid)
             self._unpaid = ()
 
     async def _show_trouble(self, error: ModelError, retry_in: float) -> None:
-        """Whoever waits sees that the model has trouble, and when it is asked again."""
+        """Show waiting people that the model has trouble, and when it is asked again."""
         if not any(event.waits for event in self._cycle.events):
             return
         detail = classify(error, self._model_name).detail
@@ -619,7 +619,7 @@ class _Thinking:
         self._cycle = replace(self._cycle, troubled=True)
 
     async def _may_be_shown(self, doubt: Doubt) -> bool:
-        """Whether what is being said holds nothing that is private elsewhere."""
+        """Whether the text being streamed holds nothing that is private elsewhere."""
         agent_id, cycle = self._mind.lease.agent_id, self._cycle
         shown = (doubt.space_id, doubt.text, cycle.events, cycle.remembered)
         return await self._with.db.read(guard.passes, agent_id, cycle.id, *shown)
@@ -639,11 +639,11 @@ class _Thinking:
         settings = self._settings()
         only = self._only
         tools = tuple(each for each in self._with.toolbox.definitions if only is None or each.name in only)
-        # Kept by the provider: what is past and what has woken the agent; and all of it, for the next step.
+        # Cached by the provider: the past and the events that woke the agent; and the whole prompt, for the next step.
         woken_at, last = len(self._mind.prompt) - len(self._mind.present), len(self._mind.prompt) - 1
         prompt = caching.marked(self._model, self._mind.prompt, (woken_at, last))
         if (tail := self._tail) is not None:
-            # Ephemeral, and so at the very end: what stands before it is the prefix of the next request.
+            # Not stored, and so at the very end: everything before it is the prefix of the next request.
             prompt = [*prompt, ModelRequest(parts=[UserPromptPart(tail)])]
         asking = self._watch.ask(self._model, self._model_name, self._steps, attempt)
         answer: request.Answer | None = None
@@ -672,19 +672,19 @@ class _Thinking:
 
     @property
     def _tail(self) -> str | None:
-        """What stands at the end of this one request: the phase, what a function adds, and what waits in the inbox."""
+        """The end of this one request: the phase, what a function adds, and a preview of the inbox."""
         return "\n\n".join(filter(None, (self._plan.note, self._preview))) or None
 
     @property
     def _allowed(self) -> list[str] | None:
-        """The tools that may be called, in the order of the toolbox; None is all."""
+        """The tools that may be called, in the order of the toolbox; None means all."""
         if self._plan.tools is None:
             return None
         return [tool for tool in self._with.toolbox.by_name if self._plan.allows(tool)]
 
     @property
     def _only(self) -> list[str] | None:
-        """The tools that are sent, where they are not all of them."""
+        """The tools that are sent, if not all of them."""
         if self._mind.toolless:
             return []
         return self._allowed if self._plan.strict else None
@@ -708,9 +708,10 @@ class _Thinking:
 
     @property
     def _must_call(self) -> bool:
-        """Whether a small model has just written nothing at all, and is asked again: now it has to call a tool.
+        """Whether a small model has just written nothing at all and is asked again: now it has to call a tool.
 
-        Servers of local models then write the call by a grammar, which a model that fails at its form cannot.
+        Servers of local models then generate the call by a grammar, so that a model that fails at the format can call
+        as well.
         """
         small = self._mind.era.profile == "small" and not self._in_last_step
         return small and not self._unforced and answering.was_silent(self._mind.present)
@@ -729,7 +730,7 @@ class _Thinking:
         return Charge(name, usage.input, usage.output, usage.cache_read, usage.cache_write, micros, reserved)
 
     def _response_entry(self, response: ModelResponse) -> Entry:
-        """The response, with what its request was made of, so that the request can be built again."""
+        """The response, with what its request was made of, so that the request can be rebuilt."""
         made_of: dict[str, object] = {
             "era": self._mind.era.number,
             "from": self._mind.past[0].seq if self._mind.past else self._cycle.first_seq,
@@ -755,15 +756,15 @@ class _Thinking:
         outside = None if self._cycle.outside_from is None else ()
         return log.entry(self._mind.next_seq, self._cycle.id, "response", response, request=encoded, outside=outside)
 
-    # Acting
+    # Tool calls
 
     @property
     def _changed(self) -> bool:
-        """Whether the world is different because of this cycle: then it can no longer be undone."""
+        """Whether this cycle has changed something outside itself: then it can no longer be undone."""
         return any(effect.changes for effect in self._effects.values())
 
     def _shown(self, calls: tuple[ToolCallPart, ...], *entries: Entry) -> Shown:
-        """What the cycle has seen beside its events, if the calls send something."""
+        """What the cycle has seen besides its events, if the calls send something."""
         if not any(call.tool_name == SEND_MESSAGE for call in calls):
             return hops.NOTHING
         return hops.shown_in((*self._mind.present, *entries))
@@ -793,7 +794,7 @@ class _Thinking:
         known = [effect for effect in self._effects.values() if effect.step == number]
         done = {effect.position: effect.result or "" for effect in known if effect.state == "done"}
         if (allowed := allowed_in(last)) == "unsaid":
-            # Stored by an earlier version, which did not say.
+            # Stored by an earlier version, without the allowed tools.
             allowed = allowed_tools(phase_at(self._with.settings.phases, number), self._with.toolbox)
             if answering.last_step_at(self._cycle.entries) is not None:
                 allowed = LAST_STEP_TOOLS
@@ -825,9 +826,9 @@ class _Thinking:
     async def _carry_out(
         self, step: Step, speaker: Speaker | None, finished: Mapping[int, Finished] | None = None
     ) -> Pausing:
-        """Run the calls of one response to the last, our own inside transactions, outside ones between them.
+        """Run all calls of one response, our own inside transactions, outside ones between them.
 
-        Where people's answers are missing, the cycle is paused: it is ours no more.
+        Where people's answers are missing, the cycle is paused: this process no longer holds it.
         """
         finished = finished or {}
         step = replace(step, prepared=await self._prepare(step))
@@ -859,7 +860,7 @@ class _Thinking:
         return None
 
     async def _prepare(self, step: Step) -> dict[int, object]:
-        """What own tools want to have at hand when they run."""
+        """Let own tools prepare what they need when they run."""
         prepared: dict[int, object] = {}
         for at, call in enumerate(step.calls):
             tool = self._with.toolbox.by_name.get(call.tool_name)
@@ -881,7 +882,7 @@ class _Thinking:
             self._cycle = replace(self._cycle, outside_from=progress.outside_from)
 
     def _tell_doing(self, tools: Sequence[str]) -> None:
-        """Whoever watches sees with what the agent is busy. A hint: it says nothing of what is stored."""
+        """Show watchers which tools the agent is using. A hint: it says nothing about what is stored."""
         agent_id, epoch = self._mind.lease.agent_id, self._mind.lease.epoch
         status = AgentStatus(agent_id, "alive", epoch, ", ".join(tools) or None)
         self._with.bus.publish(agent_topic(agent_id), status.to_payload())
@@ -898,9 +899,9 @@ class _Thinking:
         return {at: task.result() for at, task in running.items()}
 
     async def _call(self, step: Step, at: int) -> Finished:
-        """What an outside tool answers; what goes wrong in it is told to the model, never raised.
+        """Call an outside tool; its errors are given to the model, never raised.
 
-        One that takes too long goes on by itself: what it answers later is told in an event.
+        A call that takes too long continues in the background: its later result comes in an event.
         """
         tool = self._with.toolbox.by_name[step.calls[at].tool_name]
         assert isinstance(tool, OutsideTool)
@@ -914,7 +915,7 @@ class _Thinking:
             self._late[step.number, at] = work
             told = f"{tool.name} has not answered within {tool.seconds:g} seconds. Whether it did its work is unknown."
             return Finished(f"{told} If it answers later, the result will reach you as an event.", late=True)
-        if work.cancelled():  # not by us: we would not have come here
+        if work.cancelled():  # not by us: we would not be here
             return Finished(f"{tool.name} failed: it was cancelled.", failed=True)
         try:
             finished = Finished(work.result())
@@ -932,7 +933,7 @@ class _Thinking:
             return doing.result
 
     def _run_errands(self, step: Step, background_calls: Mapping[int, CallId]) -> None:
-        """Calls that the cycle does not wait for go on without it."""
+        """Let calls that the cycle does not wait for continue in the background."""
         for at, call_id in background_calls.items():
             late = self._late.pop((step.number, at), None)
             if late is None:
@@ -958,7 +959,7 @@ class _Thinking:
         return None
 
     async def _tell_cut_off(self, response: ModelResponse) -> None:
-        """The model is told that its answer reached the limit, and is asked again."""
+        """Tell the model that its answer reached the limit, and ask it again."""
         self._told_cut_off += 1
         entry = self._response_entry(response)
         note = calling.cut_off_note(entry.seq + 1, self._cycle.id, thinking.most_output(self._settings()))
@@ -966,13 +967,13 @@ class _Thinking:
 
     @property
     def _silent_reply(self) -> SilentReply:
-        """What happens to text without a call. Of a small model, or one without tools, it is the answer."""
+        """How text without a call is handled. From a small model, or one without tools, it is the answer."""
         wanted = self._with.settings.silent_reply
         plain = self._mind.toolless or self._mind.era.profile == "small"
         return "deliver" if wanted == "nudge" and plain else wanted
 
     async def _is_small_and_done(self, calls: Sequence[ToolCallPart]) -> bool:
-        """Whether a small model has answered everyone who waits: it is not asked for a summary of that."""
+        """Whether a small model has answered everyone who waits: it is not asked for a summary."""
         if self._mind.era.profile != "small" or not self._awaited:
             return False
         if any(call.tool_name != SEND_MESSAGE for call in calls):
@@ -981,7 +982,7 @@ class _Thinking:
         return not await self._with.db.read(answering.unanswered_here, agent_id, cycle.id, cycle.events)
 
     def _exchange(self) -> str:
-        """What was said to whom, in place of a summary."""
+        """A summary made from the messages received and sent."""
         calls = [call for entry in self._mind.present for call in calls_of(entry.message)]
         sent = [
             str(call.args_as_dict(raise_if_invalid=False).get("text", ""))
@@ -992,7 +993,7 @@ class _Thinking:
         return exchange_summary(heard, sent)
 
     async def _unanswered(self) -> list[Waiting]:
-        """Where somebody waits to whom this cycle has said nothing, if that is to be made up for."""
+        """The spaces with waiting people whom this cycle has not answered, if the settings want that handled."""
         if not self._awaited or self._with.settings.silent_reply == "ignore":
             return []
         agent_id, cycle = self._mind.lease.agent_id, self._cycle
@@ -1010,7 +1011,7 @@ class _Thinking:
         self._steps += 1
 
     async def _stop(self, reason: str) -> CycleOutcome:
-        """End because a limit is reached; while somebody waits, after one last step in which they can be answered."""
+        """End because a limit is reached; while somebody waits, after one last step to answer them."""
         noted = answering.last_step_at(self._mind.present)
         taken = noted is not None and any(entry.kind == "response" for entry in self._mind.present[noted:])
         if reason in answering.STRETCHED and not taken:
@@ -1037,7 +1038,7 @@ class _Thinking:
         except ModelRejected as error:
             if not _may_be_about_tool_choice(error):
                 raise
-            # Not every server takes a tool choice by name. The cycle has reached its limit anyway.
+            # Not every server supports a tool choice by name. The cycle has reached its limit anyway.
             log_line.warning("last step rejected", agent=self._mind.lease.agent_id, error=repr(error))
             return await self._end(reason, sending=await self._written())
         calls = calls_of(response)
@@ -1053,7 +1054,7 @@ class _Thinking:
         return await self._end(reason, last=response, entries=(entry,), sending=sending)
 
     async def _written(self, text: str = "") -> Outgoing | None:
-        """What the model wrote for those who still wait, if it was reminded of them or they are the only ones."""
+        """The model's text for the people who still wait, if it was reminded of them or they are the only ones."""
         waiting, reminded = await self._unanswered(), answering.reminders(self._mind.present)
         words = answering.words_for(waiting, reminded, text, self._steps)
         if words is None and text and len(waiting) == 1 == len(answering.waiting_spaces(self._cycle.events)):
@@ -1061,7 +1062,7 @@ class _Thinking:
         return answering.outgoing(words)
 
     async def _skip(self, response: ModelResponse, calls: tuple[ToolCallPart, ...], skip: ToolCallPart) -> CycleOutcome:
-        """Leave no trace; or, where something was done already or somebody waits, end here as what it was.
+        """End without a trace; or, if something was done already or somebody waits, end as a normal cycle.
 
         The other calls of the response do not run.
         """
@@ -1078,7 +1079,7 @@ class _Thinking:
         return await self._end("skipped", last=response, entries=(entry, answered), summary=silent)
 
     async def _skip_without_trace(self, response: ModelResponse, reason: str) -> bool:
-        """The cycle never was; False if somebody waits for its answer whom no other agent takes over."""
+        """Undo the cycle; False if somebody waits for its answer and no other agent takes over."""
         before = self._spent
         charge = self._charge(response)
         if not await self._with.db.write(ending.skip_cycle, self._mind.lease, self._cycle, reason, charge):
@@ -1099,7 +1100,7 @@ class _Thinking:
         retry_at: int | None = None,
         summary: str = "",
     ) -> Acted:
-        """The cycle is part of the agent's life. Its summary is its last words, else `summary`, else what it did."""
+        """Store the cycle as ended. Its summary is its last words, otherwise `summary`, otherwise what it did."""
         words = last_words(last.text or "") if last is not None else ""
         if not words and sending is not None:
             words = last_words(sending.what.text)
@@ -1138,12 +1139,12 @@ class _Thinking:
         return Effect(effect.tool, {"space": space} if space else {}, effect.state == "done")
 
     def let_go(self) -> None:
-        """Calls that were not waited for, and that nobody took over, end with the cycle."""
+        """Cancel calls that were no longer waited for and that nobody took over."""
         for work in self._late.values():
             work.cancel()
 
     async def hand_back(self) -> None:
-        """Say that this cycle was interrupted, not failed. As far as there is time: a lost word costs one attempt."""
+        """Record that this cycle was interrupted, not failed. Best effort: if it is lost, that costs one attempt."""
         saying = asyncio.ensure_future(
             self._with.db.write(ending.hand_back, self._mind.lease, self._cycle, self._unpaid)
         )
@@ -1154,7 +1155,7 @@ class _Thinking:
             return
 
     async def fail(self, error: BaseException) -> CycleOutcome:
-        """Undo the cycle if it has changed nothing; else keep it, and try again from its last step."""
+        """Undo the cycle if it has changed nothing; otherwise keep it, and retry from its last step."""
         told, trouble = explained(error), self._trouble(error)
         db, where, changed = self._with.db, (self._mind.lease, self._cycle, told), self._changed
         if (cause := trouble.parks) is not None:
@@ -1174,7 +1175,7 @@ class _Thinking:
     def _trouble(self, error: BaseException) -> Trouble:
         trouble = classify(error, self._model_name)
         if trouble.cause == "too_large" and self._mind.present_tokens < LONG_MESSAGE_TOKENS:
-            # Not what was just said is too long, but what the agent brings to it.
+            # The new message is not too long; what the agent remembers is.
             return Trouble("model", {**trouble.detail, "reason": "what it has to remember does not fit"})
         return trouble
 
@@ -1184,7 +1185,7 @@ class _Thinking:
         return Failed(why, undone=True)
 
     async def _close_honestly(self, why: str, trouble: Trouble) -> Acted:
-        """The cycle ends with what it did, and a note that says what it did not."""
+        """End the cycle with what it did, and a note that says what it did not."""
         as_it_is = replace(self._cycle, entries=tuple(self._mind.present), effects=tuple(self._effects.values()))
         answered = calling.answer_open_calls(as_it_is, self._mind.next_seq, UNKNOWN_OUTCOME)
         entries = [answered] if answered is not None else []

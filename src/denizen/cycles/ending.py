@@ -1,4 +1,4 @@
-"""How a cycle ends: it becomes part of the agent's life, leaves no trace, is undone, or is put off.
+"""The ways a cycle ends: stored as ended, skipped without a trace, undone, or postponed.
 
 Each function is one transaction, begins with the fence, and changes nothing but the database.
 """
@@ -43,23 +43,23 @@ class Ending:
     stop_reason: str
     summary: str
     entries: tuple[Entry, ...] = ()
-    """What is still to be written: the model's last words, or an honest note."""
+    """The entries still to be written: the model's last words, or a note about what was not done."""
     steps: int = 0
     charge: Charge = NOTHING
-    """What the last model call cost, where it is not in the ledger yet."""
+    """The cost of the last model call, if it is not in the ledger yet."""
     spent: Charge = NOTHING
-    """What the cycle cost in all."""
+    """The total cost of the cycle."""
     reserved: bool = False
-    """Whether something may be reserved for it in a budget."""
+    """Whether a budget may hold a reservation for it."""
     outcome: Literal["acted", "failed"] = "acted"
     window_from: int | None = None
-    """Where the window begins from now on, if it has moved."""
+    """The new start of the window, if it has moved."""
     sending: Outgoing | None = None
     """A text of the model, to be sent in its name where a person waits."""
     unanswered: Why | None = None
-    """What is shown where a person still waits, if that does not follow from the stop reason."""
+    """The status shown where a person still waits, if it does not follow from the stop reason."""
     retry_at: int | None = None
-    """When the agent goes on by itself, to be shown there too."""
+    """When the agent resumes by itself, to be shown there too."""
 
 
 _end = statement(
@@ -98,19 +98,19 @@ _remember_told = statement(
 _move_window = statement(
     update(minds)
     .where(minds.c.agent_id == bindparam("agent"))
-    # An era of its own begins: the prefix has changed anyway.
+    # A new era begins: the prefix has changed anyway.
     .values(window_from=bindparam("first"), era_version=0)
 )
 
 
 def end_cycle(tx: Tx, lease: Lease, cycle: OpenCycle, ending: Ending) -> int:
-    """The cycle is part of the agent's life, and its events are done; gives its number."""
+    """Store the cycle as ended, and its events as done. Returns its number."""
     fence(tx, lease)
     return close_cycle(tx, lease, cycle, ending)
 
 
 def close_cycle(tx: Tx, lease: Lease, cycle: OpenCycle, ending: Ending) -> int:
-    """What `end_cycle` does, without the fence: for whoever has taken the lease away."""
+    """Like `end_cycle`, without the fence: for callers that have taken the lease away."""
     agent_id, charge, spent = lease.agent_id, ending.charge, ending.spent
     if ending.entries:
         log.append(tx, agent_id, ending.entries)
@@ -122,7 +122,7 @@ def close_cycle(tx: Tx, lease: Lease, cycle: OpenCycle, ending: Ending) -> int:
     if ending.reserved:
         ledger.settle(tx, agent_id)
     if ending.outcome == "failed":
-        # Nobody waits any more for what people were asked; an answer that still comes is told in an event.
+        # The cycle no longer waits for people's answers; an answer that still comes is delivered in an event.
         calls.release(tx, agent_id)
     if cycle.troubled:
         parking.recover(tx, agent_id)
@@ -155,7 +155,7 @@ def close_cycle(tx: Tx, lease: Lease, cycle: OpenCycle, ending: Ending) -> int:
 def _make_recallable(
     tx: Tx, agent_id: AgentId, number: int, cycle: OpenCycle, ending: Ending, sent: EffectRecord | None
 ) -> None:
-    """The cycle can be found by `recall` from now on."""
+    """Make the cycle searchable by `recall`."""
     entries = (*cycle.entries, *ending.entries)
     words = own_words_of(ending.entries, ending.summary)
     pieces = pieces_of(tx, agent_id, cycle.events, entries, cycle.active_space_id, words)
@@ -164,7 +164,7 @@ def _make_recallable(
 
 
 def _remember(tx: Tx, agent_id: AgentId, kept: str) -> None:
-    """What the cycle was told of its surroundings is known from now on, and its turns are counted."""
+    """Store what the cycle was told of its surroundings as known, and count its turns."""
     told = json.loads(kept)
     if "facts" in told:
         tx.run(_remember_told, agent=agent_id, up_to=told["news"], facts=json.dumps(told["facts"], ensure_ascii=False))
@@ -173,7 +173,7 @@ def _remember(tx: Tx, agent_id: AgentId, kept: str) -> None:
 
 
 def _announce(tx: Tx, lease: Lease, cycle_id: CycleId, what: str) -> None:
-    """The agent sleeps, and this has become of its cycle."""
+    """Announce that the agent sleeps, and how its cycle ended."""
     topic, agent_id = agent_topic(lease.agent_id), lease.agent_id
     tx.announce(topic, CycleChanged(agent_id, cycle_id, what).to_payload())
     tx.announce(topic, AgentStatus(agent_id, "sleeping", lease.epoch).to_payload())
@@ -190,9 +190,9 @@ _hand_back = statement(update(cycles).where(cycles.c.id == bindparam("cycle")).v
 
 
 def skip_cycle(tx: Tx, lease: Lease, cycle: OpenCycle, reason: str, charge: Charge) -> bool:
-    """The events are done; nothing else of the cycle remains but a line in the ledger.
+    """Mark the events as done and delete the cycle, except for a line in the ledger.
 
-    False, and nothing of the cycle has changed, if somebody waits for its answer whom no other agent takes over.
+    False, and the cycle is unchanged, if somebody waits for its answer and no other agent takes over.
     """
     fence(tx, lease)
     if floor.pass_on(tx, lease.agent_id, cycle.events):
@@ -216,7 +216,7 @@ def undo_cycle(
     delay: bool = True,
     detail: Mapping[str, JsonValue] | None = None,
 ) -> None:
-    """The cycle never was; its events wait again, one failed attempt older if it counts: `detail` says why."""
+    """Delete the cycle; its events wait again, with one more failed attempt if it counts: `detail` says why."""
     fence(tx, lease)
     if counts:
         delivery.fail(tx, lease.agent_id, cycle.id, delay=delay, detail=detail)
@@ -228,14 +228,14 @@ def undo_cycle(
 def set_aside_cycle(
     tx: Tx, lease: Lease, cycle: OpenCycle, error: str, cause: EventCause, detail: Mapping[str, JsonValue]
 ) -> None:
-    """The cycle never was: the event that it cannot be thought through with is set aside, or looked for."""
+    """Delete the cycle, and set aside the event that made it fail, or find out which one it is."""
     fence(tx, lease)
     delivery.set_aside(tx, lease.agent_id, cycle.id, cause, detail)
     _undo(tx, lease, cycle, error)
 
 
 def interrupt_cycle(tx: Tx, lease: Lease, cycle: OpenCycle, error: str) -> None:
-    """The cycle never was, because the process died: that is counted apart from what fails."""
+    """Delete the cycle because the process died: crashes are counted apart from failures."""
     fence(tx, lease)
     delivery.interrupt(tx, lease.agent_id, cycle.id)
     _undo(tx, lease, cycle, error)
@@ -251,8 +251,7 @@ def park_cycle(
     *,
     keep: bool,
 ) -> None:
-    """The agent is parked. Its events wait in their order, and no attempt is counted; a cycle to be kept stays open at
-    its step."""
+    """Park the agent. Its events wait in order, and no attempt is counted; a kept cycle stays open at its step."""
     fence(tx, lease)
     parked = parking.mark(tx, lease.agent_id, cause, detail)
     floor.hand_over(tx, lease.agent_id)
@@ -267,7 +266,7 @@ def park_cycle(
 
 
 def show_trouble(tx: Tx, lease: Lease, cycle: OpenCycle, detail: Mapping[str, JsonValue], *, retry_in: float) -> None:
-    """Where somebody waits for this cycle, the space shows that the agent has trouble and when it tries again."""
+    """Show in the spaces that wait for this cycle that the agent has trouble and when it tries again."""
     fence(tx, lease)
     again_at = tx.now + int(retry_in * SECOND)
     statuses.show_for(tx, lease.agent_id, cycle.events, "failing", detail, retry_at=again_at)
@@ -287,7 +286,7 @@ def _erase(tx: Tx, agent_id: AgentId, cycle: OpenCycle) -> None:
 def postpone_cycle(
     tx: Tx, lease: Lease, cycle: OpenCycle, error: str, detail: Mapping[str, JsonValue] | None = None
 ) -> int:
-    """The cycle stays open and is resumed later; gives the failed attempts since its last progress."""
+    """Keep the cycle open, to be resumed later. Returns the failed attempts since its last progress."""
     fence(tx, lease)
     row = tx.one(_attempts, cycle_id=cycle.id)
     tries = (row[0] if row else 0) + 1
@@ -300,14 +299,14 @@ def postpone_cycle(
 
 
 def pay_broken_off(tx: Tx, lease: Lease, unpaid: Sequence[Charge]) -> None:
-    """What attempts used that broke off is in the ledger, whatever becomes of the cycle."""
+    """Enter the usage of attempts that broke off into the ledger, however the cycle ends."""
     fence(tx, lease)
     for charge in unpaid:
-        # Under an id of its own: what a cycle used is what the responses in its log did.
+        # Under an id of its own: the usage of a cycle is that of the responses in its log.
         ledger.enter(tx, lease.agent_id, CycleId(new_id()), "usage", charge, "broken off")
 
 
 def hand_back(tx: Tx, lease: Lease, cycle: OpenCycle, unpaid: Sequence[Charge] = ()) -> None:
-    """A shutdown interrupts the cycle: whoever resumes it need not count that as an attempt."""
+    """Mark the cycle as interrupted by a shutdown: resuming it does not count as an attempt."""
     pay_broken_off(tx, lease, unpaid)
     tx.run(_hand_back, cycle=cycle.id)

@@ -1,6 +1,6 @@
-"""What thinking costs, and why cycles were skipped or failed: a ledger of its own, which no rollback touches.
+"""The ledger of model costs, and of skipped and failed cycles; rolling back a cycle does not touch it.
 
-Beside its lines it keeps what each agent has used on each day, so that nobody has to add them up.
+Besides its lines it keeps the usage of each agent per day, so that nobody has to add them up.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from denizen.storage.schema import agents, call_reservations, cycles, ledger, sp
 
 DAY: Final = 86_400 * SECOND
 CYCLE_CALL: Final = "cycle"
-"""The reservation for the next model call of an agent's cycle, or of what decides whether there is one."""
+"""The reservation for the next model call of an agent's cycle, or of its triage."""
 LAST_STEP: Final = "last_step"
 """The reservation for the last step of an agent's cycle, kept until the cycle ends."""
 
 
 def day_of(at: int) -> int:
-    """The day of an instant, counted from 1970, by UTC."""
+    """The day of an instant, counted from 1970, in UTC."""
     return at // DAY
 
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """What one model call cost."""
+    """The cost of one model call."""
 
     model: str | None = None
     input_tokens: int = 0
@@ -41,7 +41,7 @@ class Charge:
     cache_read_tokens: int = 0
     cache_write_tokens: int = 0
     cost_micros: int | None = None
-    """Millionths of a dollar; None where the price is unknown."""
+    """Millionths of a dollar; None if the price is unknown."""
     reserved: bool = False
     """Whether it was reserved in a budget, as a call of a cycle."""
 
@@ -60,7 +60,7 @@ NOTHING = Charge()
 
 
 def charge_of(response: ModelResponse, name: str, prices: Mapping[str, Price]) -> Charge:
-    """What a response has used, for the ledger."""
+    """The usage of a response, for the ledger."""
     used = usage_of(response)
     dollars = cost(response, prices, asked=name)
     micros = None if dollars is None else int(dollars * 1_000_000)
@@ -118,7 +118,7 @@ def enter(
     charge: Charge = NOTHING,
     detail: str | None = None,
 ) -> None:
-    """One more line: what a model call cost, or why a cycle came to nothing."""
+    """Add a line: what a model call cost, or why a cycle was skipped or failed."""
     tx.run(
         _add,
         agent_id=agent_id,
@@ -156,14 +156,14 @@ def _count(tx: Tx, agent_id: AgentId, charge: Charge, model: str) -> None:
 
 
 def settle(tx: Tx, agent_id: AgentId) -> None:
-    """What was reserved for the agent's cycle is free again: it has been paid, or will not be used."""
+    """Release the reservations for the agent's cycle: they have been paid, or will not be used."""
     tx.run(_settle, agent=agent_id)
 
 
 RECENT_ENDS: Final = 100
-"""How many ends of an agent's cycles are looked at to find that of one."""
+"""How many recent ends of an agent's cycles are read to find that of one."""
 UNORDERED: Final = 60 * SECOND
-"""By so much the order of the ledger and that of time may differ: lines written at once are numbered as they come."""
+"""How far the order of the ledger and that of time may differ: concurrent lines are numbered as they arrive."""
 LAST: Final = 2**62
 
 _line = statement(
@@ -199,7 +199,7 @@ _kept_before = statement(
 )
 _end_before = statement(
     select(ledger.c.created_at)
-    # Word for word the condition of the partial index.
+    # Must match the condition of the partial index exactly.
     .where(ledger.c.agent_id == bindparam("agent_id"), ledger.c.kind != "usage")
     .where(ledger.c.number < bindparam("number"), ledger.c.cycle_id != bindparam("cycle_id"))
     .order_by(ledger.c.number.desc())
@@ -207,7 +207,7 @@ _end_before = statement(
 )
 _ends = (
     select(ledger.c.number, ledger.c.cycle_id, ledger.c.detail)
-    # Word for word the condition of the partial index.
+    # Must match the condition of the partial index exactly.
     .where(ledger.c.agent_id == bindparam("agent_id"), ledger.c.kind != "usage")
     .order_by(ledger.c.number.desc())
     .limit(RECENT_ENDS)
@@ -223,25 +223,25 @@ _end = statement(
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """The line that says how a cycle came to nothing, or failed for the last time."""
+    """The line of a cycle that was skipped, or that failed for the last time."""
 
     number: int
     why: str
 
 
 def end_of(tx: Tx, agent_id: AgentId, cycle_id: CycleId) -> End | None:
-    """How a cycle of this agent was skipped or failed, if it was of late."""
+    """How a cycle of this agent was skipped or failed, if it was recent."""
     row = tx.one(_end, agent_id=agent_id, cycle_id=cycle_id)
     return None if row is None else End(row[0], row[1] or "")
 
 
 def spent(tx: Tx, agent_id: AgentId, cycle_id: CycleId, *, up_to: int = LAST) -> Charge:
-    """What a cycle that is not kept has cost, up to that line."""
+    """The cost of a cycle that is not kept, up to that line."""
     return spent_between(tx, agent_id, line_before(tx, agent_id, cycle_id, up_to), up_to).get(cycle_id, NOTHING)
 
 
 def spent_between(tx: Tx, agent_id: AgentId, after: int, last: int) -> dict[CycleId, Charge]:
-    """What the agent's cycles have cost by the lines after one up to another."""
+    """The costs of the agent's cycles, from the lines after `after` up to `last`."""
     found: dict[CycleId, Charge] = {}
     for cycle_id, *charge in tx.all(_between, agent_id=agent_id, after=after, last=last):
         found[cycle_id] = found.get(cycle_id, NOTHING) + Charge(*charge)
@@ -249,9 +249,9 @@ def spent_between(tx: Tx, agent_id: AgentId, after: int, last: int) -> dict[Cycl
 
 
 def line_before(tx: Tx, agent_id: AgentId, cycle_id: CycleId, last: int) -> int:
-    """A line before all those of a cycle that is not kept, the last of which is known.
+    """A line before all lines of a cycle that is not kept, whose last line is known.
 
-    An agent does one thing after the other: they all came after the end of what it did before.
+    An agent runs one cycle after the other: all its lines came after the end of the cycle before.
     """
     line = tx.one(_line, last=last)
     if line is None:
@@ -263,7 +263,7 @@ def line_before(tx: Tx, agent_id: AgentId, cycle_id: CycleId, last: int) -> int:
 
 
 def line_at(tx: Tx, at: int) -> int:
-    """The number of the last line that is not newer; found by halving, because lines are indexed by number only."""
+    """The number of the last line that is not newer; by binary search, because lines are indexed by number only."""
     newest = tx.one(_line, last=LAST)
     if newest is None or newest[1] <= at:
         return LAST if newest is None else newest[0]

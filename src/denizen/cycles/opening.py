@@ -1,4 +1,4 @@
-"""How a cycle begins: what wakes the agent is taken from its inbox and told it in one message. Or how it goes on.
+"""Opens or resumes a cycle: takes the events that wake the agent from its inbox, and puts them into one message.
 
 Each function is one transaction, begins with the fence, and changes nothing but the database.
 """
@@ -38,34 +38,34 @@ from denizen.tools import calls, guard
 from denizen.tools.tool import Toolbox, spaces_of
 
 EVENT_CHARACTERS: Final = 8_000
-"""A longer text of an event is cut in the inbox message, with a pointer to the rest."""
+"""A longer event text is cut in the inbox message, with a pointer to the rest."""
 _AROUND_EVENT_TOKENS: Final = 150
-"""What stands around the text of a single event in an inbox message."""
+"""Tokens around the text of a single event in an inbox message."""
 
 
 @dataclass(frozen=True, slots=True)
 class Waking:
-    """What an agent brings to a new cycle."""
+    """The input of a new cycle."""
 
     identity: Identity
     version: int
-    """Of the definition it was loaded with."""
+    """The version of the definition it was loaded with."""
     era: Era
     inbox_tokens: int
     toolboxes: Mapping[Profile, Toolbox]
     next_seq: int
     recalling: recollection.Occasion | None = None
-    """What may come to its mind by itself, because it matters to the inbox."""
+    """Passages of its own history that may be recalled because they match the inbox."""
     profiling: Profiling | None = None
-    """What its profiles are chosen by, where the house has any."""
+    """The basis for choosing its profiles, if the server has any."""
     reminding: reminding.Occasion | None = None
-    """What it may be reminded of from beyond its own life."""
+    """Long-term memories that it may be shown."""
     unreminded: frozenset[frozenset[str]] | None = None
-    """The conversations that it may enter without being reminded; None: all."""
+    """The conversations that it may enter without a memory lookup; None: all."""
     remembered: frozenset[str] = frozenset()
-    """The ids of the memories that it was reminded of before and still sees."""
+    """The ids of the memories that it was shown before and still sees."""
     profile: Profile = "normal"
-    """The one that its next era has."""
+    """The profile of its next era."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class Opened:
 
     cycle: OpenCycle
     era: Era | None
-    """The self that is in force from now on, if it is a new one."""
+    """The new self, if it has changed."""
     more: bool
     """Whether something was left in the inbox."""
 
@@ -82,7 +82,7 @@ class Opened:
 Stale = Literal["stale"]
 """The agent's definition has changed since it was loaded."""
 Remind = Literal["remind"]
-"""It is time to look for what the agent should be reminded of."""
+"""A memory lookup is due before the cycle can open."""
 
 _state = statement(
     select(
@@ -104,7 +104,7 @@ _open = insert_into(cycles, "id", "agent_id", "first_seq", "started_at", "active
 
 
 def open_cycle(tx: Tx, lease: Lease, waking: Waking) -> Opened | Stale | Remind | None:
-    """Take what wakes the agent, and as much besides as fits, into a new cycle. None if nothing wakes it."""
+    """Take the events that wake the agent, and as many others as fit, into a new cycle. None if nothing wakes it."""
     fence(tx, lease)
     agent_id = lease.agent_id
     waiting = delivery.pending(tx, agent_id)
@@ -134,7 +134,7 @@ def open_cycle(tx: Tx, lease: Lease, waking: Waking) -> Opened | Stale | Remind 
         told = _tell_profiles(tx, waking, waking.profiling, batch, told)
     toolbox = waking.toolboxes[(era or waking.era).profile]
     if not toolbox.archived:
-        # They may be others than those of the era: a process that started anew brings its own.
+        # They may differ from those of the era: a restarted process has its own.
         tx.run(_keep_tools, digest=toolbox.digest, tools=toolbox.encoded)
     brought = _Brought(bool(outside), (*sources_of_events(batch), *planned))
     cycle = replace(_begin(tx, waking, batch, plans, told, characters, brought), troubled=bool(troubled))
@@ -145,7 +145,7 @@ def open_cycle(tx: Tx, lease: Lease, waking: Waking) -> Opened | Stale | Remind 
 
 @dataclass(frozen=True, slots=True)
 class _Told:
-    """What has changed around the agent, as it is told, and as its cycle keeps it until it ends."""
+    """The changes around the agent, as it is shown them, and as its cycle keeps them until it ends."""
 
     lines: Sequence[str] = ()
     kept: str | None = None
@@ -156,9 +156,9 @@ class _Brought:
     """The text from outside that a cycle begins with."""
 
     in_mind: bool
-    """Whether what the agent has in mind holds some already."""
+    """Whether the agent's window holds some already."""
     sources: tuple[Source, ...]
-    """Where that in the inbox message comes from."""
+    """The sources of such text in the inbox message."""
 
 
 def _tell_news(tx: Tx, waking: Waking, news: int, batch: Sequence[Event]) -> _Told:
@@ -174,7 +174,7 @@ def _tell_news(tx: Tx, waking: Waking, news: int, batch: Sequence[Event]) -> _To
 
 
 def _tell_profiles(tx: Tx, waking: Waking, by: Profiling, batch: Sequence[Event], told: _Told) -> _Told:
-    """What is told besides of the profiles that this cycle has; with what it keeps of them until it ends."""
+    """The text for the profiles of this cycle, added to `told`; with what the cycle stores of them until it ends."""
     characters = selfhood.list_characters(waking.inbox_tokens)
     turns = choosing.choose_for(tx, waking.identity.entity.id, batch, by, characters=characters)
     if not turns:
@@ -186,7 +186,7 @@ def _tell_profiles(tx: Tx, waking: Waking, by: Profiling, batch: Sequence[Event]
 
 
 def _renew_self(tx: Tx, waking: Waking, news: int) -> Era | None:
-    """Render the self anew. If it reads as before, the old era goes on: its prefix may still be cached."""
+    """Render the self anew. If it is unchanged, the old era continues: its prefix may still be cached."""
     agent_id, era = waking.identity.entity.id, waking.era
     seen = selfhood.surroundings(tx, agent_id)
     characters = selfhood.list_characters(waking.inbox_tokens)
@@ -200,7 +200,7 @@ def _renew_self(tx: Tx, waking: Waking, news: int) -> Era | None:
 
 
 def event_characters(inbox_tokens: int) -> int:
-    """How much of an event's text is shown: in a small window less, so that the longest event fits it too."""
+    """How many characters of an event's text are shown: fewer in a small window, so that the longest event fits too."""
     return min(EVENT_CHARACTERS, max((inbox_tokens - _AROUND_EVENT_TOKENS) * 4, 200))
 
 
@@ -263,9 +263,9 @@ _take_up = statement(
 
 
 def resume_cycle(tx: Tx, lease: Lease) -> OpenCycle | Literal["later"] | None:
-    """The cycle that was cut off, to be taken up at the step it had reached. None if there is none.
+    """The cycle that was cut off, to be resumed at the step it had reached. None if there is none.
 
-    One that had no answer yet is undone: its events are drained anew, and in the end one by one.
+    A cycle without a response is undone: its events are taken anew, and in the end one by one.
     """
     fence(tx, lease)
     if stays_paused(tx, lease.agent_id):
@@ -274,7 +274,7 @@ def resume_cycle(tx: Tx, lease: Lease) -> OpenCycle | Literal["later"] | None:
     if found is None:
         return None
     if found.paused:
-        # All answers are there, or something else has come that does not wait for them.
+        # All answers have arrived, or something else has that does not wait for them.
         calls.release(tx, lease.agent_id)
     if found.not_before > tx.now:
         return "later"
@@ -287,7 +287,7 @@ def resume_cycle(tx: Tx, lease: Lease) -> OpenCycle | Literal["later"] | None:
         else:
             interrupt_cycle(tx, lease, cycle, cut_off)
         return None
-    # A failure has been counted when the cycle was put off; a crash is counted here.
+    # A failure was counted when the cycle was postponed; a crash is counted here.
     tries = cycle.attempts if found.handed_back or found.not_before else cycle.attempts + 1
     tx.run(_take_up, cycle=cycle.id, tries=tries)
     tx.announce(agent_topic(lease.agent_id), AgentStatus(lease.agent_id, "alive", lease.epoch).to_payload())
@@ -296,7 +296,7 @@ def resume_cycle(tx: Tx, lease: Lease) -> OpenCycle | Literal["later"] | None:
 
 
 def _announce_takeover(tx: Tx, lease: Lease, cycle: OpenCycle) -> None:
-    """Whatever the former holder was streaming, it will not finish."""
+    """Announce that streams of the former holder will not finish."""
     frame = StreamAborted(lease.agent_id, lease.epoch, None, "resumed").to_payload()
     tx.announce(agent_topic(lease.agent_id), frame)
     for space_id in {event.space_id for event in cycle.events} | {cycle.active_space_id}:

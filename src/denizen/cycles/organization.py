@@ -1,4 +1,4 @@
-"""What holds for all of an organization: its name and its settings, its budget among them."""
+"""The name and settings of an organization, including its budget."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class OrganizationSettings(BaseModel):
 
 _NAMES = frozenset(OrganizationSettings.model_fields)
 _SERVER_MODELS = "server_models"
-"""Beside the settings of the organization, and not one of them: it cannot be changed as they are."""
+"""Stored beside the settings of the organization, but not one of them: it cannot be changed like them."""
 _settings = select(organizations.c.settings).where(organizations.c.id == bindparam("id"))
 _read = statement(_settings)
 _lock = statement(_settings.with_for_update(key_share=True))
@@ -51,13 +51,13 @@ _store = statement(
 
 
 def settings_of(tx: Tx, organization_id: OrganizationId) -> OrganizationSettings:
-    # What a newer Denizen has settled besides is not for us to understand.
+    # Settings of a newer version are ignored.
     stored = {name: value for name, value in _stored(tx, organization_id).items() if name in _NAMES}
     return OrganizationSettings.model_validate(stored)
 
 
 def change_settings(tx: Tx, organization_id: OrganizationId, changes: Mapping[str, object]) -> OrganizationSettings:
-    """These settings are so from now on, the others as they were; None gives one its default back."""
+    """Change these settings and keep the others; None resets one to its default."""
     wanted = _checked(changes)
     row = tx.one(_lock, id=organization_id)
     if row is None:
@@ -68,13 +68,13 @@ def change_settings(tx: Tx, organization_id: OrganizationId, changes: Mapping[st
     stored |= wanted.model_dump(mode="json", exclude={"budget"}, exclude_defaults=True)
     tx.run(_store, organization=organization_id, new=json.dumps(stored, ensure_ascii=False))
     if "budget" in changes:
-        # Agents that rest because of it go on, and those that think hear of it.
+        # Agents that rest because of it resume, and running ones hear of it.
         budgets.set_organization_budget(tx, organization_id, wanted.budget)
     return settings_of(tx, organization_id)
 
 
 def server_models(tx: Tx, organization_id: OrganizationId) -> dict[str, Any]:
-    """What the first organization has settled for the models of the whole server (`cycles.server_models`)."""
+    """The first organization's choice of models for the whole server (`cycles.server_models`)."""
     return _stored(tx, organization_id).get(_SERVER_MODELS, {})
 
 

@@ -1,4 +1,4 @@
-"""How a think cycle ended."""
+"""The possible outcomes of a think cycle."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class Acted:
-    """It is part of the agent's life now."""
+    """The cycle ended and is part of the agent's history."""
 
     number: int
     summary: str
@@ -17,14 +17,14 @@ class Acted:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """It left no trace."""
+    """The cycle left no trace."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """It was undone, or stays open to be resumed; nothing is lost."""
+    """The cycle was undone, or stays open to be resumed; nothing is lost."""
 
     error: str
     undone: bool
@@ -32,12 +32,12 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class Paused:
-    """It waits for people's answers. Nobody holds its agent meanwhile."""
+    """The cycle waits for people's answers. Nobody holds its agent meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rested:
-    """A budget is used up: what was not thought about waits, and the agent is suspended until it may go on."""
+    """A budget is used up: unread events wait, and the agent is suspended until there is budget again."""
 
     scope: str
 

@@ -1,4 +1,4 @@
-"""Cycles that wait for people: whether there is a reason to go on."""
+"""Paused cycles, which wait for people: whether they can continue."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _waking = exists().where(
 _paused = (cycles.c.number.is_(None), cycles.c.outcome == "paused")
 
 WAITING = select(cycles.c.agent_id).where(*_paused, _unanswered, ~_waking)
-"""The agents whose cycle is paused and stays so: an answer is missing, and nothing else wakes them."""
+"""The agents whose cycle stays paused: an answer is missing, and nothing else wakes them."""
 READY = select(cycles.c.agent_id).where(*_paused, or_(~_unanswered, _waking))
-"""The agents whose paused cycle may go on."""
+"""The agents whose paused cycle can continue."""
 
 _stays = statement(
     WAITING.where(cycles.c.agent_id == bindparam("agent_id")).union_all(

@@ -1,8 +1,8 @@
 """Phases of a cycle: which tools may be called at which step. Pure.
 
 All tools are sent with every request, so that the prompt's prefix stays the same. The model is told the phase and its
-tools at the end of the request; where the provider takes a list of allowed tools, the others cannot be called, and
-elsewhere such a call is refused. A `strict` phase leaves the others out of the request instead.
+tools at the end of the request; if the provider supports a list of allowed tools, the others cannot be called, and
+otherwise such a call is refused. A `strict` phase leaves the others out of the request instead.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ class Phase(BaseModel):
 
 
 FREE: Final = Phase()
-"""Where no phase says otherwise, everything is allowed."""
+"""The default phase: everything is allowed."""
 
 OBSERVE_THINK_RESPOND: Final = (
     Phase(name="observe", until_step=1, tools=("enter_space",), reads=True, tool_choice="required"),
     Phase(name="think", until_step=6),
     Phase(name="respond", tools=("send_message", "enter_space", "set_memories", "set_goals")),
 )
-"""First gather what there is to know, then think and act, in the end only answer."""
+"""First gather information, then think and act, finally only answer."""
 
 PRESETS: Final = {"observe-think-respond": OBSERVE_THINK_RESPOND}
 
 
 def phase_at(phases: Sequence[Phase], step: int) -> Phase:
-    """The phase that this step belongs to."""
+    """The phase of this step."""
     return next((phase for phase in phases if phase.until_step is None or step <= phase.until_step), FREE)

@@ -1,6 +1,5 @@
-"""Before a cycle opens, the agent's older life is searched for what matters to its inbox: outside any transaction that
-writes, because it takes long, and by meaning too where there is an embedder.
-"""
+"""Searches the agent's older history for passages that match its inbox, before a cycle opens. Outside any write
+transaction, because it is slow; by meaning too if there is an embedder."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ from denizen.tools.recalling import in_meaning
 
 
 async def remind(db: Database, embedder: Embedder | None, mind: Mind) -> Occasion | None:
-    """What may come to mind when the next cycle opens; None if nothing waits, or all of the life is in the window."""
+    """The passages that the next cycle may show; None if nothing waits, or the whole history is in the window."""
     agent_id, zone = mind.lease.agent_id, mind.identity.zone
     seen = await db.read(_glance, agent_id)
     if seen is None:

@@ -1,4 +1,4 @@
-"""The cycles of an agent's life, as their rows tell them: the one that is open, and those that have ended."""
+"""An agent's cycles as stored: the open one, and those that have ended."""
 
 from __future__ import annotations
 
@@ -33,27 +33,27 @@ class OpenCycle:
     first_seq: int
     started_at: int
     active_space_id: SpaceId | None
-    """Where what is sent goes, until another space is entered."""
+    """The space that messages go to, until another space is entered."""
     events: tuple[Event, ...]
-    """What it was woken by."""
+    """The events that woke it."""
     entries: tuple[Entry, ...]
     effects: tuple[EffectRecord, ...] = ()
     attempts: int = 0
     """Resumes and failures since its last progress."""
     sent_to: tuple[str, ...] = ()
-    """The names of the spaces in which it has said something, in order."""
+    """The names of the spaces to which it has sent messages, in order."""
     caution: Caution | None = None
-    """Where what it says has to be looked at before it is shown, because it knows of private things."""
+    """Where its messages must be checked before they are shown, because it knows private things."""
     waited: int = 0
-    """For how many microseconds it stood still because people were asked."""
+    """For how many microseconds it was paused because people were asked."""
     remembered: frozenset[str] = frozenset()
-    """The ids of the memories that the agent was reminded of, in this cycle or in one that it still sees."""
+    """The ids of the memories that the agent was shown, in this cycle or in one that it still sees."""
     call_ids: Mapping[tuple[int, int], CallId] = field(default_factory=dict[tuple[int, int], CallId])
-    """Under which calls of it are known outside, by step and position, as it was taken up."""
+    """The outside ids of its calls, by step and position, as it was resumed."""
     troubled: bool = False
-    """Whether a space shows trouble of the agent that the end of this cycle ends."""
+    """Whether a space shows a status of the agent that the end of this cycle clears."""
     outside_from: int | None = None
-    """From which number of the log on its responses are to requests that held text from outside; None: none are."""
+    """The number in the log from which its responses answer requests with text from outside; None: none do."""
 
     @property
     def steps(self) -> int:
@@ -62,7 +62,7 @@ class OpenCycle:
 
     @property
     def responses(self) -> list[ModelResponse]:
-        """What the model has answered."""
+        """The model's responses."""
         return [entry.message for entry in self.entries if isinstance(entry.message, ModelResponse)]
 
 
@@ -90,17 +90,17 @@ _open = statement(
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """An open cycle, and what is to be known before it is resumed."""
+    """An open cycle, and what must be known to resume it."""
 
     cycle: OpenCycle
     not_before: int
     handed_back: bool
-    """A shutdown interrupted it: resuming it is no attempt."""
+    """A shutdown interrupted it: resuming it does not count as an attempt."""
     paused: bool
 
 
 def find_open(tx: Tx, agent_id: AgentId) -> Found | None:
-    """The cycle of this agent that is open."""
+    """The open cycle of this agent."""
     row = tx.one(_open, agent_id=agent_id)
     if row is None:
         return None
@@ -128,7 +128,7 @@ def find_open(tx: Tx, agent_id: AgentId) -> Found | None:
 
 
 def _target(tx: Tx, sent: EffectRecord) -> str:
-    """The name of the space that a message went to, by the id that its sender was told."""
+    """The name of the space that a message went to, by the id in the result."""
     message_id = effects.message_in(sent.result)
     assert message_id is not None
     return directory.get_space(tx, posting.get_message(tx, message_id).space_id).name
@@ -144,7 +144,7 @@ def open_cycle_id(tx: Tx, agent_id: AgentId) -> CycleId | None:
 
 @dataclass(frozen=True, slots=True)
 class OpenRecord:
-    """A cycle that has not ended, in short."""
+    """A short record of an open cycle."""
 
     id: CycleId
     outcome: Literal["open", "paused"]
@@ -179,7 +179,7 @@ class CycleRecord:
     output_tokens: int
     cost_micros: int
     outside: bool = False
-    """Whether a request of it held text from outside."""
+    """Whether one of its requests held text from outside."""
 
 
 _record = select(
@@ -217,7 +217,7 @@ def cycles_of(tx: Tx, agent_id: AgentId, *, limit: int = 100) -> list[CycleRecor
 
 
 def cycles_before(tx: Tx, agent_id: AgentId, before: int, *, limit: int) -> list[CycleRecord]:
-    """The last ended cycles before the one of that number, the newest first."""
+    """The last ended cycles before that number, newest first."""
     return [_as_record(row) for row in tx.all(_before, agent_id=agent_id, before=before, limit=limit)]
 
 
@@ -234,14 +234,14 @@ def cycles_after(tx: Tx, agent_id: AgentId, after: int, *, limit: int = 100) -> 
 
 
 def ended(tx: Tx, cycle_id: CycleId) -> CycleRecord | None:
-    """The cycle, if it is part of its agent's life by now."""
+    """The cycle, if it has ended."""
     row = tx.one(_by_id, id=cycle_id)
     return None if row is None else _as_record(row)
 
 
 @dataclass(frozen=True, slots=True)
 class Glance:
-    """The open cycle of an agent, in short."""
+    """A short view of an agent's open cycle."""
 
     id: CycleId
     first_seq: int
@@ -251,7 +251,7 @@ class Glance:
 
 
 def glance(tx: Tx, agent_id: AgentId) -> Glance | None:
-    """The cycle of this agent that is open, without what is in it."""
+    """The open cycle of this agent, without its content."""
     row = tx.one(_open, agent_id=agent_id)
     if row is None:
         return None

@@ -1,8 +1,8 @@
-"""Reflection of agents: what comes after a cycle, beside the agent's life. It delays nothing and touches no status.
+"""Reflection of agents after a cycle, in the background. It delays nothing and touches no status.
 
-Cycle by cycle, in order: each conversation of it is thought over, and what came of it is kept in one transaction that
-moves the agent's mark. An instance claims a cycle before it asks a model. One that ends in between leaves the mark
-where it was, and its claim is void: the cycle is reflected on again.
+Cycles are reflected on in order: each of a cycle's conversations is considered, and the results are stored in one
+transaction that advances the agent's cursor. An instance claims a cycle before it asks a model. If it ends in between,
+the cursor stays, and its claim is void: the cycle is reflected on again.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ from denizen.storage.schema import cycles, entities, log, messages, passages
 from denizen.telemetry.metrics import Metrics
 
 MESSAGES: Final = 10
-"""Messages of a conversation that a metaprompt is shown."""
+"""How many messages of a conversation a metaprompt is shown."""
 _ERROR_CHARACTERS: Final = 200
 
 
-# What there is to reflect on
+# Reading cycles
 
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """A message that the agent heard in a cycle."""
+    """A message that the agent received in a cycle."""
 
     id: str
     space_id: SpaceId
@@ -64,13 +64,13 @@ class Lived:
     cycle: int
     heard: tuple[Heard, ...]
     failed: tuple[bool, ...]
-    """Which of the last results of tools were errors, the newest first."""
+    """Which of the last tool results were errors, newest first."""
     results: int
-    """How many of those are of this cycle."""
+    """How many of those are from this cycle."""
     errors: tuple[str, ...]
-    """The errors among them, the oldest first."""
+    """The errors among them, oldest first."""
     forgotten: int
-    """How often something had been forgotten when it was read."""
+    """How many times something had been forgotten when it was read."""
 
 
 _heard = statement(
@@ -115,7 +115,7 @@ def next_lived(tx: Tx, agent_id: AgentId) -> Lived | None:
 
 
 def _end_of(tx: Tx, agent_id: AgentId, number: int) -> int:
-    """Where in the log the cycle has ended: the agent may have lived on, or be in the middle of its next one."""
+    """The end of the cycle in the log: the agent may have continued since, or be in the middle of its next one."""
     if (after := tx.one(_cycle, agent_id=agent_id, number=number + 1)) is not None:
         return after[1]
     now = glance(tx, agent_id)
@@ -139,7 +139,7 @@ def _result(part: Any) -> str:
 
 
 def is_error(result: str) -> bool:
-    """Whether the result of a tool, below the tool's name, tells that it failed."""
+    """Whether the result of a tool, after a line with the tool's name, says that it failed."""
     tool, _, told = result.partition("\n")
     return told.startswith((REFUSED, f"{tool} failed:", "Failed:", f"{tool} has not answered within"))
 
@@ -148,7 +148,7 @@ def is_error(result: str) -> bool:
 
 
 async def reflect_on_next(db: Database, agent_id: AgentId, reflector: Reflector, by: Claimant) -> bool:
-    """The next cycle that the agent has lived is reflected on; False if there is none, or another instance does it."""
+    """Reflect on the agent's next cycle; False if there is none, or another instance does it."""
     lived = await db.read(next_lived, agent_id)
     if lived is None or not await db.write(records.claim, agent_id, lived.cycle, by):
         return False
@@ -160,7 +160,7 @@ async def reflect_on_next(db: Database, agent_id: AgentId, reflector: Reflector,
 
 
 def _turn(tx: Tx, agent_id: AgentId, lived: Lived, space_id: SpaceId) -> Turn:
-    """What the cycle was in one conversation."""
+    """The part of the cycle in one conversation."""
     said = _said(lived, space_id)
     return Turn(
         stance=AGENTS.stance(tx, agent_id, space_id),
@@ -175,7 +175,7 @@ def _turn(tx: Tx, agent_id: AgentId, lived: Lived, space_id: SpaceId) -> Turn:
 
 
 def _said(lived: Lived, space_id: SpaceId) -> dict[EntityId, str]:
-    """What each person said there in this cycle, whoever spoke last at the end."""
+    """What each person said there in this cycle, with the last speaker at the end."""
     said: dict[EntityId, list[str]] = {}
     for each in lived.heard:
         if each.space_id == space_id and each.human:
@@ -195,7 +195,7 @@ def _recent(tx: Tx, agent_id: AgentId, space_id: SpaceId) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Purse:
-    """Pays for what one agent's reflection uses, within its budgets."""
+    """Pays for the reflection of one agent, within its budgets."""
 
     db: Database
     agent_id: AgentId
@@ -203,15 +203,15 @@ class Purse:
     prices: Mapping[str, Price] = field(default_factory=dict[str, Price])
     allowance: Allowance | None = None
     in_dollars: bool = False
-    """Whether some of what it may use is limited in dollars."""
+    """Whether a limit in dollars applies."""
     metrics: Metrics | None = None
     server_budget: ServerBudget | None = None
     clock: Clock = field(default_factory=SystemClock)
 
     async def keep(self, named: NamedModel, most: Usage) -> KeptCall:
-        """A reservation for the most that the call may use, where that is limited.
+        """Reserve the most that the call may use, if that is limited.
 
-        Raises `InvalidInput` where there is no room for it.
+        Raises `InvalidInput` if there is no room for it.
         """
         under, server = self.allowance, None
         if self.server_budget is not None:
@@ -229,7 +229,7 @@ class Purse:
         return KeptCall(reserved, server)
 
     async def pay(self, named: NamedModel, kept: Any, response: ModelResponse | None) -> None:
-        """The call is in the ledger, and what was kept for it is free again."""
+        """Enter the call into the ledger, and release its reservation."""
         if response is not None:
             charge = charge_of(response, named[0], self.prices)
             if self.metrics is not None:
@@ -240,14 +240,14 @@ class Purse:
 
 
 def pay(tx: Tx, agent_id: AgentId, charge: Charge, kept: str | None) -> None:
-    """The call is in the ledger, and what was kept for it is free again."""
-    # Under an id of its own: what a cycle used is what its own model calls did.
+    """Enter the call into the ledger, and release its reservation."""
+    # Under an id of its own: the usage of a cycle is that of its own model calls.
     ledger.enter(tx, agent_id, CycleId(new_id()), "usage", charge, "reflection")
     if kept is not None:
         budgets.release_call(tx, agent_id, kept)
 
 
-# By hand
+# On request
 
 
 async def try_metaprompt(
@@ -260,7 +260,7 @@ async def try_metaprompt(
     apply: bool,
     by: EntityId | None,
 ) -> Tried:
-    """Ask it now, of this conversation. Only with `apply` does the answer change anything; it is paid in any case."""
+    """Run the metaprompt now, for this conversation. Its answer is applied only with `apply`, but always paid."""
     turn, felt, forgotten = await db.read(_situation, agent_id, space_id)
 
     async def keep(run: Run) -> bool:
@@ -270,7 +270,7 @@ async def try_metaprompt(
 
 
 def _situation(tx: Tx, agent_id: AgentId, space_id: SpaceId) -> tuple[Turn, Felt, int]:
-    """How the agent stands to the conversation, what was said there last, and how whoever spoke last seems to feel."""
+    """The agent's stance in the conversation, the last messages there, and how the last speaker seems to feel."""
     records.require_there(tx, agent_id, space_id)
     turn = Turn(
         AGENTS.stance(tx, agent_id, space_id),
@@ -281,7 +281,7 @@ def _situation(tx: Tx, agent_id: AgentId, space_id: SpaceId) -> tuple[Turn, Felt
 
 
 def keep_tried(tx: Tx, agent_id: AgentId, space_id: SpaceId, run: Run, forgotten: int, by: EntityId | None) -> bool:
-    """It is in the history, and what it changed is so; False, and nothing, if something was forgotten meanwhile."""
+    """Store the run in the history and apply its changes; False, and no change, if something was forgotten."""
     known.lock(tx, agent_id)
     records.require_there(tx, agent_id, space_id)
     if records.redactions_so_far(tx, agent_id) != forgotten:

@@ -1,6 +1,6 @@
-"""What of a cycle can be recalled later: what was said to the agent, what it said and did, and how it summed up.
+"""The recallable parts of a cycle: what was said to the agent, what it said and did, and its summary.
 
-What it merely read again, recalled or peeked at is left out: it is in its life already.
+What it merely read again, recalled or previewed is left out: it is in its history already.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ def pieces_of(
     *,
     at: int | None = None,
 ) -> list[Piece]:
-    """The pieces of a cycle that was woken by `events` and wrote `entries`; `summary` is empty where it wrote none.
+    """The pieces of a cycle that was woken by `events` and wrote `entries`; `summary` is empty if it wrote none.
 
     `at` is when it ended, if that is not now.
     """
     ended = tx.now if at is None else at
-    # What a message says now is recalled with the message, as long as it says it; not with the notice of its change.
+    # The text of a message is recalled with the message, in its current version; not with the notice of its change.
     heard = [_heard(event) for event in events if ABOUT not in event.payload]
     done = list(_calls_with_results(entries))
     said = [piece for call, result in done for piece in _said(tx, agent_id, call, result)]
@@ -74,7 +74,7 @@ _NAMES: Final = ("service", "plan_name", "timer_name", "tool")
 
 
 def _calls_with_results(entries: Sequence[Entry]) -> Iterator[tuple[ToolCallPart, str]]:
-    """Each call that was answered, with its answer: results stand in the order of the calls, whose ids may repeat."""
+    """Each answered call with its result: results stand in the order of the calls, whose ids may repeat."""
     for response, results in pairwise(entries):
         if results.kind == "results":
             told = [part for part in results.message.parts if isinstance(part, ToolReturnPart)]
@@ -114,7 +114,7 @@ def _did(call: ToolCallPart, result: str) -> Iterator[str]:
 
 
 def _belonging(tx: Tx, about: Iterable[str]) -> str:
-    """The space that something made of all these belongs to: where one is private, that one; where several, none."""
+    """The space of something made from all of these: the private one if there is one; none if there are several."""
     found = sorted(about)
     if len(found) == 1:
         return found[0]

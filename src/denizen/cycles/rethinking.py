@@ -1,4 +1,4 @@
-"""A past request asked again, of another model, to see what it would have answered. Without effects.
+"""Sends a past request to another model, to see what it would have answered. Without effects.
 
 No tool is run and nothing is written: not to the log, and not to the ledger either, so it counts against no budget.
 """
@@ -26,24 +26,24 @@ from denizen.models.prices import Price, cost
 
 @dataclass(frozen=True, slots=True)
 class Rethought:
-    """What a model answers to a request that was made before."""
+    """A model's answer to an earlier request."""
 
     asked: Rebuilt
     model: str
     response: ModelResponse
     dollars: Decimal | None
-    """What it cost; None where the price is unknown."""
+    """The cost; None if the price is unknown."""
 
     @property
     def difference(self) -> list[str]:
-        """What was answered then and what is answered now, line by line, as `diff -u` tells it; empty: the same."""
+        """The difference between the answers then and now, as `diff -u` shows it; empty if they are equal."""
         before, now = list(lines_of(self.asked.response)), list(lines_of(self.response))
         told = difflib.unified_diff(before, now, self.asked.model, self.model, lineterm="", n=10_000)
         return list(told)
 
 
 def lines_of(response: ModelResponse) -> Iterator[str]:
-    """A response as lines that can be compared: its text, and each call with its arguments in a fixed order."""
+    """A response as comparable lines: its text, and each call with its arguments in a fixed order."""
     for part in response.parts:
         if isinstance(part, TextPart):
             yield from part.content.splitlines()
@@ -60,7 +60,7 @@ def _plain(value: object) -> str:
 async def rethink(
     asked: Rebuilt, model: Model, name: str, agent_id: AgentId, *, clock: Clock, prices: Mapping[str, Price]
 ) -> Rethought:
-    """Ask `model` what was asked then, with the same tools to choose from; none of them is run."""
+    """Send the same request to `model`, with the same tools to choose from; none of them is run."""
     if not asked.tools_kept:
         raise InvalidInput(
             f"The tools of cycle {asked.cycle:,}, step {asked.step}, were not stored, and without them another "
@@ -91,7 +91,7 @@ async def _ask(asked: Rebuilt, model: Model, agent_id: AgentId, clock: Clock) ->
 
 
 def _portable(settings: Mapping[str, object]) -> dict[str, object]:
-    """What every model is told; the rest was for that provider."""
+    """The settings that apply to every model; the rest was for that provider."""
     kept = {name: settings[name] for name in ("max_tokens", "tool_choice") if name in settings}
     if isinstance(choice := kept.get("tool_choice"), dict):
         kept["tool_choice"] = ToolOrOutput(**cast("dict[str, list[str]]", choice))

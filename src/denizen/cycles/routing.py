@@ -1,4 +1,4 @@
-"""Which model answers a step. Pure but for the owner's own functions, which may fail and then decide nothing."""
+"""Chooses the model for a step. Pure except for the owner's own functions; one that fails is ignored."""
 
 from __future__ import annotations
 
@@ -44,16 +44,16 @@ class Route(BaseModel):
 
     @property
     def models(self) -> tuple[str, ...]:
-        """Every model that it may come to."""
+        """Every model that it may choose."""
         return self.among if self.model is None else (self.model,)
 
 
 Choose = Callable[[StepContext], str]
-"""Names the model that should go on from here."""
+"""Returns the name of the model for the next step."""
 
 
 def choose(routes: Sequence[Route], context: StepContext, own: str, functions: Mapping[str, Choose]) -> str:
-    """The model of the first route that applies, else the agent's own."""
+    """The model of the first route that applies, otherwise the agent's own."""
     for route in routes:
         if context.step >= route.from_step and holds(route.when, context.events):
             return route.model or _ask(route, context, own, functions)
@@ -74,7 +74,7 @@ def _ask(route: Route, context: StepContext, own: str, functions: Mapping[str, C
 
 
 def model_of(response: Entry) -> str | None:
-    """The model that gave this response, as it was asked for."""
+    """The model that gave this response, by the name in the request."""
     made_of: dict[str, JsonValue] = json.loads(response.request) if response.request else {}
     name = made_of.get("model")
     return name if isinstance(name, str) else None

@@ -1,10 +1,10 @@
-"""The daily limit of the whole server: there from the first start, so that a loop of agents cannot cost a fortune.
+"""The daily limit of the whole server, set from the first start, so that a loop of agents cannot cost a fortune.
 
-Far from the limit it costs no transaction: what the server has used today is read every half minute, and this process
+Far from the limit it needs no transaction: the server's usage of today is read every half minute, and this process
 counts the calls that it has begun since. From half of the limit on, each call is reserved like those of budgets, in a
 transaction that counts what all instances have spent and reserved. So one instance cannot pass the limit, however many
-agents it thinks for at once. Each further instance can pass it by half of the limit at most, once: with calls that it
-began when it had last seen less than half used.
+agents it runs at once. Each further instance can pass it by half of the limit at most, once: with calls that it began
+when it had last seen less than half used.
 
 Calls without a known price count as tokens only: a limit in dollars blocks none of them.
 """
@@ -31,11 +31,11 @@ from denizen.storage.schema import organizations, panel_spending, spending
 NEAR: Final = 0.5
 """From this share of the limit on, each call is reserved."""
 READ_SECONDS: Final = 30
-"""How old what was read may be, further away from the limit."""
+"""How old the last read may be, further away from the limit."""
 
 
 def _used(table: Table) -> Subquery:
-    # By organization, which the key begins with.
+    # By organization, which is the first column of the key.
     return (
         select(
             cast(func.coalesce(func.sum(table.c.input_tokens + table.c.output_tokens), 0), BigInteger).label("tokens"),
@@ -55,7 +55,7 @@ _used_today = statement(
 
 
 def used_today(tx: Tx) -> Amount:
-    """What all agents and panels of the server have used today, by UTC."""
+    """The usage of all agents and panels of the server today, in UTC."""
     row = tx.one(_used_today, day=day_of(tx.now))
     assert row is not None
     return Amount(row[0], row[1])
@@ -63,7 +63,7 @@ def used_today(tx: Tx) -> Amount:
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class ServerCall:
-    """A model call that counts as under way for as long as somebody holds this: until it is paid."""
+    """A model call that counts as running for as long as somebody holds this: until it is paid."""
 
     need: Amount
     """The most that it may use."""
@@ -71,7 +71,7 @@ class ServerCall:
     """The limit under which it has to be reserved; None far from the limit."""
 
     def allowance(self, own: Allowance | None, organization_id: OrganizationId) -> Allowance | None:
-        """What an agent may use with these limits of its own and those of the server."""
+        """The allowance of an agent from its own limits and those of the server."""
         if self.near is None:
             return own
         return replace(own or Allowance(organization_id, None, shared=False), server=self.near)
@@ -79,15 +79,15 @@ class ServerCall:
 
 @dataclass(frozen=True, slots=True)
 class KeptCall:
-    """What is kept for a call beside cycles until it is paid."""
+    """The reservation of a call outside cycles, until it is paid."""
 
     reserved: str | None
-    """The id of its reservation, where it has one."""
+    """The id of the reservation, if there is one."""
     server: ServerCall | None
 
 
 class ServerBudget:
-    """What all organizations of a server together may use in a day, as one process keeps an eye on it."""
+    """The daily limit of all organizations of a server together, as one process tracks it."""
 
     def __init__(self, limits: BudgetSettings, prices: Mapping[str, Price]) -> None:
         micros = None if limits.dollars_per_day is None else int(limits.dollars_per_day * 1_000_000)
@@ -96,11 +96,11 @@ class ServerBudget:
         self._prices = prices
         self._read_at = -READ_SECONDS * SECOND
         self._used = Amount()
-        """What was used when it was last read, and what calls may use that were under way then or have begun since."""
+        """The usage at the last read, plus the most that calls that were running then or began since may use."""
         self._unreserved: WeakSet[ServerCall] = WeakSet()
 
     async def begin(self, db: Database, clock: Clock, name: str, model: Model, most: Usage) -> ServerCall:
-        """A call of this model is about to be made, which uses this at most. The built-in models cost nothing."""
+        """Register a call that is about to be made, with the most that it may use. The built-in models are free."""
         if is_built_in(model):
             return ServerCall(Amount(), None)
         dollars = expected_cost(model, most, self._prices, asked=name)
@@ -108,7 +108,7 @@ class ServerBudget:
         now = clock.now()
         if not 0 <= now - self._read_at < READ_SECONDS * SECOND or day_of(now) != day_of(self._read_at):
             used = await db.read(used_today)
-            # After the read: whoever comes meanwhile reads as well, and does not rely on what was known before.
+            # After the read: concurrent callers read as well, instead of relying on the old value.
             self._used, self._read_at = used + self._under_way(), now
         if self._limit.share(self._used + need) >= NEAR:
             return ServerCall(need, ServerLimit(self._limit, self._under_way()))

@@ -1,7 +1,7 @@
-"""The model of agents that name none: what is configured, what an operator chose, or what was found, in that order.
+"""The model of agents that name none: the configured one, the operator's choice, or a discovered one, in that order.
 
-The choice of an operator is kept in the database, with the addresses of model servers. Other processes read it when
-they next load an agent, ask a model for a panel, or sweep.
+The operator's choice is stored in the database, with the addresses of model servers. Other processes read it when they
+next load an agent, ask a model for a panel, or sweep.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def read(tx: Tx) -> ChosenModels:
 
 
 def change(tx: Tx, default: str | None, addresses: Mapping[str, str]) -> ChosenModels:
-    """This is the default from now on, and these addresses are known beside those that were."""
+    """Set the default, and add these addresses to the known ones."""
     home = directory.first_organization(tx)
     assert home is not None, "whoever chooses is in an organization"
     before = read(tx)
@@ -54,7 +54,7 @@ def change(tx: Tx, default: str | None, addresses: Mapping[str, str]) -> ChosenM
 
 @dataclass(slots=True)
 class ServerModels:
-    """Knows the default model, and tells the catalog where model servers are."""
+    """Knows the default model, and gives the catalog the addresses of model servers."""
 
     models: Models
     configured: str | None
@@ -75,7 +75,7 @@ class ServerModels:
 
     @property
     def reason(self) -> str:
-        """A sentence that says why it is this one."""
+        """A sentence that says why this is the default."""
         match self.source:
             case "configured":
                 return f"The model {self.default} is configured."
@@ -85,7 +85,7 @@ class ServerModels:
                 return self.found.reason
 
     async def refresh(self, db: Database) -> None:
-        """Whatever was chosen since, by this process or another, counts from now on."""
+        """Load what was chosen since, by this process or another."""
         self.apply(await db.read(read))
 
     def apply(self, chosen: ChosenModels) -> None:

@@ -1,4 +1,4 @@
-"""How an agent's think cycles go, and how they are bounded."""
+"""Settings and limits of an agent's think cycles."""
 
 from __future__ import annotations
 
@@ -80,12 +80,12 @@ class CycleSettings(BaseModel):
 
     @property
     def own_triage(self) -> Triage | None:
-        """The triage that its owner has set up."""
+        """The triage that its owner has configured."""
         return None if isinstance(self.triage, str) else self.triage
 
     @property
     def models(self) -> tuple[str, ...]:
-        """Every model that a step may be answered by, beside the agent's own."""
+        """Every model that may answer a step, besides the agent's own."""
         return (*(name for route in self.routing for name in route.models), *self.step_models)
 
     @model_validator(mode="after")

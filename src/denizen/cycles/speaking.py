@@ -1,10 +1,10 @@
-"""What an agent says while it is still saying it: the text of `send_message` streams to its space as it is written.
+"""Live streaming of what an agent says: the text of `send_message` streams to its space as it is written.
 
 Frames are provisional. They begin only when it is certain where the message will go; a call after `enter_space` or
-`skip` in the same response is held, because it is not. A message may name its space, before its text: then it streams
+`skip` in the same response is held, because it is not. A message may name its space before its text: then it streams
 there. The id of the stream is the id the message will have. The arguments of calls that people may see stream likewise.
-Where the guard may still stop it, a message is shown a few words late, and a call only when it is made.
-Whoever comes while something is being said asks for it on the topic `wanted`, and is told it from its beginning.
+Where the privacy guard may still stop it, a message is shown a few words late, and a call only when it is made. A
+reader who connects in the middle of a message requests it on the topic `wanted`, and gets it from its beginning.
 """
 
 from __future__ import annotations
@@ -47,51 +47,51 @@ from denizen.tools.prebuilt import ENTER_SPACE, SEND_MESSAGE, SKIP
 
 @dataclass
 class _Utterance:
-    """One message, or the arguments of one call, on the way."""
+    """One message, or the arguments of one call, being streamed."""
 
     position: int
     tool: str
     space_id: SpaceId | None
-    """Where it streams; None while that is not certain."""
+    """The space it streams to; None while that is not certain."""
     arguments: PartialArguments = field(default_factory=PartialArguments)
     characters: WholeCharacters = field(default_factory=WholeCharacters)
-    """Of the arguments of a call, which are shown as they are written."""
+    """Whether it is the arguments of a call, which are shown as they are written."""
     named: str = ""
     """The space that the message itself names, as far as it is written."""
     id: str = field(default_factory=new_id)
     said: int = 0
-    """Characters that may be heard so far; the stream has begun when there are some."""
+    """Number of characters that may be shown so far; the stream has begun if there are any."""
     pieces: list[str] = field(default_factory=list[str])
-    """Those characters, for whoever comes later."""
+    """Those characters, for readers who connect later."""
     waiting: str = ""
-    """What is written and must be looked at before it is sent."""
+    """Text that is written and must be checked before it is sent."""
     before: str = ""
-    """The end of what was sent: the first words of a run may stand in it."""
+    """The end of what was sent: the first words of a private phrase may stand in it."""
     looked_at: int = 0
-    """How much was waiting when it was last looked at."""
+    """How much was waiting at the last check."""
 
 
 @dataclass(frozen=True)
 class Doubt:
-    """Something that may be shown if it holds nothing private."""
+    """Text that may be shown if it holds nothing private."""
 
     utterance: _Utterance
     space_id: SpaceId
     text: str
-    """What to look at: from a little before what is new, to its end."""
+    """The text to check: from a little before the new part to its end."""
     characters: int
-    """How much of what waits may be sent then."""
+    """How much of the waiting text may be sent then."""
 
 
 LOOK_EVERY: Final = 60
-"""After how many new characters what waits is looked at again."""
+"""After how many new characters the waiting text is checked again."""
 
 
 class Speaker:
     """Turns the events of one response into stream frames.
 
-    `space_id` is where messages go that name no space; `spaces` are those that may be named. Under `caution`
-    text is shown a few words late elsewhere than in its free spaces: see `doubts`.
+    `space_id` is where messages go that name no space; `spaces` are those that may be named. Under `caution` text is
+    shown a few words late outside its free spaces: see `doubts`.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class Speaker:
         return {each.position: each.id for each in self._open.values() if each.said}
 
     def hear(self, event: ModelResponseStreamEvent) -> None:
-        """The model has written a little more."""
+        """Process the next event of the model's response."""
         if isinstance(event, PartStartEvent) and isinstance(event.part, ToolCallPart):
             self._begin(event.index, event.part)
         elif isinstance(event, PartDeltaEvent) and isinstance(event.delta, ToolCallPartDelta):
@@ -131,14 +131,14 @@ class Speaker:
                 self._hear(utterance, event.delta.args_delta)
 
     def abort(self, reason: str, positions: set[int] | None = None) -> None:
-        """What was streamed will not become a message or call: all of it, or that of these calls."""
+        """Tell readers that streamed text will not become a message or call: all of it, or that of these calls."""
         for each in self._open.values():
             if each.said and each.space_id is not None and (positions is None or each.position in positions):
                 frame = StreamAborted(self._lease.agent_id, self._lease.epoch, MessageId(each.id), reason)
                 self._bus.publish(space_topic(each.space_id), frame.to_payload())
 
     def say_again(self, spaces: Container[str]) -> bool:
-        """Whoever came late to these spaces hears all that was said so far; whether there was anything."""
+        """Repeat what was streamed so far for late readers of these spaces. Returns whether there was anything."""
         late = [each for each in self._open.values() if each.pieces and (each.space_id or "") in spaces]
         for each in late:
             self._tell(each, 0, "".join(each.pieces), again=True)
@@ -153,7 +153,7 @@ class Speaker:
             return
         where = self._space_id if self._certain else None
         utterance = self._open[index] = _Utterance(position, part.tool_name, where)
-        # Some providers send the whole arguments at once, some their beginning, which is no JSON yet.
+        # Some providers send the whole arguments at once, some their beginning, which is not valid JSON yet.
         if part.args:
             self._hear(utterance, part.args if isinstance(part.args, str) else part.args_as_json_str())
 
@@ -168,15 +168,15 @@ class Speaker:
             elif key == "text":
                 text += added
         if text and not utterance.said and utterance.named:
-            # The name is whole when the text begins. A space that this cycle has nothing to do with hears it later.
+            # The name is complete when the text begins. A space that is not part of this cycle gets the message later.
             known = utterance.named in self._spaces
             utterance.space_id = SpaceId(utterance.named) if known else None
         self._say(utterance, text)
 
     def doubts(self) -> list[Doubt]:
-        """What would go on, if it holds nothing that is private elsewhere.
+        """The texts that can be sent if they hold nothing that is private elsewhere.
 
-        All but the last words: a run that must not be shown may begin with them.
+        All but the last words: a private phrase may begin with them.
         """
         return [doubt for each in self._open.values() if (doubt := self._doubt(each)) is not None]
 
@@ -184,7 +184,7 @@ class Speaker:
         if self._caution is None or utterance.space_id is None or not utterance.waiting:
             return None
         if not self._bus.attention(space_topic(utterance.space_id)):
-            return None  # it is looked at when someone is there to hear it
+            return None  # it is checked when there is a reader
         if len(utterance.waiting) < utterance.looked_at + LOOK_EVERY:
             return None
         utterance.looked_at = len(utterance.waiting)
@@ -195,7 +195,7 @@ class Speaker:
         return Doubt(utterance, utterance.space_id, f"{utterance.before}{utterance.waiting}", clear)
 
     def settle(self, doubt: Doubt, free: bool) -> None:
-        """It was looked at: what was in doubt goes on, or nothing more of it is shown."""
+        """Apply the result of the check: send the text, or stop streaming it."""
         utterance = doubt.utterance
         if not free:
             self.abort("private", {utterance.position})
@@ -219,7 +219,7 @@ class Speaker:
         self._send(utterance, text)
 
     def _send(self, utterance: _Utterance, text: str) -> None:
-        """From now on the text may be heard. Where nobody listens it is only kept for who may come."""
+        """Stream the text. If nobody listens, it is only kept for later readers."""
         assert utterance.space_id is not None
         offset, utterance.said = utterance.said, utterance.said + len(text)
         utterance.pieces.append(text)
@@ -240,7 +240,7 @@ class Speaker:
             return
         assert utterance.space_id is not None
         if self._caution is not None and utterance.space_id not in self._caution.free:
-            # What arguments say is certain only when they are whole: in JSON a word may be spelt in several ways.
+            # Arguments can only be judged when they are complete: in JSON a word may be spelt in several ways.
             return
         agent_id, epoch = self._lease.agent_id, self._lease.epoch
         id, topic = CallId(utterance.id), space_topic(utterance.space_id)
@@ -251,7 +251,7 @@ class Speaker:
         utterance.said += len(piece)
 
     def _has_listeners(self, utterance: _Utterance) -> bool:
-        """Decided when it begins: whoever comes later does not hear it from its middle."""
+        """Decided at its beginning: later readers must not get it from its middle."""
         where = utterance.space_id
         if where is not None and not utterance.said:
             utterance.space_id = where if self._bus.attention(space_topic(where)) else None
@@ -259,18 +259,18 @@ class Speaker:
 
 
 SAID_AGAIN_SECONDS: Final = 0.1
-"""How often at most what is being said is said again: however many come, they are told at once."""
+"""How often at most live text is repeated: however many readers connect, they are served together."""
 
 
 class LiveTexts:
-    """Who is saying something in this process at this moment."""
+    """What agents are saying in this process right now."""
 
     def __init__(self) -> None:
         self._speakers: dict[Speaker, None] = {}
 
     @contextmanager
     def speaking(self, speaker: Speaker) -> Generator[None]:
-        """Inside, whoever comes late can be told what this one has said."""
+        """While entered, readers who connect late can get what this speaker has said."""
         self._speakers[speaker] = None
         try:
             yield
@@ -278,13 +278,13 @@ class LiveTexts:
             del self._speakers[speaker]
 
     def say_again(self, spaces: Container[str]) -> bool:
-        """What is being said in these spaces is said again from its beginning; whether there was anything."""
+        """Repeat the live texts in these spaces from their beginning. Returns whether there was anything."""
         return sum(speaker.say_again(spaces) for speaker in self._speakers) > 0
 
 
 @asynccontextmanager
 async def heard_by_latecomers(bus: Bus, voices: LiveTexts, clock: Clock) -> AsyncGenerator[None]:
-    """Inside, these voices repeat themselves for readers who ask, on any instance."""
+    """While entered, these texts are repeated for readers who ask, on any instance."""
     spaces: set[SpaceId] = set()
     something = asyncio.Event()
 
@@ -303,7 +303,7 @@ async def heard_by_latecomers(bus: Bus, voices: LiveTexts, clock: Clock) -> Asyn
                 await clock.sleep(SAID_AGAIN_SECONDS)
 
     async with hearing(bus, WANTED, hear):
-        # No task group: what goes wrong inside is not this task's, and shall be raised as it is.
+        # Not a task group: errors inside the `with` block are not this task's, and must be raised unwrapped.
         task = asyncio.create_task(repeat(), name="repeating for latecomers")
         try:
             yield

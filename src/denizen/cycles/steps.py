@@ -1,7 +1,7 @@
 """What an agent's own Python functions see of a cycle before each step, and what they may decide about the step.
 
 Phases give each step its tools; a function named by `prepare_step` may then change the model, the tools, the tool
-choice, the settings and what the model is told, for this step only, or end the cycle. Pure but for calling it.
+choice, the settings and the context, for this step only, or end the cycle. Pure except for calling it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class ToolUse:
     tool: str
     arguments: Mapping[str, Any]
     result: str
-    """What the model was told."""
+    """The result that the model got."""
     outcome: Outcome
     """`succeeded`; `failed` also if it was refused or its outcome is unknown; `pending` if the result comes later."""
 
@@ -54,7 +54,7 @@ class StepRecord:
     number: int
     model: str
     text: str
-    """What the model wrote beside its calls."""
+    """The text that the model wrote besides its calls."""
     calls: tuple[ToolUse, ...]
     input_tokens: int
     output_tokens: int
@@ -62,31 +62,31 @@ class StepRecord:
 
 @dataclass(frozen=True)
 class StepContext:
-    """What a function of an agent sees of the cycle: for `prepare_step`, `stop_when` and `routing`."""
+    """The view of the cycle for an agent's functions: for `prepare_step`, `stop_when` and `routing`."""
 
     step: int
-    """The number of the next step, the first being 0: so many have ended."""
+    """The number of the next step, starting at 0; also how many have ended."""
     events: tuple[Event, ...]
-    """What the cycle was woken by or told of."""
+    """The events that the cycle was woken by or shown."""
     model: str = ""
     """The model that answers the next step unless the function chooses another."""
     phase: str = ""
-    """The name of the phase that the next step is in; empty where no phase has a name."""
+    """The name of the phase of the next step; empty if no phase has a name."""
     tools: tuple[str, ...] = ()
     """The tools that may be called in the next step unless the function says otherwise."""
     tokens: int = 0
     """Tokens that this cycle has added: written by the model, or new for it to read. Never the past."""
     allowed_tokens: int = 0
-    """How many it may add: the setting, or what the window leaves it."""
+    """How many tokens it may add: the setting, or what the window leaves."""
     room: int = 1
     """Tokens that the window still has for this cycle, if everything older leaves it."""
     cost_micros: int = 0
-    """What it has cost so far, in millionths of a dollar, where the price is known."""
+    """The cost so far, in millionths of a dollar, if the price is known."""
     seconds: float = 0.0
     sent: int = 0
     """How many messages it has sent."""
     entries: Sequence[Entry] = field(default=(), repr=False)
-    """What the log has of the cycle."""
+    """The log entries of the cycle."""
 
     @cached_property
     def steps(self) -> tuple[StepRecord, ...]:
@@ -131,7 +131,7 @@ def _records(entries: Sequence[Entry]) -> tuple[StepRecord, ...]:
 
 @dataclass(frozen=True, slots=True)
 class NextStep:
-    """What a function of `prepare_step` decides about the next step; what it leaves out stays as it is."""
+    """What a function of `prepare_step` decides about the next step; fields that are not set stay as they are."""
 
     model: str | None = None
     """The agent's own model, one of its routes, or one of `step_models`."""
@@ -141,7 +141,7 @@ class NextStep:
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Settings of the model, such as `temperature`, `thinking` or fewer `max_tokens`."""
     context: str = ""
-    """What the model is told at the end of this one request. It is as trusted as the agent's instructions."""
+    """Text at the end of this one request. The model trusts it like the agent's instructions."""
     stop: bool = False
     """End the cycle instead."""
 
@@ -152,23 +152,23 @@ PrepareStep = Callable[[StepContext], NextStep | Awaitable[NextStep | None] | No
 
 @dataclass(frozen=True, slots=True)
 class StepPlan:
-    """How the next step is made."""
+    """The plan for the next step."""
 
     tools: frozenset[str] | None = None
-    """The tools that may be called; None is all."""
+    """The tools that may be called; None means all."""
     tool_choice: ToolChoice = "auto"
     strict: bool = False
     """Whether the other tools are left out of the request."""
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
     note: str = ""
-    """What the model is told at the end of this one request."""
+    """Text at the end of this one request."""
 
     def allows(self, tool: str) -> bool:
         return self.tools is None or tool in self.tools
 
 
 def allowed_tools(phase: Phase, toolbox: Toolbox) -> frozenset[str] | None:
-    """The tools of the toolbox that may be called in this phase; None is all."""
+    """The tools of the toolbox that may be called in this phase; None means all."""
     if phase.tools is None and not phase.reads:
         return None
     named = {SKIP, *(phase.tools or ()), *(toolbox.reading if phase.reads else ())}
@@ -176,7 +176,7 @@ def allowed_tools(phase: Phase, toolbox: Toolbox) -> frozenset[str] | None:
 
 
 def plan_step(phase: Phase, toolbox: Toolbox, decided: NextStep | None = None) -> StepPlan:
-    """The step as its phase has it, changed by what the agent's function decided."""
+    """The plan of the phase, changed by what the agent's function decided."""
     decided = decided or NextStep()
     tools = allowed_tools(phase, toolbox)
     if decided.tools is not None:
@@ -202,7 +202,7 @@ T = TypeVar("T")
 
 
 async def call_function(name: str, function: Callable[[StepContext], T | Awaitable[T]], context: StepContext) -> T:
-    """What the function answers. Raises `StepFunctionFailed` for whatever goes wrong in it."""
+    """The result of the function. Raises `StepFunctionFailed` for any error in it."""
     try:
         async with asyncio.timeout(FUNCTION_SECONDS):
             answer = function(context)
@@ -216,7 +216,7 @@ async def call_function(name: str, function: Callable[[StepContext], T | Awaitab
 async def decide_step(
     name: str, function: PrepareStep, context: StepContext, models: Collection[str], tools: Collection[str]
 ) -> NextStep:
-    """What the agent's function decides about the next step. Raises `StepFunctionFailed` where it cannot be done."""
+    """The decision of the agent's function about the next step. Raises `StepFunctionFailed` if it is not possible."""
     answer = cast("object", await call_function(name, function, context))
     if answer is None:
         return NextStep()
@@ -246,7 +246,7 @@ def _problem(answer: NextStep, models: Collection[str], tools: Collection[str]) 
 
 
 def allowed_in(response: Entry) -> frozenset[str] | Literal["unsaid"] | None:
-    """The tools that could be called in this response, as its request is stored; None is all."""
+    """The tools that could be called in this response, from its stored request; None means all."""
     made_of: dict[str, Any] = json.loads(response.request or "{}")
     if "allowed" not in made_of:
         return "unsaid"

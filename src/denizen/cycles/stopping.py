@@ -1,4 +1,4 @@
-"""When a cycle has gone on long enough. Pure but for the owner's own functions."""
+"""Decides when a cycle stops. Pure except for the owner's own functions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ RESPONDED_TO_ALL: Final = "responded_to_all"
 
 
 def responded_to_all(context: StepContext) -> bool:
-    """Whether there has been a message for every event."""
+    """Whether at least one message was sent for every event."""
     return context.sent >= len(context.events) > 0
 
 
@@ -23,7 +23,7 @@ BUILT_IN: Final[Mapping[str, Stop]] = {RESPONDED_TO_ALL: responded_to_all}
 
 
 def limit_reached(settings: CycleSettings, context: StepContext) -> str | None:
-    """The limit because of which no further step may be taken, or None if one may."""
+    """The limit that forbids a further step, or None."""
     if context.step >= settings.max_steps:
         return "max_steps"
     if context.tokens >= context.allowed_tokens:
@@ -38,7 +38,7 @@ def limit_reached(settings: CycleSettings, context: StepContext) -> str | None:
 
 
 async def stop_reason(settings: CycleSettings, context: StepContext, stops: Mapping[str, Stop]) -> str | None:
-    """Why no further step may be taken, or None if one may."""
+    """Why no further step may be taken, or None."""
     if (limit := limit_reached(settings, context)) is not None:
         return limit
     for condition in settings.stop_when:

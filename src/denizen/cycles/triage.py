@@ -1,8 +1,8 @@
-"""The cheap skip: whether events have to be thought about at all, decided before anything of the agent is loaded.
+"""Triage: decides whether events need thinking at all, before anything of the agent is loaded.
 
 A rule decides first, then a function of the owner's, then a small model that sees who the agent is and the new events,
-nothing else. Whatever goes wrong, the agent thinks. What people say to it directly is never sifted, nor what they wait
-to have answered: a skip without a thought would leave them without an answer.
+nothing else. If anything fails, the agent thinks. Messages that people address to it directly are never triaged, nor
+those that they wait to have answered: a skip would leave them without an answer.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Triage(BaseModel):
 
 
 Judge = Callable[[Sequence[Event]], str | None]
-"""Gives the reason to skip these events, or None if they should be thought about."""
+"""Returns the reason to skip these events, or None if they should be thought about."""
 
 
 _NO_ORGANIZATION: Final = OrganizationId("")
@@ -91,7 +91,7 @@ _NO_ORGANIZATION: Final = OrganizationId("")
 
 @dataclass(frozen=True, slots=True)
 class Sieve:
-    """What an agent's events are sifted with."""
+    """An agent's triage."""
 
     settings: Triage
     model: Model | None = None
@@ -103,14 +103,14 @@ class Sieve:
     clock: Clock = field(default_factory=SystemClock)
     organization_id: OrganizationId = _NO_ORGANIZATION
     metrics: Metrics | None = None
-    """Where it is counted what was skipped, and what asking has used."""
+    """Counts what was skipped, and what asking has used."""
     shared_spaces_only: bool = False
-    """Whether only what was said in spaces with several agents is sifted."""
+    """Whether only messages in spaces with several agents are triaged."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Verdict:
-    """What came of it: a reason to skip, or none; and what it cost to ask."""
+    """The result: a reason to skip, or none; and the cost of asking."""
 
     reason: str | None
     charge: Charge = NOTHING
@@ -119,10 +119,10 @@ class _Verdict:
 
 
 async def sift(sieve: Sieve, db: Database, lease: Lease, identity: Identity, version: int, kept: set[int]) -> bool:
-    """Skip what waits as long as triage says so; whether something is left to think about.
+    """Skip waiting events as long as triage says so. Returns whether something is left to think about.
 
-    The numbers of events to be thought about are added to `kept`; they are not looked at again. Where the agent's
-    definition is no longer of this `version`, nothing is skipped: its owner may want something else by now.
+    The numbers of events to be thought about are added to `kept`; they are not triaged again. If the agent's definition
+    is no longer of this `version`, nothing is skipped: its owner may want something else now.
     """
     while True:
         waiting = await db.read(_look, lease.agent_id, version, shared_spaces_only=sieve.shared_spaces_only)
@@ -169,7 +169,7 @@ def _look(tx: Tx, agent_id: AgentId, version: int, *, shared_spaces_only: bool) 
 
 def _is_certain(event: Event) -> bool:
     addressed = event.waits or event.type in ("mention", "tool_result")
-    # One whose cycle failed has been found worth thinking about before.
+    # An event whose cycle failed was found worth thinking about before.
     return addressed or event.lane == "urgent" or event.attempts > 0
 
 
@@ -178,7 +178,7 @@ _end = statement(
     .where(
         events_table.c.number == bindparam("event_number"),
         events_table.c.state == "pending",
-        # Someone may have made it urgent since it was looked at.
+        # Someone may have made it urgent since it was read.
         events_table.c.lane == 1,
     )
     .values(state="done", cycle_id=bindparam("by_cycle"))
@@ -186,7 +186,7 @@ _end = statement(
 
 
 def _skip(tx: Tx, lease: Lease, skipped: Sequence[Event], reason: str, charge: Charge) -> None:
-    """These events are done. No cycle, no log: a line in the ledger."""
+    """Mark these events as done. No cycle, no log: only a line in the ledger."""
     fence(tx, lease)
     cycle_id = CycleId(new_id())
     floor.pass_on(tx, lease.agent_id, skipped)
@@ -295,7 +295,7 @@ _DECIDE: Final = ToolDefinition(
     },
 )
 _CALLABLE: Final = {"decide": ["decision", "reason"], "think": ["reason"], "skip": ["reason"]}
-"""What a model may have called, or written as a call: weak ones take the decision for the name of a tool."""
+"""What a model may have called, or written as a call: weak ones use the decision as the name of a tool."""
 
 
 _PLAIN_SKIP: Final = re.compile(r"\W*skip\W*|\W*skip\s*[:,—–-]\s*(?P<reason>\w[^\n]*)", re.IGNORECASE)
@@ -303,7 +303,7 @@ _PLAIN_SKIP: Final = re.compile(r"\W*skip\W*|\W*skip\s*[:,—–-]\s*(?P<reason>
 
 
 def _reason(response: ModelResponse) -> str | None:
-    """Why to skip, if that and nothing else was answered."""
+    """The reason to skip, if the answer is that and nothing else."""
     text = (response.text or "").strip()
     if not calls_of(response) and (plain := _PLAIN_SKIP.fullmatch(text)) is not None:
         return one_line(plain["reason"] or "not for this agent")[:_REASON_CHARACTERS]
@@ -316,7 +316,7 @@ def _reason(response: ModelResponse) -> str | None:
 
 
 def _decision(called: str, given: Mapping[str, Any]) -> tuple[object, object]:
-    """What was decided, and why."""
+    """The decision, and its reason."""
     if called != _DECIDE.name:
         return called, given.get("reason")
     # A call that was written as text in place of the object: {"name": "skip", "arguments": {"reason": "…"}}.

@@ -1,4 +1,4 @@
-"""What went wrong with a thought: whether it passes by itself, or is up to the agent's settings or to one message."""
+"""Classifies errors of a cycle: temporary, caused by the agent's settings, or caused by one message."""
 
 from __future__ import annotations
 
@@ -36,21 +36,21 @@ class Trouble:
     cause: ParkingCause | EventCause | Literal["failing"]
     """`failing`: it passes by itself."""
     detail: dict[str, JsonValue] = field(default_factory=dict[str, JsonValue])
-    """What a status of this cause tells besides."""
+    """The details of a status with this cause."""
 
     @property
     def parks(self) -> ParkingCause | None:
-        """The cause in the agent: it fails until somebody changes that."""
+        """A cause in the agent: it fails until somebody changes something."""
         return next((cause for cause in PARKING_CAUSES if cause == self.cause), None)
 
     @property
     def sets_aside(self) -> EventCause | None:
-        """The cause in the message: another message may be answered."""
+        """A cause in the message: other messages may be answered."""
         return next((cause for cause in EVENT_CAUSES if cause == self.cause), None)
 
 
 def classify(error: BaseException, model_name: str) -> Trouble:
-    """What an error means that was raised while the agent thought with this model, or was prepared to think."""
+    """Classify an error that was raised while the agent thought with this model, or was prepared to think."""
     model_name = (error.model if isinstance(error, ModelError) else "") or model_name
     trouble = _classify(error)
     known: dict[str, JsonValue] = {}

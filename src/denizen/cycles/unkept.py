@@ -1,7 +1,7 @@
-"""Cycles of which nothing is kept but lines in the ledger: those that were skipped, and those that were undone.
+"""Skipped and undone cycles, of which only lines in the ledger are kept.
 
-Their ends are found by an index. What they used is not: the lines of everyone are looked through, from what the agent
-did before the first of them up to the last.
+Their ends are found by an index. Their usage is not: the lines of all agents are read, from what the agent did before
+the first of them up to the last.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MOST_FOUND: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Unkept:
-    """A cycle that left no trace in its agent's life."""
+    """A cycle that is not part of its agent's history."""
 
     cycle_id: CycleId
     outcome: Literal["skipped", "undone"]
@@ -38,7 +38,7 @@ _ends = statement(
     .select_from(ledger.outerjoin(cycles, cycles.c.id == ledger.c.cycle_id))
     .where(
         ledger.c.agent_id == bindparam("agent_id"),
-        ledger.c.kind != "usage",  # word for word the condition of the partial index
+        ledger.c.kind != "usage",  # must match the condition of the partial index exactly
         ledger.c.number > bindparam("after"),
         ledger.c.number <= bindparam("last"),
         ledger.c.created_at >= bindparam("since"),
@@ -51,14 +51,14 @@ _ends = statement(
 
 
 def unkept(tx: Tx, agent_id: AgentId, since: int, until: int) -> tuple[list[Unkept], bool]:
-    """Those that ended from `since` up to, not with, `until`, the newest first; and whether these are all of them."""
+    """The cycles that ended from `since` to before `until`, newest first; and whether these are all of them."""
     between = {"after": line_at(tx, since - UNORDERED), "last": line_at(tx, until + UNORDERED)}
     rows = tx.all(_ends, agent_id=agent_id, **between, since=since, until=until, limit=MOST_FOUND + 1)
     ends = [_End(*row) for row in rows[:MOST_FOUND]]
     if not ends:
         return [], True
     spent = spent_between(tx, agent_id, line_before(tx, agent_id, ends[-1].cycle_id, ends[-1].number), ends[0].number)
-    # A cycle that failed more than once is undone by the last time.
+    # A cycle that failed more than once counts with its last failure.
     last: dict[CycleId, _End] = {}
     for each in ends:
         last.setdefault(each.cycle_id, each)

@@ -1,8 +1,7 @@
-"""What the models of cycles answered, in short: the tokens they read and wrote, how many of them the provider had kept
-or was given to keep, and the tools they called.
+"""Short records of the models' responses in cycles: input, output and cached tokens, and the tools they called.
 
-Read from their responses, which the log finds at once; the ledger says the same, and of skipped cycles too, but only to
-whoever reads all of it.
+Read from the responses, which the log finds fast; the ledger has the same, and skipped cycles too, but only for a
+reader of all of it.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ _END = 2**62
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What the model of one cycle answered, in short."""
+    """A short record of the model's responses in one cycle."""
 
     usage: Usage = field(default_factory=Usage)
     tools: Mapping[str, int] = field(default_factory=dict[str, int])
@@ -54,7 +53,7 @@ class Answers:
 
 
 def usage_of_cycles(tx: Tx, agent_id: AgentId, first: int, last: int) -> dict[int, Usage]:
-    """What each of the cycles from `first` to `last` used, by number; none for one whose model has not answered."""
+    """The usage of each cycle from `first` to `last`, by number; none for a cycle without a response."""
     return {number: each.usage for number, each in answers_of_cycles(tx, agent_id, first, last).items()}
 
 

@@ -1,8 +1,7 @@
-"""What a cycle tells of itself to those who run the house: its numbers, and a span for itself, each step and each tool.
+"""Metrics and traces of a cycle for operators: numbers, and a span for the cycle, each step and each tool.
 
-Names and attributes follow OpenTelemetry's conventions for generative AI (`gen_ai.*`); what those do not know is
-`denizen.*`. What was said is told only where the owner of the house wants it (`content`). Where nobody watches, each of
-these methods returns at once.
+Names and attributes follow OpenTelemetry's conventions for generative AI (`gen_ai.*`); what those lack is `denizen.*`.
+Texts are recorded only if the operator wants it (`content`). If nobody watches, each of these methods returns at once.
 """
 
 from __future__ import annotations
@@ -32,15 +31,15 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Span
 
 LONGEST: Final = 8_000
-"""Characters of one text that a span holds, where it may hold any."""
+"""Maximum characters of one text in a span, if texts are recorded at all."""
 REFUSED: Final = '{"success": false'
-"""How the result of an own tool begins that was not carried out."""
+"""The beginning of the result of an own tool that was refused."""
 
 ToolKind = Literal["own", "outside", "asked", "unknown"]
 
 
 class Watch:
-    """One cycle, or the part of it that is lived here, from `with` to its end."""
+    """One cycle, or the part of it that runs in this process, from `with` to its end."""
 
     def __init__(
         self, telemetry: Telemetry, mind: Mind, cycle: OpenCycle, toolbox: Toolbox, *, content: bool = False
@@ -61,7 +60,7 @@ class Watch:
         if self._tracer is not None:
             entity = self._mind.identity.entity
             causes = self._tracer.causes(event.id for event in self._cycle.events)
-            # Several requests may have woken it: then it is part of the first one's trace, and tells of the others.
+            # Several requests may have woken it: then it is part of the first one's trace, and links to the others.
             self._span = self._tracer.begin(
                 f"invoke_agent {entity.handle}",
                 self._described(),
@@ -107,12 +106,12 @@ class Watch:
             self._span.end()
 
     def failed(self, error: BaseException) -> None:
-        """The cycle is about to be undone, postponed or closed, because of this."""
+        """The cycle is about to be undone, postponed or closed because of this error."""
         if self._span is not None:
             fail(self._span, error_type(error))
 
     def ended(self, outcome: CycleOutcome) -> None:
-        """That is how it came out."""
+        """The cycle ended with this outcome."""
         self._outcome = _word(outcome)
         if self._metrics is not None:
             if isinstance(outcome, Skipped):
@@ -125,7 +124,7 @@ class Watch:
             )
 
     def paid(self, charge: Charge) -> None:
-        """A model call of this cycle was answered, and cost this."""
+        """A model call of this cycle was answered, at this cost."""
         if self._tracer is not None:
             self._paid += charge
             self._answers += 1
@@ -175,7 +174,7 @@ class Watch:
     def carried_out(
         self, calls: Sequence[ToolCallPart], effects: Iterable[EffectRecord], outside: Iterable[int], began: float
     ) -> None:
-        """These calls were recorded in a transaction that began then; those from `outside` have told of themselves."""
+        """These calls were recorded in a transaction that began then; those in `outside` have recorded themselves."""
         if self._metrics is None and self._tracer is None:
             return
         known, seconds = frozenset(outside), time.perf_counter() - began
@@ -190,7 +189,7 @@ class Watch:
         return Doing(self, call, self._kind(call.tool_name), step)
 
     def unknown(self, call: ToolCallPart, step: int) -> None:
-        """A call may or may not have been made before a crash, and will not be made again."""
+        """A call may or may not have been made before a crash, and will not be repeated."""
         Doing(self, call, self._kind(call.tool_name), step).ends("unknown")
 
     def _kind(self, tool: str) -> ToolKind:
@@ -205,10 +204,10 @@ class Watch:
                 return "unknown"
 
     def begin_tool(self, call: ToolCallPart, kind: ToolKind, step: int, seconds: float) -> Span | None:
-        """The span of a call that began so long ago, if there are any."""
+        """The span of a call that began this long ago, if spans are recorded."""
         if self._tracer is None:
             return None
-        # A name that there is no tool of is the model's own words.
+        # The name of a tool that does not exist is text of the model.
         name = call.tool_name if kind != "unknown" else "unknown"
         attributes: dict[str, Attribute] = {
             "gen_ai.operation.name": "execute_tool",
@@ -225,7 +224,7 @@ class Watch:
         return self._tracer.begin(f"execute_tool {name}", attributes, parent=self._span, at=at)
 
     def end_tool(self, span: Span | None, kind: ToolKind, outcome: str, seconds: float, result: str | None) -> None:
-        """A call has come to its end, or to where nobody waits for it."""
+        """A call has ended, or is no longer waited for."""
         if self._metrics is not None:
             self._metrics.tool_calls.add(1, kind, outcome)
             self._metrics.tool_seconds.observe(seconds, kind)
@@ -244,7 +243,7 @@ class Ask:
     def __init__(self, metrics: Metrics | None, span: Span | None, model: str, *, content: bool) -> None:
         self.span = span
         self.first: float | None = None
-        """After how many seconds something of the answer came."""
+        """The seconds until the first part of the answer."""
         self._metrics = metrics
         self._model = model
         self._content = content
@@ -255,7 +254,7 @@ class Ask:
         self.first = time.perf_counter() - self._began
 
     def answered(self, response: ModelResponse) -> None:
-        """It was answered whole."""
+        """The answer is complete."""
         if self._metrics is not None:
             self._metrics.steps.add(1, label(self._model))
             if self.first is not None:
@@ -295,7 +294,7 @@ class Ask:
 
 
 class Doing:
-    """One call of a tool. Inside `with`, what it does is part of its span."""
+    """One call of a tool. Inside `with`, everything it does is part of its span."""
 
     __slots__ = ("_ago", "_began", "_inside", "_kind", "_watch", "result", "span")
 
@@ -305,7 +304,7 @@ class Doing:
         self._began = time.perf_counter() - ago
         self.span = watch.begin_tool(call, kind, step, ago)
         self.result: str | None = None
-        """What it answered, for those who may see that."""
+        """The result, for readers who may see it."""
 
     def __enter__(self) -> Doing:
         self._inside = under(self.span)
@@ -326,7 +325,7 @@ class Doing:
 
 
 def count(metrics: Metrics, charge: Charge) -> None:
-    """What a model call used is among the numbers."""
+    """Add the usage of a model call to the metrics."""
     if charge.model is None:
         return
     model = label(charge.model)
@@ -338,17 +337,17 @@ def count(metrics: Metrics, charge: Charge) -> None:
 
 
 def label(model: str) -> str:
-    """The model as a label. One that was handed over as a Python object is named after its agent: that is left out."""
+    """The model as a label. A model registered as a Python object is named after its agent: that is left out."""
     return "python" if model.startswith("python:") else model
 
 
 def error_type(error: BaseException) -> str:
-    """What kind of error it is, without a word of what it says."""
+    """The kind of the error, without its message."""
     return error.code if isinstance(error, DenizenError) else type(error).__name__
 
 
 def in_words(messages: Sequence[ModelMessage]) -> str:
-    """Messages as JSON, in the form that OpenTelemetry's conventions give them; secrets hidden, long texts cut."""
+    """Messages as JSON, in the form of OpenTelemetry's conventions; secrets hidden, long texts cut."""
     return json.dumps([_message(each) for each in messages], ensure_ascii=False)
 
 

@@ -1,7 +1,7 @@
-"""Tool calls that a model wrote as text, because its server or its template does not know tool calls. Pure.
+"""Parses tool calls that a model wrote as text, because its server or its template does not support tool calls. Pure.
 
-Taken as calls only if the whole text is nothing else, every tool is offered, and the text does not stand in what the
-request holds from outside: whoever can make a model repeat a text could otherwise make it act.
+Taken as calls only if the whole text is nothing else, every tool is offered, and the text does not occur in what the
+request holds from outside: otherwise anyone who can make a model repeat a text could make it act.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from pydantic_ai.messages import (
 from denizen.consciousness.log import Entry
 
 MARK: Final = "calls_as_text"
-"""Under this key the metadata of a response in the log says that its calls were written as text."""
+"""Metadata key of a response in the log: its calls were written as text."""
 MOST_CHARACTERS: Final = 50_000
 MOST_CALLS: Final = 10
 
@@ -37,11 +37,11 @@ _FUNCTION = re.compile(r"<function=(?P<name>[\w.-]+)>\s*(?P<inner>.*?)\s*(?:</fu
 _PARAMETER = re.compile(r"<parameter=(?P<name>[\w.-]+)>\n?(?P<value>.*?)\n?</parameter>", re.DOTALL)
 _LLAMA: Final = "<|python_tag|>"
 _FRAME = re.compile(r"</?(?:tool_call|function_call|tools?|tool_response)>|```[\w-]*|\[TOOL_CALLS\]|<\|python_tag\|>")
-"""What stands around calls that are written as text."""
+"""The markup around calls that are written as text."""
 _NAMES: Final = ("name", "tool", "tool_name", "function", "function_name")
 _ARGUMENTS: Final = ("arguments", "parameters", "args", "tool_args", "tool_input", "input", "params")
 _BESIDES: Final = frozenset({"type", "id", "call_id", "tool_call_id"})
-"""What may stand beside the name and the arguments of a call."""
+"""Keys that may stand beside the name and the arguments of a call."""
 
 
 class Written(NamedTuple):
@@ -54,10 +54,10 @@ class Written(NamedTuple):
 def with_written_calls(
     response: ModelResponse, offered: Mapping[str, Sequence[str]], past: Iterable[Entry], layers: str | None = None
 ) -> ModelResponse:
-    """The response with the calls that it wrote as text, marked as such; the same one where it wrote none.
+    """The response with the calls that it wrote as text, marked as such; unchanged if it wrote none.
 
-    `offered` are the tools, each with the names of its arguments as they are given without names: required ones first.
-    One that is only the frame of a call, such as `<tools></tools>`, says nothing: its text is left out.
+    `offered` are the tools, each with the names of its arguments in the order for calls without names: required ones
+    first. A text that is only the frame of a call, such as `<tools></tools>`, is left out.
     """
     if any(not isinstance(part, TextPart | ThinkingPart) for part in response.parts):
         return response
@@ -67,7 +67,7 @@ def with_written_calls(
     calls = calls_in(text, offered)
     if not calls or _is_from_outside(text, calls, past, layers):
         return response
-    # Nine letters and digits: the narrowest form that a provider asks for.
+    # Nine letters and digits: the narrowest format that a provider requires.
     made = [ToolCallPart(call.name, call.arguments, f"written{at:02}") for at, call in enumerate(calls)]
     kept = [part for part in response.parts if isinstance(part, ThinkingPart)]
     return replace(response, parts=[*kept, *made], metadata={**(response.metadata or {}), MARK: True})
@@ -79,7 +79,7 @@ def are_written(message: ModelMessage) -> bool:
 
 
 def calls_in(text: str, offered: Mapping[str, Sequence[str]]) -> list[Written]:
-    """The calls that the text consists of; none if it has anything else in it, or a tool that is not offered."""
+    """The calls that the text consists of; none if it contains anything else, or a tool that is not offered."""
     if not text or len(text) > MOST_CHARACTERS:
         return []
     found = _read(text.strip().removeprefix(_LLAMA).strip(), offered)
@@ -104,7 +104,7 @@ def _only(form: re.Pattern[str], text: str) -> list[str] | None:
 
 
 def _matches(form: re.Pattern[str], text: str) -> list[re.Match[str]] | None:
-    """What the form finds, if the text is nothing else."""
+    """The matches of the form, if the text is nothing else."""
     found = list(form.finditer(text))
     return found if found and not form.sub("", text).strip() else None
 
@@ -149,7 +149,7 @@ _JUNK: Final = object()
 
 
 def _values(text: str) -> Iterator[Any]:
-    """The JSON values that follow one another, parted by nothing but spaces, commas and semicolons; else `_JUNK`."""
+    """The JSON values in sequence, separated only by spaces, commas and semicolons; otherwise `_JUNK`."""
     decoder, at = json.JSONDecoder(strict=False), 0
     while at < len(text):
         if text[at].isspace() or text[at] in ",;":
@@ -186,7 +186,7 @@ def _object(text: str) -> dict[str, Any] | None:
 
 def _python_calls(text: str, offered: Mapping[str, Sequence[str]]) -> list[Written] | None:
     """`send_message(text="Hello")`, also several in a list, or without the names of arguments; and the bare name of a
-    tool, which needs nothing more."""
+    tool that needs no arguments."""
     if text in offered:
         return [Written(text, {})]
     try:
@@ -214,22 +214,22 @@ def _python_call(node: ast.expr, offered: Mapping[str, Sequence[str]]) -> list[W
     return [Written(node.func.id, arguments)]
 
 
-# Whether it was written by somebody else
+# Whether somebody else wrote it
 
 _TELLING: Final = 12
-"""Fewer letters and digits than this may be the same by chance."""
+"""Fewer letters and digits than this may be equal by chance."""
 _LETTER = re.compile(r"[^\W_]+")
 
 
 def _is_from_outside(text: str, calls: Iterable[Written], past: Iterable[Entry], layers: str | None) -> bool:
-    """Whether the text, or one of its calls in whatever form, stands in what others have written."""
+    """Whether the text, or one of its calls in any form, occurs in what others have written."""
     outside = _bare("\n".join([*_texts(past), layers or ""]))
     arguments = [_bare(json.dumps(call.arguments, ensure_ascii=False)) for call in calls]
     return any(each in outside for each in [_bare(text), *arguments] if len(each) >= _TELLING)
 
 
 def _texts(entries: Iterable[Entry]) -> Iterator[str]:
-    """What the entries hold that the agent has not written itself."""
+    """The texts in the entries that the agent has not written itself."""
     for entry in entries:
         if entry.kind in ("response", "nudge", "note"):
             continue
@@ -239,5 +239,5 @@ def _texts(entries: Iterable[Entry]) -> Iterator[str]:
 
 
 def _bare(text: str) -> str:
-    """Letters and digits only: quoting, gutters and escapes do not hide where a text comes from."""
+    """Letters and digits only, so that quoting, gutters and escapes do not hide where a text comes from."""
     return "".join(_LETTER.findall(text.replace("\\n", " ").replace("\\t", " "))).casefold()

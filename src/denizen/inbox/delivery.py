@@ -1,6 +1,6 @@
-"""The life of an event: delivered, pending, taken by a cycle, done; given back, tried alone, dead, requeued.
+"""The states of an event: pending, taken by a cycle, done; put back, tried alone, dead, requeued.
 
-Everything here is a function of a transaction. Only the transaction that ends a cycle ends its events.
+Every function takes a transaction. Only the transaction that ends a cycle ends its events.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ from denizen.storage.database import Tx, insert_ignore, statement
 from denizen.storage.schema import entities, events, messages, spaces
 
 TRIED_ALONE_AFTER: Final = 2
-"""Failed attempts of a batch after which its events are tried one by one: a bad one does not hold the others."""
+"""Failed attempts of a batch after which its events are tried one by one, so that a bad one does not block the rest."""
 DEAD_AFTER: Final = 5
-"""Failed attempts after which an event is set aside for a person to look at."""
+"""Failed attempts after which an event is set aside until a person looks at it."""
 INTERRUPTED_ALONE_AFTER: Final = 5
-"""Deaths of the process over a batch after which its events are tried one by one."""
+"""Process crashes during a batch after which its events are tried one by one."""
 INTERRUPTED_AT_MOST: Final = 50
-"""Deaths of the process over an event, before a first answer, after which it is set aside."""
+"""Process crashes during an event, before the first model answer, after which the event is set aside."""
 LOOKED_AT: Final = 200
-"""How many waiting events are looked at, at once."""
+"""How many waiting events are read at once."""
 BACK_OFF_SECONDS: Final = (1, 4, 15, 60)
 
-_OPEN = events.c.state != "done"  # word for word the condition of the partial index, or SQLite does not use it
+_OPEN = events.c.state != "done"  # must match the condition of the partial index exactly, or SQLite does not use it
 
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """One event on its way into one inbox."""
+    """One event to put into one inbox."""
 
     agent_id: AgentId
     id: str
@@ -50,7 +50,7 @@ class Delivery:
     urgent: bool = False
     wakes: bool = True
     waits: bool = False
-    """Whether a person waits for this agent's answer to it."""
+    """Whether a person waits for this agent's answer to the event."""
     hop: int = 0
     space_id: str | None = None
     message_id: str | None = None
@@ -64,7 +64,7 @@ _insert = insert_ignore(
 
 
 def deliver(tx: Tx, deliveries: Sequence[Delivery]) -> None:
-    """Put each event into its inbox, unless an event with that id is or was there; wake whom they wake."""
+    """Put each event into its inbox, unless the inbox has or had an event with that id; wake the agents concerned."""
     if not deliveries:
         return
     tx.many(
@@ -86,7 +86,7 @@ def deliver(tx: Tx, deliveries: Sequence[Delivery]) -> None:
             for each in deliveries
         ],
     )
-    # What is urgent is told in the middle of a cycle, also to an agent that it would not have woken.
+    # An urgent event reaches an agent in the middle of a cycle, even an event that would not have woken it.
     woken: list[JsonValue] = [each.agent_id for each in deliveries if each.wakes or each.urgent]
     if woken:
         tx.announce(WAKE, {"agents": woken})
@@ -116,7 +116,7 @@ _columns = (
     messages.c.outside,
 )
 _MORE: Final = len(_columns)
-"""Where columns stand that a query selects beside these."""
+"""Index of the first column that a query selects after these."""
 
 _joined = (
     events.outerjoin(messages, messages.c.id == events.c.message_id)
@@ -132,7 +132,7 @@ _pending = statement(
     .limit(bindparam("limit"))
 )
 
-# Mostly empty: what failed and is to be tried again. Later messages of the same space wait for it.
+# Events that failed and are tried again later; mostly none. Later messages of the same space wait for them.
 _tried_later = (
     select(events.c.agent_id, events.c.space_id, func.min(events.c.number).label("number"))
     .where(
@@ -164,7 +164,7 @@ WITH_DUE_EVENTS: Final = (
     .where(*_may_wake)
     .group_by(events.c.agent_id)
 )
-"""The agents with an event that wakes and may be taken now."""
+"""The agents that have a waking event that can be taken now."""
 _first_waking = statement(
     select(*_columns, events.c.not_before)
     .select_from(_joined.outerjoin(_tried_later, _behind))
@@ -214,22 +214,22 @@ _by_number = statement(select(*_columns).select_from(_joined).where(events.c.num
 
 
 def at(tx: Tx, number: int) -> Event | None:
-    """The event of that number, whatever became of it."""
+    """The event with that number, in any state."""
     row = tx.one(_by_number, number=number)
     return None if row is None else _event(row)
 
 
 def find(tx: Tx, agent_id: AgentId, event_id: str) -> Event | None:
-    """The event of that id in this inbox, whatever became of it, unless it is of a message: that has its own door."""
+    """The event with that id in this inbox, in any state. Events of messages are left out: they have another route."""
     row = tx.one(_by_id, agent_id=agent_id, event_id=event_id)
     return None if row is None else _event(row)
 
 
 def pending(tx: Tx, agent_id: AgentId, *, limit: int = LOOKED_AT) -> list[Event]:
-    """What waits in this inbox and may be taken now, in the order of draining. Takes nothing.
+    """The waiting events of this inbox that can be taken now, in the order of draining. Changes nothing.
 
-    Messages of a space wait for an earlier one there that is to be tried again later, unless they are urgent. However
-    much there is, the first that wakes is among it.
+    Messages of a space wait for an earlier message there that is tried again later, unless they are urgent. Whatever
+    the limit, the first event that wakes is included.
     """
     rows = tx.all(_pending, agent_id=agent_id, limit=limit)
     found, held_up = list[Event](), set[str]()
@@ -246,20 +246,20 @@ def pending(tx: Tx, agent_id: AgentId, *, limit: int = LOOKED_AT) -> list[Event]
 
 
 def newest_of_space(tx: Tx, agent_id: AgentId, space_id: str, *, up_to: int) -> list[Event]:
-    """The newest event of that space that waits in this inbox, among those up to a number; none or one."""
+    """The newest event of that space that waits in this inbox, with a number of at most `up_to`; none or one."""
     return [_event(row) for row in tx.all(_newest_of_space, agent_id=agent_id, space_id=space_id, up_to=up_to)]
 
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """An event, and how it stands with it."""
+    """An event with its delivery state."""
 
     event: Event
     state: OpenState
     not_before: int
-    """When it may be taken; 0: at once."""
+    """When the event can be taken; 0: now."""
     cycle_id: CycleId | None
-    """Of the cycle that has taken it."""
+    """The cycle that has taken the event."""
 
 
 _in_lane = statement(
@@ -280,7 +280,7 @@ _in_lane = statement(
 def listed(
     tx: Tx, agent_id: AgentId, state: OpenState, *, lane: Lane = "urgent", after: int = 0, limit: int = LOOKED_AT
 ) -> list[Listed]:
-    """The events of this state in the order of draining, from behind number `after` of that lane on."""
+    """The events in this state in the order of draining, starting after number `after` of that lane."""
     lanes = (("urgent", after), ("normal", 0)) if lane == "urgent" else (("normal", after),)
     rows: list[tuple[Any, ...]] = []
     for name, behind in lanes:
@@ -290,12 +290,12 @@ def listed(
 
 
 def taken(tx: Tx, agent_id: AgentId, cycle_id: CycleId) -> list[Event]:
-    """The events that an open cycle holds."""
+    """The events that an open cycle has taken."""
     return [_event(row) for row in tx.all(_taken, agent_id=agent_id, cycle_id=cycle_id)]
 
 
 def _event(row: tuple[Any, ...]) -> Event:
-    """The event of a row that begins with `_columns`."""
+    """Decode a row that begins with `_columns`."""
     (
         number, id, kind, lane, hop, wakes, attempts, created_at, stored, space_id, space_name, sender_id, sender_name,
         sender_kind, message_id, said, waits, interruptions, handle, role, outside, *_,
@@ -327,15 +327,15 @@ def _event(row: tuple[Any, ...]) -> Event:
 
 
 def is_tried_alone(event: Event) -> bool:
-    """Whether it failed, or the process died over it, so often that it takes no others with it any more."""
+    """Whether the event failed, or the process crashed during it, so often that a cycle takes it alone."""
     return event.attempts >= TRIED_ALONE_AFTER or event.interruptions >= INTERRUPTED_ALONE_AFTER
 
 
 def next_batch(waiting: Sequence[Event]) -> list[Event]:
-    """Which of the waiting events one cycle should take: one that is to be tried alone, or all that are not.
+    """The waiting events that one cycle should take: one that must be tried alone, or all others.
 
-    Of a space they are taken in its order, but that urgent ones come first. Empty unless one of them wakes: what does
-    not wake is read along with what does, or, where it is to be tried alone, before it.
+    Events of a space are taken in order, except that urgent ones come first. Empty unless one of them wakes the agent:
+    events that do not wake are read together with one that does, or before it if they must be tried alone.
     """
     if not any(event.wakes for event in waiting):
         return []
@@ -392,7 +392,7 @@ _fail = statement(
 
 
 def take(tx: Tx, taken_events: Iterable[Event], cycle_id: CycleId) -> None:
-    """These pending events belong to this cycle now."""
+    """Assign these pending events to the cycle."""
     tx.many(_take, [{"event_number": event.number, "by_cycle": cycle_id} for event in taken_events])
 
 
@@ -409,26 +409,26 @@ _join_cycle = statement(
 
 
 def join_cycle(tx: Tx, agent_id: AgentId, message_id: str, cycle_id: CycleId) -> None:
-    """The event of this message belongs to a cycle that is open and reads it as the answer to its question."""
+    """Assign the event of this message to an open cycle, which reads it as the answer to its question."""
     tx.run(_join_cycle, agent=agent_id, message=message_id, by_cycle=cycle_id)
 
 
 def finish(tx: Tx, agent_id: AgentId, cycle_id: CycleId) -> None:
-    """The cycle has ended, and its events with it."""
+    """Mark the events of the cycle as done."""
     tx.run(_finish, agent=agent_id, by_cycle=cycle_id)
 
 
 def give_back(tx: Tx, agent_id: AgentId, cycle_id: CycleId, *, seconds: int = 0) -> None:
-    """The cycle is undone through no fault of its events: they wait again, for so many seconds at least."""
+    """Make the events of the cycle pending again, after a delay, without counting an attempt."""
     tx.run(_give_back, agent=agent_id, by_cycle=cycle_id, again_at=tx.now + seconds * SECOND if seconds else 0)
 
 
 def fail(
     tx: Tx, agent_id: AgentId, cycle_id: CycleId, *, delay: bool = True, detail: Mapping[str, JsonValue] | None = None
 ) -> list[Event]:
-    """The cycle is undone and counts as an attempt of each of its events; gives those that are dead now.
+    """Undo the cycle and count an attempt for each of its events. Returns the events that are dead now.
 
-    Where somebody waits, the space shows that the agent tries again, or that it gave up; `detail` says why.
+    Where somebody waits, the space shows that the agent tries again or gave up; `detail` says why.
     """
     failed, dead, about = taken(tx, agent_id, cycle_id), list[Event](), dict(detail or {})
     for event in failed:
@@ -446,8 +446,8 @@ def fail(
 
 
 def set_aside(tx: Tx, agent_id: AgentId, cycle_id: CycleId, cause: EventCause, detail: Mapping[str, JsonValue]) -> None:
-    """The cycle is undone because of what one of its events says: if it was alone, that event is dead, and its space
-    shows why; else each is tried alone, at once, to find out which it is."""
+    """Undo the cycle because one of its events cannot be processed. If the cycle had one event, that event is dead, and
+    its space shows why; otherwise each event is tried alone, at once, to find the bad one."""
     events_of_cycle = taken(tx, agent_id, cycle_id)
     alone = len(events_of_cycle) == 1
     for event in events_of_cycle:
@@ -458,8 +458,8 @@ def set_aside(tx: Tx, agent_id: AgentId, cycle_id: CycleId, cause: EventCause, d
 
 
 def interrupt(tx: Tx, agent_id: AgentId, cycle_id: CycleId) -> None:
-    """The process died over the cycle before a first answer: no fault of its events, unless it happens again and
-    again. They wait again."""
+    """Make the events of the cycle pending again: the process crashed before the first model answer. Only repeated
+    crashes count against an event."""
     interrupted = taken(tx, agent_id, cycle_id)
     alone = len(interrupted) == 1
     dead = [event for event in interrupted if alone and event.interruptions + 1 >= INTERRUPTED_AT_MOST]
@@ -488,7 +488,7 @@ def _put_back(
 
 
 def back_off(tries: int) -> int:
-    """Seconds to wait after the given number of failed attempts."""
+    """Seconds to wait after this many failed attempts."""
     return BACK_OFF_SECONDS[min(tries, len(BACK_OFF_SECONDS)) - 1] if tries else 0
 
 
@@ -530,12 +530,12 @@ _mark_urgent = statement(
 
 
 def dead(tx: Tx, agent_id: AgentId, *, limit: int = 2**31) -> list[Event]:
-    """The events that were given up, for a person to look at."""
+    """The dead events, for a person to look at."""
     return [_event(row) for row in tx.all(_dead, agent_id=agent_id, limit=limit)]
 
 
 def requeue(tx: Tx, agent_id: AgentId, event_id: str) -> None:
-    """A dead event is pending again, as if it had just come."""
+    """Make a dead event pending again, as if it were new."""
     if tx.run(_requeue, agent=agent_id, event=event_id) == 0:
         raise NotFound("dead event", event_id)
     statuses.clear_tried_again(tx, agent_id)
@@ -543,8 +543,8 @@ def requeue(tx: Tx, agent_id: AgentId, event_id: str) -> None:
 
 
 def try_again(tx: Tx, agent_id: AgentId, space_id: SpaceId | None = None) -> None:
-    """What somebody waits for and was set aside, in that space or everywhere, is pending again, as if it had just
-    come; and nothing waits to be tried again."""
+    """Make the events that were set aside and that somebody waits for pending again, as if they were new, in that space
+    or everywhere; and end the delay of those that are tried again later."""
     tx.run(_requeue_waiting, agent=agent_id, everywhere=int(space_id is None), space=space_id or "")
     tx.run(_hurry, agent=agent_id)
     statuses.clear_tried_again(tx, agent_id)
@@ -553,7 +553,7 @@ def try_again(tx: Tx, agent_id: AgentId, space_id: SpaceId | None = None) -> Non
 
 
 def mark_urgent(tx: Tx, agent_id: AgentId, event_id: str) -> None:
-    """A pending event is in the urgent lane now, and wakes."""
+    """Move a pending event to the urgent lane, and let it wake the agent."""
     if tx.run(_mark_urgent, agent=agent_id, event=event_id) == 0:
         raise NotFound("pending event", event_id)
     tx.announce(WAKE, {"agents": [agent_id]})

@@ -1,10 +1,10 @@
-"""How an agent reads its inbox. Pure: values in, text out.
+"""Formats inbox events as text for an agent. Pure: values in, text out.
 
-Text from outside cannot look like ours. A text is quoted on the entry's line only if it is one line without quotation
-marks; any other stands below it, every line behind a gutter. The agent's own plans and reminders are not quoted: they
-stand below their entry, every line behind `   > `. Our own lines begin at column 0 with `[` or a number, or with
-`   → ` or `   … `, and nothing else does. Names and identifiers are kept to one line, and quoted unless they are plain
-words. Characters that steer a terminal or reorder a line are shown as `<U+202E>`.
+Text from outside cannot imitate our own lines. A text is quoted on the entry's line only if it is one line without
+quotation marks; any other text stands below it, every line behind a gutter. The agent's own plans and reminders are not
+quoted: they stand below their entry, every line behind `   > `. Our own lines begin at column 0 with `[` or a number,
+or with `   → ` or `   … `, and no other lines do. Names and identifiers are kept to one line, and quoted unless they
+are plain words. Characters that control a terminal or reorder a line are shown as `<U+202E>`.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from denizen.folding import fold
 from denizen.inbox.events import Event, EventType
 
 MID_CYCLE_UPDATE = "MID-CYCLE UPDATE"
-"""The label of events injected into a cycle that has begun: no time, no closing sentence."""
+"""The label of events that are added to a running cycle: no time, no closing sentence."""
 
 GUTTER = "   | "
-"""What every line of a quoted block begins with."""
+"""Prefix of every line of a quoted block."""
 OWN_GUTTER = "   > "
-"""What every line of the agent's own plans and reminders begins with."""
+"""Prefix of every line of the agent's own plans and reminders."""
 
 _CLOSING = "Handle these in any order. First see which are urgent and which belong together."
 _PREVIEW_CLOSING = (
@@ -38,22 +38,22 @@ _PREVIEW_CLOSING = (
 )
 _PREVIEW_CHARS = 50
 OUTSIDE_MARK = "holds text from outside"
-"""Stands with what is from outside, or made from such, where neither a guest nor a service nor a tool is named."""
+"""Marks text that is from outside, or made from such text, where the line names no guest, service or tool."""
 PREVIEW_EVENTS = 20
 """How many events a preview shows."""
 _NAME_CHARS = 120
 _ABSURD_SECONDS = 1e11
-"""Three thousand years: a greater delay is no delay but a mistake."""
+"""Three thousand years: a longer delay is a mistake."""
 _SLACK_CHARS = 200
-"""Quoting may add this much to any text, however short."""
+"""Quoting may add this many characters to any text, however short."""
 _FRAME_TOKENS = 60
-"""The header, the time and the closing sentence."""
+"""For the header, the time and the closing sentence."""
 
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 
 class _Origin(NamedTuple):
-    """What an event that is no message is called, and where its payload keeps its name and identifier."""
+    """The label of an event that is not a message, and the payload keys of its name and identifier."""
 
     title: str
     name_key: str = ""
@@ -71,8 +71,8 @@ _ORIGINS: dict[EventType, _Origin] = {
 
 # The same line breaks as `str.splitlines`, but a break at the very end starts a last, empty line.
 _LINE_BREAK = re.compile(r"\r\n|[\n-\r\x1c-\x1e\x85\u2028\u2029]")
-# Control characters, embeddings, overrides and isolates of direction, interlinear marks, lone surrogates (which no
-# database or network takes) and tag characters, which carry ASCII that people do not see.
+# Control characters, embeddings, overrides and isolates of direction, interlinear marks, lone surrogates (which
+# databases and networks reject) and tag characters, which carry ASCII that people do not see.
 _UNSAFE = re.compile(
     r"[\x00-\x08\x0e-\x1b\x1f\x7f-\x84\x86-\x9f\u202a-\u202e\u2066-\u2069\ufff9-\ufffb\ud800-\udfff"
     r"\U000e0000-\U000e007f]"
@@ -90,7 +90,7 @@ def format_inbox(
     news: Sequence[str] = (),
     text_chars: int = 8000,
 ) -> str:
-    """The message that tells an agent of `events`, in their order, with what is planned next and what has changed."""
+    """The inbox message for an agent: `events` in their order, the next plans, and news."""
     head = [f"[{label} - {_count(len(events))}]"]
     if label != MID_CYCLE_UPDATE:
         head.append(_time_line(now, zone))
@@ -120,13 +120,14 @@ def _count(events: int) -> str:
 
 def event_tokens(event: Event, text_chars: int) -> int:
     """About how many tokens this event takes in an inbox message: a quarter of its characters."""
-    # A wide number, a great age and the blank line before it: the estimate holds wherever and whenever it is shown.
+    # A wide number, a great age and the blank line before the event: the estimate holds wherever and whenever it is
+    # shown.
     much_later = event.created_at + 1000 * 86_400 * SECOND
     return math.ceil((len(_entry(9999, event, much_later, text_chars)) + 2) / 4)
 
 
 def take_that_fit(events: Sequence[Event], *, max_tokens: int, text_chars: int) -> int:
-    """How many of the first `events` fit an inbox message of `max_tokens`; at least one, if there is one."""
+    """How many of the first `events` fit in an inbox message of `max_tokens`; at least one, if there is one."""
     if len(events) <= 1:
         return len(events)
     spent = _FRAME_TOKENS
@@ -138,7 +139,7 @@ def take_that_fit(events: Sequence[Event], *, max_tokens: int, text_chars: int) 
 
 
 def entry_text(event: Event) -> str:
-    """The whole text of an event: what is said and, unless it is a message, its data as compact JSON on a line below.
+    """The whole text of an event, followed by its data as compact JSON on the next line unless it is a message.
 
     The offset in the pointer of a shortened entry counts the characters of this text.
     """
@@ -149,30 +150,30 @@ def entry_text(event: Event) -> str:
 
 
 def visible(text: str) -> str:
-    """`text` on the same lines, with characters that steer a terminal or reorder a line written as `<U+202E>`."""
+    """`text` on the same lines, with characters that control a terminal or reorder a line written as `<U+202E>`."""
     return text if text.isprintable() else _UNSAFE.sub(lambda match: f"<U+{ord(match[0]):04X}>", text)
 
 
 def quote(text: str) -> str:
-    """`text` in quotation marks if it is one line without any, else a block behind the gutter, on new lines."""
+    """`text` in quotation marks if it is one line without any, otherwise a block behind the gutter, on new lines."""
     if '"' not in text and not _LINE_BREAK.search(text):
         return f'"{visible(text)}"'
     return "".join(f"\n{GUTTER}{visible(line)}" for line in _LINE_BREAK.split(text))
 
 
 def own_words(text: str) -> str:
-    """`text` as a block of the agent's own, on new lines: never in quotation marks, which are for what others say."""
+    """`text` as a block of the agent's own words, on new lines: without quotation marks, which mark others' words."""
     return "".join(f"\n{OWN_GUTTER}{visible(line)}" for line in _LINE_BREAK.split(text))
 
 
 def one_line(text: str) -> str:
-    """`text` with every run of white space made one space, and nothing hidden in it."""
+    """`text` on one line: every run of white space becomes one space, and hidden characters are shown."""
     return visible(" ".join(text.split()))
 
 
 @lru_cache(maxsize=4096)
 def plain_name(name: str) -> str:
-    """A name on one line: as it is if it is made of words, else in quotation marks, so that it cannot pose as more."""
+    """A name on one line: unchanged if it consists of words, otherwise quoted, so that it cannot imitate other text."""
     return _cut_name(name) if _is_words(name) else quoted_name(name)
 
 
@@ -181,10 +182,10 @@ _NOT_IN_HANDLE = re.compile(r"[^a-z0-9]+")
 
 @lru_cache(maxsize=4096)
 def speaker(name: str, kind: str | None, handle: str | None) -> str:
-    """Who speaks, so that nobody reads like somebody else: `Noor (human)`, or `Noor (human, @noor-2)`.
+    """The speaker's label, distinct for everyone: `Noor (human)`, or `Noor (human, @noor-2)`.
 
-    The handle is left out only if it is the one that follows from the name as it looks. Handles are unique, so of all
-    whose names look the same, one at most is named without it. The form depends on nothing but these three.
+    The handle is left out only if it is the one that follows from the name as it looks. Handles are unique, so among
+    people whose names look the same, at most one has a label without it. The label depends only on these three.
     """
     usual = handle is None or _NOT_IN_HANDLE.sub("-", fold(name)).strip("-") == handle
     about = [each for each in (kind, None if usual else f"@{handle}") if each]
@@ -195,13 +196,13 @@ _SPEAKER = re.compile(r"""(?:"[^"]*"|[\w .'’-]+)(?: \(@[a-z0-9-]+\))?""")
 
 
 def kept_speaker(label: str) -> str:
-    """What `speaker` wrote without a kind, as it is; any other name as `plain_name` writes it."""
+    """A label that `speaker` wrote without a kind, unchanged; any other name as `plain_name` writes it."""
     return label if _SPEAKER.fullmatch(label) else plain_name(label)
 
 
 @lru_cache(maxsize=4096)
 def quoted_name(name: str) -> str:
-    """A name on one line in quotation marks, with none inside."""
+    """A name on one line in quotation marks, with no quotation marks inside."""
     return f'"{_cut_name(name).replace(chr(34), chr(39))}"'
 
 
@@ -288,7 +289,7 @@ def _marks(event: Event) -> list[str]:
 
 
 def _names_outside(event: Event) -> bool:
-    """Whether the line says already that the text is from outside: who or what it comes from is named."""
+    """Whether the entry's line already shows that the text is from outside, because it names the source."""
     named = event.type in ("service_trigger", "tool_result") or event.sender_kind == "service"
     return named or is_guest(event.sender_kind, event.sender_role)
 
@@ -298,7 +299,7 @@ def is_guest(kind: str | None, role: str | None) -> bool:
 
 
 def _sender(event: Event) -> str:
-    """Who says it, for messages; that it is the agent's own, for plans and timers; nothing for the rest."""
+    """The sender of a message; a mark for the agent's own plans and timers; empty for other events."""
     if is_own_plan(event):
         return " Your plan:" if event.type == "plan_trigger" else " Your reminder:"
     if not _is_message(event):
@@ -312,12 +313,12 @@ def _sender_of(event: Event) -> tuple[str, str | None]:
 
 
 def sender_name(event: Event) -> str:
-    """The name of who sent the message, with the handle where it does not follow from the name."""
+    """The sender's name, with the handle where it does not follow from the name."""
     return speaker(_sender_of(event)[0], None, event.sender_handle)
 
 
 def is_own_plan(event: Event) -> bool:
-    """Whether the event is something that the agent has planned to do."""
+    """Whether the event comes from a plan or timer of the agent itself."""
     return event.type in ("plan_trigger", "timer")
 
 
@@ -370,6 +371,6 @@ def _text_of(event: Event, key: str) -> str:
 
 
 def _compact_json(value: JsonValue) -> str:
-    """`value` as JSON on one line; what must not be shown raw is escaped the JSON way, so that it stays JSON."""
+    """`value` as JSON on one line; unsafe characters are escaped as JSON does it, so that the result stays JSON."""
     compact = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return _UNSAFE_OR_BREAK.sub(lambda match: json.dumps(match[0])[1:-1], compact)

@@ -1,4 +1,4 @@
-"""Data from outside, before they become part of an event. Pure."""
+"""Checks and cleans data from outside before they become part of an event. Pure."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from denizen.errors import InvalidInput
 from denizen.storage.database import storable
 
 NESTING: Final = 100
-"""How deep data may be nested. Deeper ones could be read and not be written again."""
+"""How deep data may be nested. Deeper data could be read but not written again."""
 MAX_NESTING: Final = 2 * NESTING
-"""How deep anything of ours may be nested: such data, and what is around them."""
+"""How deep stored data may be nested: such data, and the structure around them."""
 
 
 def check_data(data: JsonValue, most_characters: int) -> None:
-    """Raises `InvalidInput` unless the data can be kept: JSON of that size, nested no deeper than a person would."""
+    """Raises `InvalidInput` unless the data can be stored: within that size, and not nested too deep."""
     if is_deep(data):
         raise InvalidInput(f"data: nested deeper than {NESTING} levels. Flatten them, or send them as text.")
     try:
@@ -32,7 +32,7 @@ def check_data(data: JsonValue, most_characters: int) -> None:
 
 
 def storable_data(data: JsonValue) -> JsonValue:
-    """The data with what no database can hold shown as U+FFFD, in names and in values."""
+    """The data with characters that a database cannot store replaced by U+FFFD, in keys and values."""
     match data:
         case str():
             return storable(data)
@@ -45,7 +45,7 @@ def storable_data(data: JsonValue) -> JsonValue:
 
 
 def parsed(text: str) -> JsonValue:
-    """What the text is as JSON; None where it is none, or nested deeper than anyone should walk into."""
+    """The text parsed as JSON; None if it is not JSON, or nested too deep."""
     try:
         data: JsonValue = json.loads(text)
     except (ValueError, RecursionError):
@@ -54,7 +54,7 @@ def parsed(text: str) -> JsonValue:
 
 
 def is_deep(data: JsonValue, levels: int = NESTING) -> bool:
-    """Whether the data are nested deeper than so many levels."""
+    """Whether the data are nested deeper than this many levels."""
     level: list[JsonValue] = [data]
     for _ in range(levels + 1):
         level = [inner for each in level for inner in _inside(each)]

@@ -23,18 +23,18 @@ from denizen.storage.database import Tx, statement
 from denizen.storage.schema import agents, space_statuses
 
 PROBE_SECONDS: Final = (600, 1200, 2400, 3600)
-"""After so long a parked agent tries again by itself: credit is refilled, models are pulled."""
+"""Seconds after which a parked agent tries again by itself: accounts are topped up, models are pulled."""
 
 
 MAY_THINK: Final = or_(agents.c.parked_cause.is_(None), agents.c.parked_until <= bindparam("now"))
-"""Of agents: those that are not parked, or are to try again."""
+"""Condition on agents: not parked, or due for another try."""
 WAITING: Final = select(agents.c.id).where(agents.c.parked_cause.is_not(None), agents.c.parked_until > bindparam("now"))
-"""The agents that are parked, and not to try again yet."""
+"""The ids of agents that are parked and not due for another try yet."""
 HAS_TROUBLE: Final = or_(
     agents.c.parked_cause.is_not(None),
     exists().where(space_statuses.c.agent_id == agents.c.id, space_statuses.c.cause.in_((*PARKING_CAUSES, "failing"))),
 )
-"""Of agents: those of which a space shows trouble that the next cycle may end."""
+"""Condition on agents: a space shows a status of it that the next cycle may clear."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,14 +78,14 @@ _retry_all = statement(
 
 
 def park(tx: Tx, agent_id: AgentId, cause: ParkingCause, **detail: JsonValue) -> Parked:
-    """The agent waits until the cause changes, and every space in which somebody waits for it says why."""
+    """Park the agent until the cause changes; every space in which somebody waits for it shows why."""
     parked = mark(tx, agent_id, cause, detail)
     tell(tx, parked)
     return parked
 
 
 def mark(tx: Tx, agent_id: AgentId, cause: ParkingCause, detail: Mapping[str, JsonValue]) -> Parked:
-    """The agent waits until the cause changes. Nobody is told yet: another agent may take over first."""
+    """Park the agent until the cause changes, without showing it: another agent may take over first."""
     before = get(tx, agent_id)
     tries = 0 if before is None or before.cause != cause else before.tries + 1
     until = tx.now + PROBE_SECONDS[min(tries, len(PROBE_SECONDS) - 1)] * SECOND
@@ -94,20 +94,20 @@ def mark(tx: Tx, agent_id: AgentId, cause: ParkingCause, detail: Mapping[str, Js
 
 
 def tell(tx: Tx, parked: Parked) -> None:
-    """Every space in which somebody waits for the agent says why it cannot answer."""
+    """Show the reason in every space in which somebody waits for the agent."""
     over: list[Cause] = ["failing", *(each for each in PARKING_CAUSES if each != parked.cause)]
     statuses.clear(tx, parked.agent_id, over)
     statuses.show_where_someone_waits(tx, parked.agent_id, parked.cause, retry_at=parked.until, **parked.detail)
 
 
 def unpark(tx: Tx, agent_id: AgentId) -> None:
-    """The agent can think again: the cause is over, wherever it was told."""
+    """Unpark the agent, and clear the statuses that showed why."""
     tx.run(_park, agent=agent_id, cause=None, detail=None, until=None, tries=0)
     statuses.clear(tx, agent_id, PARKING_CAUSES)
 
 
 def recover(tx: Tx, agent_id: AgentId) -> None:
-    """The agent has thought a cycle to its end: what kept it from that is over."""
+    """Clear what kept the agent from thinking: it has finished a cycle."""
     unpark(tx, agent_id)
     statuses.clear_failing(tx, agent_id)
 
@@ -122,7 +122,7 @@ def show_if_unable(
     held_by: str | None,
     held_until: int | None,
 ) -> bool:
-    """Whether the agent cannot think now, by its status or because it is parked; if so, the space shows why."""
+    """Whether the agent cannot think now, because of its status or because it is parked; if so, the space shows why."""
     if status == "dead":
         statuses.show(tx, agent_id, space_id, "deleted", message_id=message_id)
     elif status == "suspended" and held_by is None:
@@ -141,28 +141,28 @@ _has_trouble = statement(select(agents.c.id).where(agents.c.id == bindparam("id"
 
 
 def has_trouble(tx: Tx, agent_id: AgentId) -> bool:
-    """Whether some space shows trouble of this agent that the end of a cycle ends."""
+    """Whether a space shows a status of this agent that the end of a cycle clears."""
     return tx.one(_has_trouble, id=agent_id) is not None
 
 
 def get(tx: Tx, agent_id: AgentId) -> Parked | None:
-    """How the agent is parked, if it is."""
+    """Why the agent is parked; None if it is not."""
     row = tx.one(_get, id=agent_id)
     return None if row is None else Parked(row[0], row[1], json.loads(row[2] or "{}"), Instant(row[3]), row[4])
 
 
 def retry(tx: Tx, agent_id: AgentId) -> None:
-    """A parked agent tries again now."""
+    """Let a parked agent try again now."""
     _wake(tx, tx.all(_retry, agent=agent_id))
 
 
 def retry_organization(tx: Tx, organization_id: OrganizationId) -> None:
-    """The parked agents of the organization try again now: a key or a price of theirs has changed."""
+    """Let the parked agents of the organization try again now: one of its keys or prices has changed."""
     _wake(tx, tx.all(_retry_organization, organization=organization_id))
 
 
 def retry_all(tx: Tx) -> None:
-    """All parked agents try again now: an instance has started, perhaps with other settings."""
+    """Let all parked agents try again now: an instance has started, perhaps with other settings."""
     _wake(tx, tx.all(_retry_all))
 
 

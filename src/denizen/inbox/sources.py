@@ -1,4 +1,4 @@
-"""Where text from outside comes from: what an entry of the log, a tool result or an event says of it. Pure.
+"""The sources of text from outside, as log entries, tool results and events record them. Pure.
 
 A source names an entity by its id, so that a forgotten person is not named here; `spaces/source_names.py` has handles.
 """
@@ -22,15 +22,15 @@ class Source:
 
     kind: SourceKind
     name: str
-    """Of a tool, a service, a plan or a note; the handle of a guest or an agent, or its id where it is stored."""
+    """The name of a tool, service, plan or note; the handle of a guest or agent, or its id where it is stored."""
 
 
 EARLIER: Final = Source("layer", "earlier cycles")
-"""Where text from outside comes from that has left the window."""
+"""The source of text from outside that has left the window."""
 
 
 def source_of_event(event: Event) -> Source | None:
-    """Where the text of an event comes from, if it is from outside or made from such text."""
+    """The source of an event's text, if it is from outside or was made from such text."""
     if not event.outside:
         return None
     match event.type:
@@ -49,8 +49,8 @@ def source_of_event(event: Event) -> Source | None:
 
 
 def source_of_author(kind: str | None, id: str) -> Source:
-    """The source of a message that is from outside, by its author. A person who is not vouched for counts as a guest:
-    the author of an imported or bridged message."""
+    """The source of a message from outside, by its author. A person who is not vouched for, such as the author of an
+    imported or bridged message, counts as a guest."""
     return Source("agent" if kind == "agent" else "service" if kind == "service" else "guest", id)
 
 
@@ -64,12 +64,12 @@ def distinct(sources: Iterable[Source]) -> tuple[Source, ...]:
 
 
 def dump(sources: Iterable[Source] | None) -> str | None:
-    """As they are stored. None: no text from outside."""
+    """The sources as JSON for storage; None: no text from outside."""
     return None if sources is None else json.dumps([{each.kind: each.name} for each in sources], ensure_ascii=False)
 
 
 def load(stored: str | None) -> tuple[Source, ...] | None:
-    """The sources as they were stored; what forgetting has taken a kind from is a service."""
+    """The stored sources; one whose kind was removed by forgetting counts as a service."""
     if stored is None:
         return None
     found = cast("list[dict[str, str]]", json.loads(stored))

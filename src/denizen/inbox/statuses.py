@@ -39,7 +39,7 @@ class _Wording:
     trouble: str
     """What prevents the answer."""
     then: str
-    """What happens next, and who can mend it."""
+    """What happens next, and who can fix it."""
     actions: tuple[Action, ...] = ()
 
 
@@ -109,7 +109,7 @@ _NO_KEY: Final = _Wording(
     "Add one under Administration › Keys; {agent} then answers by itself.",
     ("try_again", "settings"),
 )
-"""Of the cause `key`, where the detail `missing` says that there is none."""
+"""For the cause `key`, where the detail `missing` says that there is no key."""
 _NEXT_DAY: Final = "Your message is kept. {agent} answers after 00:00 UTC, or when the limit is raised."
 _RAISED: Final = "Your message is kept. {agent} answers when the limit is raised."
 _BUDGETS: Final[Mapping[str, _Wording]] = {
@@ -119,7 +119,7 @@ _BUDGETS: Final[Mapping[str, _Wording]] = {
     "organization:total": _Wording("The organization's budget is used up.", _RAISED, ("budget",)),
     "server:day": _Wording("The daily limit of this server is used up.", _NEXT_DAY, ("budget",)),
 }
-"""Of the cause `budget`, by the detail `scope`: which budget it is."""
+"""For the cause `budget`, by the detail `scope`: which budget is used up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,7 @@ class SpaceStatus:
 
     @property
     def text(self) -> str:
-        """What prevents the answer, what happens next and who can mend it, for the person who waits."""
+        """What prevents the answer, what happens next and who can fix it, for the person who waits."""
         wording = _wording(self.cause, self.detail)
         words = _Words(self.detail, agent=self.agent_name)
         said = " ".join(part.format_map(words) for part in (wording.trouble, wording.then) if part)
@@ -160,7 +160,7 @@ def _wording(cause: Cause, detail: Mapping[str, JsonValue]) -> _Wording:
 
 
 class _Words(dict[str, str]):
-    """What a wording names. A detail that an older or newer version did not write has a general word."""
+    """The values for the placeholders of a wording. A detail that another version did not write has a general word."""
 
     _GENERAL: Final = {
         "provider": "the provider",
@@ -206,9 +206,9 @@ def show(
     retry_at: int | None = None,
     **detail: JsonValue,
 ) -> None:
-    """The space shows this status of the agent, in place of an older one with the same cause.
+    """Show this status of the agent in the space, in place of an older one with the same cause.
 
-    Of an agent that is not in the space any more it shows nothing.
+    Shows nothing if the agent is no longer in the space.
     """
     if tx.one(_is_member, space_id=space_id, agent_id=agent_id) is None:
         return
@@ -230,7 +230,7 @@ _waiting_spaces = statement(
     select(events.c.space_id, events.c.message_id)
     .where(
         events.c.agent_id == bindparam("agent_id"),
-        events.c.state != "done",  # word for word the condition of the partial index
+        events.c.state != "done",  # must match the condition of the partial index exactly
         events.c.state.in_(("pending", "taken")),
         events.c.waits == 1,
     )
@@ -241,7 +241,7 @@ _waiting_spaces = statement(
 def show_where_someone_waits(
     tx: Tx, agent_id: AgentId, cause: Cause, *, retry_at: int | None = None, **detail: JsonValue
 ) -> None:
-    """Every space in which a person waits for this agent shows this status."""
+    """Show this status in every space in which a person waits for this agent."""
     waiting = {SpaceId(space): MessageId(message) for space, message in tx.all(_waiting_spaces, agent_id=agent_id)}
     for space_id, message_id in waiting.items():
         show(tx, agent_id, space_id, cause, message_id=message_id, retry_at=retry_at, **detail)
@@ -256,7 +256,7 @@ def show_for(
     *,
     retry_at: int | None = None,
 ) -> None:
-    """The spaces of these events show this status, as far as a person waits for an answer to them."""
+    """Show this status in the spaces of those events that a person waits to have answered."""
     newest = {SpaceId(each.space_id): each.message_id for each in waiting if each.waits and each.space_id is not None}
     for space_id, message_id in newest.items():
         about = None if message_id is None else MessageId(message_id)
@@ -268,7 +268,7 @@ _cause = space_statuses.c.cause
 
 
 def _clearing(*which: Any) -> Statement:
-    """Deletes these statuses of an agent, and gives the spaces that showed them."""
+    """Deletes these statuses of an agent, and returns the spaces that showed them."""
     of_agent = space_statuses.c.agent_id == bindparam("agent")
     return statement(delete(space_statuses).where(of_agent, *which).returning(space_statuses.c.space_id))
 
@@ -305,7 +305,7 @@ def _clear(tx: Tx, which: Statement, agent_id: AgentId, **where: str) -> None:
 
 
 def clear(tx: Tx, agent_id: AgentId, causes: Iterable[Cause], space_id: SpaceId | None = None) -> None:
-    """These causes are over, in that space or everywhere."""
+    """Clear the statuses with these causes, in that space or everywhere."""
     for cause in causes:
         if space_id is None:
             _clear(tx, _clear_cause, agent_id, why=cause)
@@ -314,30 +314,31 @@ def clear(tx: Tx, agent_id: AgentId, causes: Iterable[Cause], space_id: SpaceId 
 
 
 def clear_in_space(tx: Tx, agent_id: AgentId, space_id: SpaceId, *, thinking: bool) -> None:
-    """The agent has spoken in the space: by itself, or somebody in its name, which does not mean that it can think.
+    """Clear the statuses of an agent that has spoken in the space, by itself or through somebody in its name; the
+    latter does not mean that it can think.
 
-    What the space shows of messages that were set aside stays: those have no answer.
+    Statuses of messages that were set aside stay: those have no answer.
     """
     _clear(tx, _clear_after_answer if thinking else _clear_after_words, agent_id, space=space_id)
 
 
 def clear_earlier(tx: Tx, agent_id: AgentId, space_id: SpaceId, author_id: EntityId) -> None:
-    """A person speaks to the agent again: what the space showed of their earlier messages is over."""
+    """Clear the statuses for earlier messages of a person who speaks to the agent again."""
     _clear(tx, _clear_earlier, agent_id, space=space_id, person=author_id)
 
 
 def clear_tried_again(tx: Tx, agent_id: AgentId) -> None:
-    """Messages of this agent that were set aside may have been taken up again: no space shows what is over."""
+    """Clear the statuses for messages that were set aside and have been taken up again."""
     _clear(tx, _clear_tried_again, agent_id)
 
 
 def clear_failing(tx: Tx, agent_id: AgentId) -> None:
-    """The agent thinks again: it has trouble only where a message still waits to be tried again."""
+    """Clear "failing" for an agent that thinks again, except where a message still waits to be tried again."""
     _clear(tx, _clear_failing, agent_id)
 
 
 def clear_agent_in_space(tx: Tx, agent_id: EntityId, space_id: SpaceId) -> None:
-    """The agent has left the space, which shows no status of it any more."""
+    """Clear the statuses of an agent that has left the space."""
     _clear(tx, _clear_agent_in_space, agent_id, space=space_id)
 
 
@@ -368,7 +369,7 @@ _point_at = statement(
 
 
 def leave_out(tx: Tx, space_id: SpaceId, message_id: MessageId) -> None:
-    """The message is gone: a status that was shown for it is about another that waits, or is over."""
+    """A deleted message: move a status that was shown for it to another waiting message, or clear it."""
     for agent_id, cause in tx.all(_of_message, space_id=space_id, message_id=message_id):
         newest = _newest_set_aside if cause in SET_ASIDE else _newest_held_up
         other = tx.one(newest, agent_id=agent_id, space_id=space_id, message_id=message_id)
@@ -383,7 +384,7 @@ _clear_space = statement(delete(space_statuses).where(_here))
 
 
 def clear_space(tx: Tx, space_id: SpaceId) -> None:
-    """The space shows no status any more."""
+    """Clear all statuses of the space."""
     tx.run(_clear_space, space=space_id)
 
 
@@ -416,17 +417,17 @@ _in_spaces_of = statement(
 
 
 def of_space(tx: Tx, space_id: SpaceId) -> list[SpaceStatus]:
-    """What the space shows, the oldest first."""
+    """The statuses of the space, oldest first."""
     return [_status(row) for row in tx.all(_of_space, space_id=space_id)]
 
 
 def of_agent(tx: Tx, agent_id: AgentId) -> list[SpaceStatus]:
-    """What is shown of this agent in all its spaces, the oldest first."""
+    """The statuses of this agent in all its spaces, oldest first."""
     return [_status(row) for row in tx.all(_of_agent, agent_id=agent_id)]
 
 
 def in_spaces_of(tx: Tx, entity_id: EntityId) -> list[SpaceStatus]:
-    """What the spaces of this entity show, the oldest first."""
+    """The statuses in the spaces of this entity, oldest first."""
     return [_status(row) for row in tx.all(_in_spaces_of, entity_id=entity_id)]
 
 

@@ -1,8 +1,9 @@
-"""What makes an event urgent: its sender says so, or the agent has a rule for people, commands and words. Pure.
+"""Decides whether an event is urgent: its sender says so, or the agent has a rule for people, commands and words. Pure.
 
-A command is told from a sentence that only has the word: "Please stop that" is one, "Where is the bus stop?" is not. It
-stands at the beginning of a clause, perhaps after a few words such as *please* or a mention, or after a request such as
-*can you*. The forms are those of English and German. What is missed waits for the next cycle, with a preview of it.
+A command is distinguished from a sentence that only contains the word: "Please stop that" is one, "Where is the bus
+stop?" is not. It stands at the beginning of a clause, perhaps after a few words such as *please* or a mention, or after
+a request such as *can you*. The forms are those of English and German. A command that is not recognized waits for the
+next cycle, with a preview.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class UrgentRule(BaseModel):
 
 def _has(word: str, text: str) -> bool:
     if word.isascii() and text.isascii() and word.lower() not in text.lower():
-        return False  # most texts, and a pattern takes fifty times as long to find that out
+        return False  # most texts, and a pattern takes fifty times as long to find this out
     return _whole(word).search(text) is not None
 
 
@@ -60,24 +61,24 @@ _BEFORE: Final = (
     "please|pls|no|nope|ok|okay|oh|hey|wait|sorry|actually|just|now|and|but|so|then|well|yes|immediately|everyone|quick|"
     "again|bitte|nein|nee|warte|moment|ja|doch|also|und|aber|jetzt|sofort|mal|schnell|damit|alle"
 )
-"""What may stand before a command in its clause."""
+"""Words that may precede a command in its clause."""
 _ASKED: Final = (
     "(?:can|could|would|will) (?:you|u)|you (?:should|must|need to|have to|can|may)|(?:i|we) (?:want|need) you to|"
     "(?:i|we) would like you to|(?:i|we)['’]d like you to|let us|let['’]?s|i (?:said|say|told you to)|better"
 )
-"""What makes a request of the command that follows it."""
+"""Words that turn the command after them into a request."""
 _ASKED_GERMAN: Final = (
     "bitte|(?:kannst|könntest|würdest|willst) du|(?:können|könnten|würden) sie|du (?:sollst|musst|kannst|solltest)"
 )
-"""What makes a request of a command at the end of the clause."""
+"""Words that turn a command at the end of the clause into a request."""
 _NOUNS: Final = (
     "signs?|buttons?|words?|lights?|motion|loss(?:es)?|bits?|codons?|culture|keys?|fees?|polic(?:y|ies)|orders?|"
     "is|are|was|were|has|means|at(?! once)|by|near|off|over"
 )
-"""What follows the word where it is not a command: "stop words", "stop by tomorrow"."""
+"""Words after it that show that the word is not a command: "stop words", "stop by tomorrow"."""
 _NEGATED: Final = re.compile(r"\b(?:nicht|nie|niemals|kein\w*)\b")
 _ALONE: Final = frozenset(("halt",))
-"""Commands that are something else when words follow them: "Halt die Tür auf"."""
+"""Commands that mean something else when words follow them: "Halt die Tür auf"."""
 
 
 def _commands(commands: tuple[str, ...], text: str) -> bool:
@@ -101,7 +102,7 @@ def _is_command(commands: tuple[str, ...], clause: str, *, is_question: bool) ->
 
 @lru_cache(maxsize=1024)
 def _forms(command: str) -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
-    """The command itself, after a request, and at the end of a German one."""
+    """The patterns for the command itself, after a request, and at the end of a German request."""
     said = r"(?: \S+){0,6}? ".join(re.escape(part.strip()) for part in command.split("…"))
     before = rf"(?:(?:{_BEFORE}|@\S+) )*"
     rest = "$" if command in _ALONE else rf"(?: (?!(?:{_NOUNS})\b)|$)"
@@ -114,5 +115,5 @@ def _forms(command: str) -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[s
 
 @lru_cache(maxsize=4096)
 def rule_from(stored: str | None) -> UrgentRule:
-    """The rule kept with an agent; every post reads it, so equal ones are decoded once."""
+    """The rule stored with an agent. Every post reads it, so equal rules are decoded once."""
     return UrgentRule.model_validate_json(stored) if stored else UrgentRule()

@@ -1,1 +1,1 @@
-"""What an agent means to do: goals, notes, plans, timers, and what fires them."""
+"""Goals, notes, plans and timers of agents, and what fires them."""

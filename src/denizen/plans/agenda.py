@@ -1,4 +1,4 @@
-"""An agent's plans, timers and heartbeat as rows: what is to reach its inbox later, and when."""
+"""An agent's plans, timers and heartbeat in the database: what reaches its inbox later, and when."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from denizen.storage.database import Tx, insert_into, statement
 from denizen.storage.schema import plans
 
 PLANNED: Final = "planned"
-"""Announced with the time of a plan that was made: whoever waits for the nearest may have to wait less."""
+"""Announced with the time of a new plan: a waiting alarm may have to fire earlier."""
 MOST_PLANS: Final = 50
 NAME_CHARACTERS: Final = 80
 INSTRUCTION_CHARACTERS: Final = 2_000
@@ -46,14 +46,14 @@ class Plan:
     last_run: Instant | None
     """The time it last ran for."""
     hop: int
-    """Of the cycle that set it."""
+    """The hop of the cycle that set it."""
     outside: bool = False
     """Whether the agent made it after reading text from outside."""
 
 
 @dataclass(frozen=True, slots=True)
 class When:
-    """A time as people and models say it: one of the three, and a zone where it matters."""
+    """A time as people and models write it: one of the three, and a zone where it matters."""
 
     cron: str | None = None
     at: str | None = None
@@ -61,7 +61,7 @@ class When:
     zone: str | None = None
 
     def schedule(self, home: str, now: Instant) -> Schedule:
-        """What is meant, for an agent of the zone `home`."""
+        """The schedule, for an agent in the zone `home`."""
         given = [name for name in ("cron", "at", "after") if getattr(self, name) is not None]
         if len(given) != 1:
             raise InvalidInput(f"Use exactly one of cron, at or after; {' and '.join(given) or 'none'} is given.")
@@ -73,7 +73,7 @@ class When:
 
 @dataclass(frozen=True, slots=True)
 class PlanDraft:
-    """A plan that someone wants made, or a plan of that name changed into."""
+    """A plan to be created, or to replace the plan with that name."""
 
     name: str
     instruction: str
@@ -156,7 +156,7 @@ def plans_of(tx: Tx, agent_id: AgentId) -> list[Plan]:
 def set_plans(
     tx: Tx, agent_id: AgentId, drafts: Sequence[PlanDraft], *, hop: int = 0, outside: bool = False
 ) -> list[Plan]:
-    """The agent has these plans, each in place of one of its name. All of them or, with an error, none."""
+    """Set these plans, each in place of one with its name. All of them or, with an error, none."""
     home, suspended = known.zone_of(tx, agent_id)
     known.lock(tx, agent_id)
     planned = [_planned(tx, agent_id, draft, home, suspended, hop) for draft in drafts]
@@ -170,7 +170,7 @@ def set_plans(
 
 
 def set_timer(tx: Tx, agent_id: AgentId, reason: str, when: When, *, hop: int = 0, outside: bool = False) -> Plan:
-    """The agent will be woken at that time, once, and told the reason."""
+    """Wake the agent at that time, once, with the reason."""
     home, suspended = known.zone_of(tx, agent_id)
     known.lock(tx, agent_id)
     text = checked_text("The reason of a timer", reason, INSTRUCTION_CHARACTERS)
@@ -252,7 +252,7 @@ def _replace(tx: Tx, old: Plan, new: Plan) -> Plan:
 
 
 def remove_plans(tx: Tx, agent_id: AgentId, names: Iterable[str]) -> list[Plan]:
-    """The agent no longer has these plans, by name, or timers, by id; gives what they were."""
+    """Remove plans by name, or timers by id. Returns what was removed."""
     known.lock(tx, agent_id)
     there = {key: plan for plan in plans_of(tx, agent_id) for key in (plan.id, plan.name) if key}
     found = {name: there.get(name) or there.get(one_line(name)) for name in names}
@@ -269,7 +269,7 @@ def remove_plans(tx: Tx, agent_id: AgentId, names: Iterable[str]) -> list[Plan]:
 
 
 def keep_heartbeat(tx: Tx, agent_id: AgentId, settings: HeartbeatSettings | None) -> None:
-    """The agent has this heartbeat, or none. One that has not changed goes on as it was."""
+    """Set the agent's heartbeat, or remove it. One that has not changed continues as it was."""
     known.lock(tx, agent_id)
     old = next((plan for plan in plans_of(tx, agent_id) if plan.kind == "heartbeat"), None)
     if settings is None:
@@ -288,18 +288,18 @@ def keep_heartbeat(tx: Tx, agent_id: AgentId, settings: HeartbeatSettings | None
 
 
 def hold(tx: Tx, agent_id: AgentId) -> None:
-    """Nothing of this agent's is due until `release`."""
+    """Put off everything of this agent until `release`."""
     tx.run(_hold, agent=agent_id)
 
 
 def release(tx: Tx, agent_id: AgentId) -> None:
-    """What came due meanwhile is due now, each once."""
+    """Make everything that came due meanwhile due now, once each."""
     for (due,) in tx.all(_release, agent=agent_id):
         tx.announce(PLANNED, {"at": due})
 
 
 def clear(tx: Tx, agent_id: AgentId) -> None:
-    """The agent plans nothing any more."""
+    """Remove all plans of the agent."""
     tx.run(_clear, agent=agent_id)
 
 
@@ -322,7 +322,7 @@ def _in_short(plan: Plan) -> str:
 
 
 def fact(plan: Plan) -> tuple[str, str] | None:
-    """A plan as the agent is told it, under a key of its own. The same from run to run; timers are none of it."""
+    """The line about a plan for the agent, with its key. The same from run to run; None for timers."""
     if plan.kind == "timer":
         return None
     said = one_line(plan.instruction)

@@ -1,4 +1,4 @@
-"""What an agent means to do, as the lines that it is told: goals, notes and plans, each under a key of its own."""
+"""The lines about an agent's goals, notes and plans that it is shown, by key."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from denizen.storage.database import Tx
 
 
 def facts_of(tx: Tx, agent_id: AgentId) -> dict[str, str]:
-    """The lines as they stand. Nothing in them changes by the clock, nor when a plan that recurs has run."""
+    """The current lines. They do not depend on the clock, nor change when a recurring plan has run."""
     planned = sorted(agenda.plans_of(tx, agent_id), key=lambda plan: (plan.name, plan.id))
     return dict(
         [

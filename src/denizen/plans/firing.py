@@ -1,7 +1,7 @@
-"""Bringing what is due into the inboxes, exactly once, whoever looks and however often.
+"""Delivers due plans to inboxes, exactly once, however many instances look and however often.
 
-One transaction delivers the event and moves the plan on; its condition on the time that was due lets only one of
-several instances through, and the event's id, made of the plan and that time, stands for the same.
+One transaction delivers the event and advances the plan; its condition on the due time lets only one of several
+instances through, and the event's id, made of the plan and that time, ensures the same.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from denizen.storage.database import Tx, statement
 from denizen.storage.schema import plans
 
 BATCH: Final = 100
-"""How many plans one transaction brings in."""
+"""How many plans one transaction delivers."""
 CLOCK_SLACK_SECONDS: Final = 60
-"""A clock put back by less is not worth reckoning anew."""
+"""A clock that was set back by less needs no recomputation."""
 
-_WAITING = plans.c.state == "waiting"  # word for word the condition of the partial indexes
+_WAITING = plans.c.state == "waiting"  # must match the condition of the partial indexes exactly
 
 
 @dataclass(frozen=True, slots=True)
 class NextFirings:
-    """What the plans of all agents ask for."""
+    """When the plans of all agents need attention."""
 
     now: Instant
     nearest: Instant | None
     """When the next one is due; it may be past."""
     displaced: bool
-    """Whether some were reckoned by a clock that has been put back since."""
+    """Whether some times were computed by a clock that has been set back since."""
 
 
 _nearest = statement(select(func.min(plans.c.next_run)).where(_WAITING))
@@ -80,9 +80,9 @@ _end = statement(delete(plans).where(*_still_due).returning(*_told))
 
 
 def fire_due(tx: Tx, *, limit: int = BATCH) -> int:
-    """What is due is in its agents' inboxes, and each plan waits for its next time; gives how many were looked at.
+    """Deliver what is due to the agents' inboxes, and advance each plan to its next time. Returns how many were read.
 
-    A plan that missed several times runs once for all of them. One that has no next time is gone.
+    A plan that missed several times runs once for all of them. A plan without a next time is deleted.
     """
     rows = tx.all(_due, now=tx.now, limit=limit)
     deliveries: list[Delivery] = []
@@ -99,7 +99,7 @@ def _fire(tx: Tx, plan_id: str, agent_id: AgentId, stored: str, due: Instant) ->
     if following is None and problem is None:
         row = tx.one(_end, **still)
         if row is not None:
-            # Its end is told by the event itself.
+            # The event itself says that it is over.
             known.know(tx, agent_id, {f"plan:{plan_id}": None})
     else:
         new = "waiting" if problem is None else "failed"
@@ -111,7 +111,7 @@ def _fire(tx: Tx, plan_id: str, agent_id: AgentId, stored: str, due: Instant) ->
 
 
 def _following(stored: str, after: Instant) -> tuple[Instant | None, str | None]:
-    """The next time; or why none can be reckoned any more, such as a zone that this machine does not know."""
+    """The next time; or why it cannot be computed, such as a zone that this machine does not know."""
     try:
         return next_run(load(stored), after), None
     except InvalidInput as error:
@@ -134,7 +134,8 @@ def _event(tx: Tx, plan_id: str, agent_id: AgentId, due: Instant, row: tuple[Any
         payload[FROM_SPACES] = list(made_in)
     if outside:
         payload[OUTSIDE] = True
-    # It wakes whatever its hop: what the agent then says to others is one hop further, and ends a chain as before.
+    # It wakes the agent whatever its hop: what the agent then says to others is one hop further, and ends a chain as
+    # before.
     return Delivery(
         agent_id,
         f"{word}:{plan_id}:{due}",
@@ -147,7 +148,7 @@ def _event(tx: Tx, plan_id: str, agent_id: AgentId, due: Instant, row: tuple[Any
 
 
 def _space_of(tx: Tx, agent_id: AgentId, made_in: Sequence[str]) -> str | None:
-    """The space that a plan belongs to: the only one that it was made in, if the agent is still there."""
+    """The space of a plan: the only one that it was made in, if the agent is still there."""
     only = SpaceId(made_in[0]) if len(made_in) == 1 else None
     return only if only is not None and directory.is_member(tx, only, agent_id) else None
 
@@ -166,10 +167,10 @@ _displaced = statement(
 
 
 def reckon_again(tx: Tx, *, limit: int = BATCH) -> int:
-    """After the clock was put back: what recurs waits for its next time by the clock as it is; gives how many.
+    """After the clock was set back: recompute the next times of recurring plans. Returns how many.
 
     Without it, a clock that was years ahead for a moment would keep a daily plan waiting for years. A time that it has
-    run for already is passed over by the id of its event.
+    run for already is skipped by the id of its event.
     """
     rows = tx.all(_displaced, slack=tx.now + CLOCK_SLACK_SECONDS * SECOND, limit=limit)
     for plan_id, agent_id, stored, due in sorted(rows, key=lambda each: each[1]):

@@ -1,4 +1,4 @@
-"""What others change of an agent's goals, notes and plans: done, and told to it as news with its next cycle."""
+"""Changes by others to an agent's goals, notes and plans, which it is shown as news with its next cycle."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from denizen.storage.database import Tx
 
 
 def set_goal(tx: Tx, agent_id: AgentId, change: GoalChange) -> Goal:
-    """The agent has this goal, new or changed."""
+    """Add or change this goal of the agent."""
     made = goals.change_goals(tx, agent_id, [change])
     if change.text is not None:
         origins.set_origin(tx, agent_id, [goals.fact(made[0])[0]])
@@ -25,7 +25,7 @@ def delete_goal(tx: Tx, agent_id: AgentId, number: int) -> None:
 
 
 def set_note(tx: Tx, agent_id: AgentId, key: str, text: str) -> Note:
-    """The agent has this noted under the key."""
+    """Set the agent's note with this key."""
     made = notes.set_notes(tx, agent_id, {key: text})
     origins.set_origin(tx, agent_id, [notes.fact(made[0])[0]])
     known.tell(tx, agent_id)
@@ -38,7 +38,7 @@ def delete_note(tx: Tx, agent_id: AgentId, key: str) -> None:
 
 
 def set_plan(tx: Tx, agent_id: AgentId, draft: PlanDraft) -> Plan:
-    """The agent has this plan, in place of one of its name."""
+    """Set this plan of the agent, in place of one with its name."""
     made = agenda.set_plans(tx, agent_id, [draft])
     origins.set_origin(tx, agent_id, [f"plan:{made[0].id}"])
     known.tell(tx, agent_id)
@@ -46,11 +46,11 @@ def set_plan(tx: Tx, agent_id: AgentId, draft: PlanDraft) -> Plan:
 
 
 def set_timer(tx: Tx, agent_id: AgentId, reason: str, when: When) -> Plan:
-    """The agent will be woken then. Timers are no news: the head of each inbox message shows them."""
+    """Set a timer. Timers are not news: the head of each inbox message shows them."""
     return agenda.set_timer(tx, agent_id, reason, when)
 
 
 def delete_plan(tx: Tx, agent_id: AgentId, name: str) -> None:
-    """The plan of that name, or the timer of that id, is no more."""
+    """Delete the plan with that name, or the timer with that id."""
     agenda.remove_plans(tx, agent_id, [name])
     known.tell(tx, agent_id)

@@ -1,4 +1,4 @@
-"""What an agent is trying to achieve: a short list, each goal under a number of its own."""
+"""Goals of an agent: a short list, each with a number."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Goal:
 
 @dataclass(frozen=True, slots=True)
 class GoalChange:
-    """A new goal, or what is to be different about one that is there; None leaves things as they are."""
+    """A new goal, or changes to an existing one; None leaves a field as it is."""
 
     number: int | None = None
     text: str | None = None
@@ -66,7 +66,7 @@ _remove = statement(delete(goals).where(goals.c.agent_id == bindparam("agent"), 
 
 
 def goals_of(tx: Tx, agent_id: AgentId) -> list[Goal]:
-    """The agent's goals: what matters most first, what is done last."""
+    """The agent's goals: the most important first, done ones last."""
     found = [
         Goal(number, text, status, _PRIORITIES[int(priority)], bool(outside))
         for number, text, status, priority, outside in tx.all(_of, agent_id=agent_id)
@@ -75,13 +75,13 @@ def goals_of(tx: Tx, agent_id: AgentId) -> list[Goal]:
 
 
 def change_goals(tx: Tx, agent_id: AgentId, changes: Sequence[GoalChange], *, outside: bool = False) -> list[Goal]:
-    """The agent has these goals, new or changed; gives them as they are now. All of it or, with an error, nothing."""
+    """Add or change these goals. Returns them as they are now. All of it or, with an error, nothing."""
     known.zone_of(tx, agent_id)
     known.lock(tx, agent_id)
     there = {goal.number: goal for goal in goals_of(tx, agent_id)}
     made: list[Goal] = []
     for change in changes:
-        # A number is never given twice while any goal has a higher one, so that a removed goal is not taken for a new.
+        # A number is not reused while any goal has a higher one, so that a removed goal is not mistaken for a new one.
         goal = _made(there, change, max(there, default=0) + 1, outside)
         there[goal.number] = goal
         made.append(goal)
@@ -135,7 +135,7 @@ def _write(tx: Tx, agent_id: AgentId, goal: Goal, *, is_new: bool) -> None:
 
 
 def remove_goals(tx: Tx, agent_id: AgentId, numbers: Iterable[int]) -> None:
-    """The agent no longer has the goals of these numbers."""
+    """Remove the goals with these numbers."""
     known.lock(tx, agent_id)
     wanted, there = list(dict.fromkeys(numbers)), {goal.number for goal in goals_of(tx, agent_id)}
     for number in wanted:
@@ -146,6 +146,6 @@ def remove_goals(tx: Tx, agent_id: AgentId, numbers: Iterable[int]) -> None:
 
 
 def fact(goal: Goal) -> tuple[str, str]:
-    """A goal as the agent is told it, under a key of its own."""
+    """The line about a goal for the agent, with its key."""
     priority = "" if goal.priority == "normal" else f", {goal.priority} priority"
     return f"goal:{goal.number}", f"{one_line(goal.text)} (goal {goal.number}, {goal.status}{priority})"

@@ -1,7 +1,7 @@
-"""What an agent knows of what it means to do: told once, whoever changed it.
+"""What an agent was told of its goals, notes and plans, so that each change is told once, whoever made it.
 
-What others change is counted as news, and told by the next cycle's inbox message. What the agent changes itself is in
-its history already: it is entered among what it was told, so that no later message repeats it.
+Changes by others are counted as news, and shown by the next cycle's inbox message. Changes by the agent itself are in
+its history already: they are recorded as told, so that no later message repeats them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _tell_open = statement(update(cycles).where(cycles.c.id == bindparam("cycle")).v
 
 
 def lock(tx: Tx, agent_id: AgentId) -> None:
-    """Nobody else changes what this agent means to do before this transaction ends. Before its plans, always."""
+    """Lock the agent's goals, notes and plans until this transaction ends. Always before the lock on its plans."""
     tx.one(_lock, agent_id=agent_id)
 
 
@@ -47,12 +47,12 @@ def tell(tx: Tx, agent_id: AgentId) -> None:
 
 
 def know(tx: Tx, agent_id: AgentId, lines: Mapping[str, str | None]) -> None:
-    """The agent knows these facts already; None for one that is no more."""
+    """Record that the agent knows these facts already; None for one that is removed."""
     row = tx.one(_lock, agent_id=agent_id)
     if row is None:
         return
     tx.run(_tell, agent=agent_id, facts=_with(json.loads(row[0]), lines))
-    # The open cycle keeps what it was told when it began, and enters that when it ends.
+    # The open cycle keeps what it was told when it began, and records that when it ends.
     for cycle_id, kept in tx.all(_open, agent_id=agent_id):
         told = json.loads(kept)
         if "facts" not in told:

@@ -1,4 +1,4 @@
-"""How long the texts are that an agent keeps for itself."""
+"""Length limits of the texts that an agent keeps for itself."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from denizen.storage.database import storable
 
 
 def checked_text(what: str, text: str, most: int) -> str:
-    """The text without white space around it, if there is any and it is not too long."""
+    """The text without white space around it; raises if it is empty or too long."""
     text = storable(text).strip()
     if not text:
         raise InvalidInput(f"{what} is empty.")

@@ -1,4 +1,4 @@
-"""What an agent has written down for itself, its own memories: texts under keys, always before its eyes."""
+"""Notes of an agent, its own memories: texts by key, always in its prompt."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KEY_CHARACTERS: Final = 80
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """One thing that an agent wrote down."""
+    """One note of an agent."""
 
     key: str
     text: str
@@ -48,11 +48,11 @@ _remove = statement(delete(notes).where(notes.c.agent_id == bindparam("agent"), 
 def notes_of(tx: Tx, agent_id: AgentId) -> list[Note]:
     """The agent's notes, by key."""
     found = [Note(key, text, bool(outside)) for key, text, outside in tx.all(_of, agent_id=agent_id)]
-    return sorted(found, key=lambda note: note.key)  # databases differ in how they order letters
+    return sorted(found, key=lambda note: note.key)  # databases order letters differently
 
 
 def set_notes(tx: Tx, agent_id: AgentId, texts: Mapping[str, str], *, outside: bool = False) -> list[Note]:
-    """These texts are noted under their keys, in place of what was noted there. All of them or, with an error, none."""
+    """Set these notes by key, in place of the old ones. All of them or, with an error, none."""
     known.zone_of(tx, agent_id)
     known.lock(tx, agent_id)
     wanted = [
@@ -79,7 +79,7 @@ def _checked_key(key: str) -> str:
 
 
 def remove_notes(tx: Tx, agent_id: AgentId, keys: Iterable[str]) -> list[str]:
-    """Nothing is noted under these keys any more; gives the keys as they were kept."""
+    """Remove the notes with these keys. Returns the keys as they were stored."""
     known.lock(tx, agent_id)
     wanted, there = [one_line(key) for key in dict.fromkeys(keys)], {note.key for note in notes_of(tx, agent_id)}
     for key in wanted:
@@ -92,5 +92,5 @@ def remove_notes(tx: Tx, agent_id: AgentId, keys: Iterable[str]) -> list[str]:
 
 
 def fact(note: Note) -> tuple[str, str]:
-    """A note as the agent is told it, under a key of its own."""
+    """The line about a note for the agent, with its key."""
     return f"note:{note.key}", f"{note.key}: {one_line(note.text)}"

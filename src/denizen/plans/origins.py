@@ -1,4 +1,4 @@
-"""From which spaces an agent's goals, notes and plans come: those of the cycle in which it made them.
+"""The spaces that an agent's goals, notes and plans come from: those of the cycle in which it made them.
 
 A goal, note or plan without an origin was set by a person or by a definition.
 """
@@ -29,7 +29,7 @@ _of_fact = statement(
 
 
 def set_origin(tx: Tx, agent_id: AgentId, facts: Iterable[str], space_ids: Iterable[str] = ()) -> None:
-    """These facts come from these spaces and no others; without any, a person has set them."""
+    """Set the spaces that these facts come from; none if a person has set them."""
     spaces = list(space_ids)
     for fact in facts:
         tx.run(_remove, agent=agent_id, of_fact=fact)

@@ -1,6 +1,6 @@
-"""When something is to happen, and when next. Pure: no clock, no storage.
+"""Schedules and their next times. Pure: no clock, no storage.
 
-Where the clocks of a zone are put forward, a time that they skip is the moment at which they jump. Where they are put
+Where the clocks of a zone are set forward, a time that they skip is the moment at which they jump. Where they are set
 back, a time that comes twice is the first of the two. A cron expression whose minute or hour begins with `*` goes by
 real time instead, as Debian's cron does: it neither waits nor hurries while the clocks change.
 """
@@ -77,7 +77,7 @@ def load(stored: str) -> Schedule:
 
 
 def checked(schedule: Schedule) -> Schedule:
-    """The schedule, if it can be kept here. Raises `InvalidInput` that says why it cannot."""
+    """The schedule, if it is valid here. Raises `InvalidInput` that says why it is not."""
     match schedule:
         case Cron():
             return cron(schedule.expression, schedule.zone)
@@ -105,11 +105,11 @@ def next_run(schedule: Schedule, after: Instant) -> Instant | None:
             assert_never(schedule)
 
 
-# Making schedules of what people and models write
+# Parsing what people and models write
 
 
 def cron(expression: str, zone: str) -> Cron:
-    """By a cron expression: minute, hour, day of month, month, day of week, in the given time zone."""
+    """A schedule from a cron expression: minute, hour, day of month, month, day of week, in the given time zone."""
     made = Cron(expression=" ".join(expression.split()), zone=named_zone(zone).key)
     if len(made.expression.split()) != 5:
         raise InvalidInput(
@@ -127,7 +127,7 @@ def cron(expression: str, zone: str) -> Cron:
 
 
 def once_at(text: str, zone: str, now: Instant) -> Once:
-    """At a time in ISO 8601; one without an offset is told by the clocks of `zone`."""
+    """One time in ISO 8601; without an offset it is in `zone`."""
     place = named_zone(zone)
     try:
         given = datetime.fromisoformat(text.strip())
@@ -144,7 +144,7 @@ def once_at(text: str, zone: str, now: Instant) -> Once:
 
 
 def once_after(text: str, zone: str, now: Instant) -> Once:
-    """After a delay such as "2 hours". A day is 24 hours, whatever the clocks do."""
+    """One time after a delay such as "2 hours". A day is 24 hours, whatever the clocks do."""
     return Once(at=now + round(delay_seconds(text) * SECOND), zone=named_zone(zone).key)
 
 
@@ -162,7 +162,7 @@ _ISO: Final = re.compile(
 
 
 def delay_seconds(text: str) -> float:
-    """How long "2 hours", "90 seconds", "1 day 2 hours", "1h30m" or an ISO 8601 duration is."""
+    """The length of "2 hours", "90 seconds", "1 day 2 hours", "1h30m" or an ISO 8601 duration."""
     seconds = _iso_seconds(text.strip()) if text.strip()[:1] in ("P", "p") else _worded_seconds(text)
     if seconds is None:
         raise InvalidInput(
@@ -223,12 +223,12 @@ def _nearest_zones(name: str) -> list[str]:
 
 
 def say(at: int, zone: str = "UTC") -> str:
-    """A time as it is told: `2026-02-19 08:00 UTC`, and by the clocks of the zone where that is another."""
+    """A time as text: `2026-02-19 08:00 UTC`, and in the zone's time if that differs."""
     utc = moment(at)
     told = f"{utc:%Y-%m-%d %H:%M}{f':{utc:%S}' if utc.second else ''} UTC"
     try:
         there = utc.astimezone(named_zone(zone))
-    except InvalidInput:  # known where it was planned, and not on this machine
+    except InvalidInput:  # known where it was planned, but not on this machine
         return told
     if zone == "UTC":
         return told
@@ -251,7 +251,7 @@ def describe(schedule: Schedule) -> str:
             assert_never(schedule)
 
 
-# Reckoning
+# Computation
 
 
 def _resolve(naive: datetime, zone: ZoneInfo) -> datetime:
@@ -295,8 +295,8 @@ def _next_on_the_wall(expression: str, naive: datetime) -> datetime | None:
 
 
 def _by_wall_clock(expression: str, zone: ZoneInfo, after: datetime) -> datetime | None:
-    # From a day before: what the wall clock showed there may come after `after` where clocks were put back since, or
-    # be moved on to the moment of a jump.
+    # From a day before: what the wall clock showed there may come after `after` where clocks were set back since, or be
+    # moved on to the moment of a jump.
     shown: datetime | None = after.astimezone(zone).replace(tzinfo=None, fold=0) - _DAY
     while (shown := _next_on_the_wall(expression, shown)) is not None:
         at = _resolve(shown, zone)

@@ -1,4 +1,4 @@
-"""How an agent's owner has it look around by itself."""
+"""Settings of an agent's heartbeat."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from denizen.errors import InvalidInput
 from denizen.plans.schedule import WEEKDAYS, Heartbeat, Weekday, named_zone
 
 STORED: Final[Mapping[str, bool]] = {"stored": True}
-"""The context in which something is validated that was checked before it was stored."""
+"""The validation context for values that were checked before they were stored."""
 
 
 def was_stored(info: ValidationInfo) -> bool:
@@ -44,7 +44,7 @@ class HeartbeatSettings(BaseModel):
         return zone if zone is None or was_stored(info) else checked_zone(zone)
 
     def schedule(self, zone: str) -> Heartbeat:
-        """When it beats, for an agent of this zone."""
+        """The schedule of the heartbeat, for an agent in this zone."""
         return Heartbeat(
             minutes=self.every_minutes,
             start=self.active_from.replace(tzinfo=None),
@@ -55,7 +55,7 @@ class HeartbeatSettings(BaseModel):
 
 
 def checked_zone(zone: str) -> str:
-    """For validators: the zone, or a `ValueError` that says which one may be meant."""
+    """For validators: the zone, or a `ValueError` that suggests the nearest one."""
     try:
         return named_zone(zone).key
     except InvalidInput as error:

@@ -1,4 +1,4 @@
-"""Asking an agent for an answer that it owes: what a person does about a status such as "did not reply"."""
+"""Asks an agent again for a missing answer: what a person does about a status such as "did not reply"."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ _state = statement(
     select(agents.c.status, agents.c.held_by, agents.c.held_until).where(agents.c.id == bindparam("agent_id"))
 )
 _ANSWERABLE: Final[tuple[Cause, ...]] = ("no_reply", "limit")
-"""The statuses that go when somebody asks for an answer."""
+"""The statuses that are cleared when somebody asks for an answer."""
 CUT_SHORT: Final = (
     "A person asks you again to answer a message here: the cycle that read it was cut short before you had answered."
 )
-"""What an agent is told of a message that its log has already."""
+"""The text for an agent about a message that its log has already."""
 
 
 def ask_for_answer(tx: Tx, space_id: SpaceId, agent_id: AgentId, by: EntityId) -> None:
-    """The agent is woken and told that this person asks for an answer to the message that it left unanswered.
+    """Wake the agent and tell it that this person asks for an answer to the message that it left unanswered.
 
-    The status goes. Only people in the space may ask; raises `InvalidInput` where the agent owes no answer there.
+    Clears the status. Only people in the space may ask; raises `InvalidInput` if the agent owes no answer there.
     """
     space = directory.require_member(tx, space_id, by)
     person, agent = directory.get_entity(tx, by), directory.get_entity(tx, agent_id)
@@ -66,7 +66,7 @@ _ended_without_answer = statement(
 
 
 def ask_about_cut_short(tx: Tx, agent_id: AgentId, space_id: SpaceId | None = None) -> None:
-    """The agent is asked again for what a cycle that was cut short left unanswered, in that space or everywhere."""
+    """Ask the agent again for what a cut-off cycle left unanswered, in that space or everywhere."""
     found = tx.all(_ended_without_answer, agent_id=agent_id)
     again = [_notice(tx, agent_id, where, CUT_SHORT, message) for where, message in found if space_id in (None, where)]
     delivery.deliver(tx, again)

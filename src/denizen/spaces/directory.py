@@ -1,4 +1,4 @@
-"""Who and where: organizations, entities, spaces and their members. The one door to each of them."""
+"""Organizations, entities, spaces and their members. All access to them goes through here."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from denizen.storage.schema import entities, memberships, minds, organizations, 
 
 ATTENTIONS: Final[tuple[Attention, ...]] = ("all", "mentions", "none")
 MEMBER_ROLES: Final[tuple[MemberRole, ...]] = ("owner", "admin", "member")
-"""What someone is in a space: its owners and admins run it."""
+"""The roles in a space: owners and admins manage it."""
 FLOORS: Final[tuple[Floor, ...]] = ("all", "addressed", "one")
 DEFAULT_FLOOR: Final[Floor] = "one"
 AGENT_RUN_LIMIT: Final = 12
-"""After so many messages with which agents woke each other, they do so no more until a person speaks."""
+"""After this many messages with which agents woke each other, they stop until a person speaks."""
 LARGEST_RUN_LIMIT: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Organization:
-    """A house of its own: nothing crosses from one to another."""
+    """An isolated tenant: nothing crosses from one to another."""
 
     id: OrganizationId
     name: str
@@ -61,11 +61,11 @@ class Space:
     name: str
     private: bool
     floor: Floor = DEFAULT_FLOOR
-    """Who takes up what is said in it, where several agents are."""
+    """Which agents take up a message, if there are several."""
     agent_run_limit: int = AGENT_RUN_LIMIT
-    """After so many messages with which agents woke each other, they do so no more; 0: no limit."""
+    """After this many messages with which agents woke each other, they stop; 0: no limit."""
     agent_run: int = field(default=0, compare=False)
-    """With how many messages agents woke each other, or would have, since a person spoke or let them go on."""
+    """How many messages of agents have woken others, or would have, since a person spoke or let them continue."""
 
     @property
     def stopped(self) -> bool:
@@ -74,13 +74,13 @@ class Space:
 
 
 def is_stopped(run: int, limit: int) -> bool:
-    """Whether so many messages with which agents wake each other are more than the limit."""
+    """Whether this number of messages with which agents wake each other is over the limit."""
     return 0 < limit < run
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """An entity in a space, and what of it reaches its inbox."""
+    """An entity in a space, and which of its messages reach its inbox."""
 
     entity: Entity
     role: str
@@ -88,7 +88,7 @@ class Member:
 
 
 def namesakes(members: Sequence[Member]) -> frozenset[EntityId]:
-    """Those whose names look like that of another member. Pure."""
+    """The members whose names look like that of another member. Pure."""
     names = {each.entity.id: fold(each.entity.name) for each in members}
     how_many = Counter(names.values())
     return frozenset(id for id, name in names.items() if how_many[name] > 1)
@@ -126,7 +126,7 @@ _holder = statement(
         entities.c.organization_id == bindparam("organization_id"), entities.c.handle == bindparam("handle")
     )
 )
-# Whoever is about to leave is waited for, and waits for whoever is about to join.
+# Waits for a concurrent leave, and makes a concurrent join wait.
 _left_at = statement(select(entities.c.left_at).where(entities.c.id == bindparam("id")).with_for_update(read=True))
 _one_at_a_time = statement(
     select(entities.c.id).where(entities.c.id == bindparam("id")).with_for_update(key_share=True)
@@ -134,7 +134,7 @@ _one_at_a_time = statement(
 
 
 def create_organization(tx: Tx, name: str) -> Organization:
-    """A new, empty house."""
+    """Create an empty organization."""
     organization = Organization(OrganizationId(new_id()), check_name(name))
     tx.run(_add_organization, id=organization.id, name=organization.name, created_at=tx.now)
     return organization
@@ -157,7 +157,7 @@ def list_organizations(tx: Tx) -> list[Organization]:
 
 
 def first_organization(tx: Tx) -> OrganizationId | None:
-    """The one that was made first: whoever set the server up made it."""
+    """The organization that was created first, by whoever set the server up."""
     return value(tx, _first_organization)
 
 
@@ -171,7 +171,7 @@ def create_entity(
     metadata: Mapping[str, JsonValue] | None = None,
     id: EntityId | None = None,
 ) -> Entity:
-    """Someone new in the organization, under a handle that nobody else there has or had. Its first person owns it."""
+    """Create an entity, under a handle that nobody in the organization has or had. The first person is the owner."""
     get_organization(tx, organization_id)
     role = kind if kind != "human" else "member" if tx.one(_anybody, organization_id=organization_id) else "owner"
     entity = Entity(id or EntityId(new_id()), organization_id, kind, check_handle(handle), check_name(name))
@@ -203,7 +203,7 @@ def _check_free(tx: Tx, organization_id: OrganizationId, handle: str) -> None:
 
 
 def hold(tx: Tx, entity_id: EntityId) -> None:
-    """What this entity asks for under keys of its own happens one after the other, until the commit."""
+    """Serialize this entity's requests with keys of its own, until the commit."""
     tx.one(_one_at_a_time, id=entity_id)
 
 
@@ -215,7 +215,7 @@ def get_entity(tx: Tx, entity_id: EntityId) -> Entity:
 
 
 def find_entity(tx: Tx, organization_id: OrganizationId, handle: str) -> Entity:
-    """Whoever has this handle, with or without its `@`, and has not left."""
+    """The entity with this handle, with or without its `@`, that has not left."""
     row = tx.one(_find_entity, organization_id=organization_id, handle=handle.removeprefix("@").lower())
     if row is None:
         raise NotFound("entity with the handle", handle)
@@ -233,7 +233,7 @@ def free_handle(tx: Tx, organization_id: OrganizationId, like: str) -> str:
 
 
 def list_entities(tx: Tx, organization_id: OrganizationId, *, also_left: bool = False) -> list[Entity]:
-    """Whoever is in the organization; with `also_left`, those too who were."""
+    """The entities in the organization; with `also_left`, also those that have left."""
     listed = _list_everyone if also_left else _list_entities
     return [Entity(*row) for row in tx.all(listed, organization_id=organization_id)]
 
@@ -251,7 +251,7 @@ SPACE_COLUMNS: Final = (
     spaces.c.agent_run_limit,
     spaces.c.agent_run,
 )
-"""What `as_space` reads."""
+"""The columns that `as_space` reads."""
 _space = SPACE_COLUMNS
 _get_space = statement(select(*_space).where(spaces.c.id == bindparam("id")))
 _lock_space = statement(select(*_space, spaces.c.last_seq).where(spaces.c.id == bindparam("id")).with_for_update())
@@ -326,7 +326,7 @@ def create_space(
     agent_run_limit: int = AGENT_RUN_LIMIT,
     id: SpaceId | None = None,
 ) -> Space:
-    """A new space with nobody in it."""
+    """Create a space without members."""
     get_organization(tx, organization_id)
     check_floor(floor)
     check_run_limit(agent_run_limit)
@@ -348,7 +348,7 @@ def create_space(
 def found_space(
     tx: Tx, organization_id: OrganizationId, space_id: SpaceId, *, name: str, private: bool = False
 ) -> Space:
-    """The space of an id that was agreed on beforehand: the one that is there, else a new one with nobody in it."""
+    """The space with an id that was agreed on beforehand: the existing one, otherwise a new one without members."""
     tx.run(
         _found_space,
         id=space_id,
@@ -371,13 +371,13 @@ def get_space(tx: Tx, space_id: SpaceId) -> Space:
 
 
 def as_space(row: Sequence[Any]) -> Space:
-    """The space of a row that begins with `SPACE_COLUMNS`."""
+    """Decode a row that begins with `SPACE_COLUMNS`."""
     id, organization_id, kind, name, private, floor, run_limit, run, *_ = row
     return Space(id, organization_id, kind, name, bool(private), floor, run_limit, run)
 
 
 def find_spaces(tx: Tx, organization_id: OrganizationId, name: str) -> list[Space]:
-    """The spaces of that name: names of spaces need not be unique."""
+    """The spaces with that name: names of spaces need not be unique."""
     rows = tx.all(_named, organization_id=organization_id, name=name)
     return [as_space(row) for row in rows]
 
@@ -388,13 +388,13 @@ def spaces_of(tx: Tx, entity_id: EntityId) -> list[Space]:
 
 
 def members(tx: Tx, space_id: SpaceId) -> list[Member]:
-    """Who is in this space, in the order in which they came."""
+    """The members of this space, in the order in which they joined."""
     return [Member(Entity(*row[:5]), row[5], row[6]) for row in tx.all(_members, space_id=space_id)]
 
 
 @dataclass(frozen=True, slots=True)
 class Company:
-    """Who is in a space: the first who came, and how many there are in all."""
+    """The members of a space: the first ones, and how many there are in total."""
 
     first: tuple[Member, ...]
     count: int
@@ -436,12 +436,12 @@ _count_spaces = statement(
 
 
 def companies_of(tx: Tx, entity_id: EntityId, *, limit: int, shown: int) -> dict[SpaceId, Company]:
-    """Who is in each of the newest spaces of this entity: so many spaces, and so many of each."""
+    """The members of each of the newest spaces of this entity: at most `limit` spaces, and `shown` members of each."""
     return _companies(tx.all(_company_of, entity_id=entity_id, limit=limit, shown=shown))
 
 
 def company_in(tx: Tx, space_id: SpaceId, *, shown: int) -> Company:
-    """Who is in this space, so many of them."""
+    """The members of this space, at most `shown` of them."""
     found = _companies(tx.all(_company_in, space_id=space_id, shown=shown))
     return found.get(space_id, Company((), 0))
 
@@ -465,12 +465,12 @@ def is_member(tx: Tx, space_id: SpaceId, entity_id: EntityId) -> bool:
 
 
 def role_in(tx: Tx, space_id: SpaceId, entity_id: EntityId) -> str | None:
-    """What the entity is in this space; None: it is not in it."""
+    """The entity's role in this space; None if it is not a member."""
     return value(tx, _is_member, space_id=space_id, entity_id=entity_id)
 
 
 def require_member(tx: Tx, space_id: SpaceId, entity_id: EntityId) -> Space:
-    """The space, if this entity may read it and speak in it. Every tool, route and screen comes through here.
+    """The space, if this entity may read it and speak in it. Every tool, route and screen calls this.
 
     Raises the same `NotFound` for a space that does not exist and for one that the entity is not in.
     """
@@ -481,9 +481,9 @@ def require_member(tx: Tx, space_id: SpaceId, entity_id: EntityId) -> Space:
 
 
 def join(tx: Tx, space_id: SpaceId, entity_id: EntityId, *, role: str = "member", attention: Attention = "all") -> None:
-    """The entity is in the space, and has read what was said so far; the agents there hear of it.
+    """Add the entity to the space, with everything said so far marked as read; announces it to the agents there.
 
-    Joining twice is joining once.
+    Idempotent.
     """
     entity = get_entity(tx, entity_id)
     if tx.one(_left_at, id=entity_id) != (None,):
@@ -500,7 +500,7 @@ def join(tx: Tx, space_id: SpaceId, entity_id: EntityId, *, role: str = "member"
 
 
 def end_membership(tx: Tx, space_id: SpaceId, entity_id: EntityId) -> None:
-    """The entity is not in the space any more; the agents there hear of it. To be called by `leaving.leave` only."""
+    """Remove the entity from the space; announces it to the agents there. To be called by `leaving.leave` only."""
     _locked(tx, space_id)
     tx.run(_tell_members, space=space_id)
     if tx.run(_leave, space=space_id, entity=entity_id):
@@ -509,7 +509,7 @@ def end_membership(tx: Tx, space_id: SpaceId, entity_id: EntityId) -> None:
 
 
 def attend(tx: Tx, space_id: SpaceId, entity_id: EntityId, attention: Attention) -> None:
-    """From now on this much of the space reaches the member's inbox."""
+    """Set which messages of the space reach the member's inbox."""
     _check_attention(attention)
     _locked(tx, space_id)
     if tx.run(_attend, space=space_id, entity=entity_id, how=attention) == 0:
@@ -518,7 +518,7 @@ def attend(tx: Tx, space_id: SpaceId, entity_id: EntityId, attention: Attention)
 
 
 def appoint(tx: Tx, space_id: SpaceId, entity_id: EntityId, role: MemberRole) -> None:
-    """The member is this in the space from now on: its owners and admins run it."""
+    """Set the member's role in the space: owners and admins manage it."""
     if role not in MEMBER_ROLES:
         raise InvalidInput(f"In a space one is {', '.join(MEMBER_ROLES)}, not {role!r}.")
     _locked(tx, space_id)
@@ -528,7 +528,7 @@ def appoint(tx: Tx, space_id: SpaceId, entity_id: EntityId, role: MemberRole) ->
 
 
 def set_private(tx: Tx, space_id: SpaceId, private: bool) -> None:
-    """Whether those who are not in it may know of the space; the agents in it hear of it."""
+    """Set whether the space is hidden from others; announces it to the agents in it."""
     _locked(tx, space_id)
     tx.run(_set_private, space=space_id, hidden=int(private))
     tx.run(_tell_members, space=space_id)
@@ -536,7 +536,7 @@ def set_private(tx: Tx, space_id: SpaceId, private: bool) -> None:
 
 
 def set_floor(tx: Tx, space_id: SpaceId, floor: Floor) -> None:
-    """From now on these agents take up what is said in the space."""
+    """Set which agents take up messages in the space."""
     check_floor(floor)
     _locked(tx, space_id)
     tx.run(_set_floor, space=space_id, new_floor=floor)
@@ -544,7 +544,7 @@ def set_floor(tx: Tx, space_id: SpaceId, floor: Floor) -> None:
 
 
 def set_agent_run_limit(tx: Tx, space_id: SpaceId, limit: int) -> None:
-    """After so many messages with which agents woke each other in the space, they do so no more; 0: no limit."""
+    """Set after how many messages with which agents woke each other in the space they stop; 0: no limit."""
     check_run_limit(limit)
     _locked(tx, space_id)
     tx.run(_set_run_limit, space=space_id, new_limit=limit)
@@ -560,7 +560,7 @@ def change_space(
     floor: Floor | None = None,
     agent_run_limit: int | None = None,
 ) -> None:
-    """The space has these settings from now on; what is not given stays."""
+    """Change these settings of the space; those that are not given stay."""
     if name is not None:
         rename_space(tx, space.id, name)
     if private is not None and private != space.private:
@@ -572,7 +572,7 @@ def change_space(
 
 
 def rename_space(tx: Tx, space_id: SpaceId, name: str) -> None:
-    """The space is called that from now on; the agents in it hear of it."""
+    """Rename the space; announces it to the agents in it."""
     _locked(tx, space_id)
     tx.run(_rename_space, space=space_id, new_name=check_name(name))
     tx.run(_tell_members, space=space_id)
@@ -580,7 +580,7 @@ def rename_space(tx: Tx, space_id: SpaceId, name: str) -> None:
 
 
 def rename(tx: Tx, entity_id: EntityId, name: str) -> None:
-    """The entity is called that from now on; the agents in its spaces hear of it."""
+    """Rename the entity; announces it to the agents in its spaces."""
     for space in spaces_of(tx, entity_id):
         _locked(tx, space.id)
         tx.run(_tell_members, space=space.id)
@@ -590,7 +590,7 @@ def rename(tx: Tx, entity_id: EntityId, name: str) -> None:
 
 
 def announce_change(tx: Tx, space_id: SpaceId) -> None:
-    """Whoever shows the space hears that it has to be read again."""
+    """Tell clients that show the space to read it again."""
     tx.announce(space_topic(space_id), SpaceChanged(space_id).to_payload())
 
 
@@ -612,8 +612,8 @@ def check_run_limit(limit: int) -> None:
 
 
 def _locked(tx: Tx, space_id: SpaceId) -> tuple[Space, int]:
-    """The space and the number of its last message, which hold still until the commit."""
-    # Posting locks the same row: who is a member does not change between a message and its events.
+    """The space and the number of its last message, locked until the commit."""
+    # Posting locks the same row: membership does not change between a message and its events.
     row = tx.one(_lock_space, id=space_id)
     if row is None:
         raise NotFound("space", space_id)

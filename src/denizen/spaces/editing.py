@@ -1,7 +1,7 @@
-"""Changing what was said: a message is edited or deleted by its author, or by an owner or admin of its space.
+"""Edits and deletes messages: by their author, or by an owner or admin of the space.
 
-The message keeps its place and its number. What still waits in an inbox is read as it is now, and a deleted message is
-taken out of it. What agents have read already stays in their log: whoever calls this tells them.
+The message keeps its place and its number. Events that still wait in an inbox get the new text, and a deleted message
+is removed from inboxes. What agents have read already stays in their log: the caller notifies them.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from denizen.storage.database import Tx, statement
 from denizen.storage.schema import entities, events, memberships, messages, spaces
 
 DELETED: Final = "[deleted]"
-"""What a deleted message says."""
+"""The text of a deleted message."""
 MAY_CHANGE: Final = ("owner", "admin")
-"""Roles in a space whose bearers may change what others said there."""
+"""Roles in a space that may change the messages of others."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A message before and after; the same where nothing has changed."""
+    """A message before and after; the same if nothing has changed."""
 
     before: Message
     after: Message
@@ -54,7 +54,7 @@ _rewrite = statement(
         plain=bindparam("new_plain"),
         mentions=bindparam("new_mentions"),
         edited_at=bindparam("at"),
-        # What was text from outside stays such, whoever edits it.
+        # Text from outside stays marked, whoever edits it.
         outside=case((bindparam("from_outside") == 1, 1), else_=messages.c.outside),
     )
 )
@@ -63,7 +63,7 @@ _empty = statement(
     .where(messages.c.id == bindparam("message"))
     .values(text=bindparam("new_text"), plain=None, mentions=None, metadata=None, deleted_at=bindparam("at"))
 )
-_OPEN = events.c.state != "done"  # word for word the condition of the partial index, or SQLite does not use it
+_OPEN = events.c.state != "done"  # must match the condition of the partial index exactly, or SQLite does not use it
 _open_events = statement(
     select(events.c.number, events.c.agent_id, events.c.state, entities.c.handle)
     .join(memberships, memberships.c.entity_id == events.c.agent_id)
@@ -80,7 +80,7 @@ _has_heard = statement(
 
 
 def edit(tx: Tx, message_id: MessageId, by: EntityId, what: Draft) -> Change:
-    """The message says this now. Agents that it mentions only now have it in the inbox."""
+    """Change the text of the message. Agents that are mentioned for the first time get it in their inbox."""
     before = _changeable(tx, message_id, by)
     if before.deleted_at is not None:
         raise InvalidInput("This message was deleted. Post a new one instead.")
@@ -105,7 +105,7 @@ def edit(tx: Tx, message_id: MessageId, by: EntityId, what: Draft) -> Change:
 
 
 def _deliver_to_others(tx: Tx, before: Message, what: Draft) -> None:
-    """Whoever is mentioned only now has the message in the inbox as well, as if it had just come."""
+    """Deliver the message to agents that are mentioned for the first time, as if it were new."""
     row = tx.one(_handle, id=before.author_id)
     new = set(what.rendered.mentions) - set(before.mentions)
     if row is None or not new:
@@ -129,7 +129,7 @@ def _deliver_to_others(tx: Tx, before: Message, what: Draft) -> None:
 
 
 def delete(tx: Tx, message_id: MessageId, by: EntityId) -> Change:
-    """The message says nothing any more, and waits in no inbox. Deleting it twice is deleting it once."""
+    """Delete the text of the message, and remove it from inboxes. Idempotent."""
     before = _changeable(tx, message_id, by)
     if before.deleted_at is not None:
         return Change(before, before)
@@ -138,7 +138,7 @@ def delete(tx: Tx, message_id: MessageId, by: EntityId) -> Change:
 
 
 def empty(tx: Tx, message: Message, text: str) -> None:
-    """In the place of the message stands `text`, and it waits in no inbox. The caller has locked its space."""
+    """Replace the message's text by `text`, and remove it from inboxes. The caller has locked its space."""
     tx.run(_empty, message=message.id, new_text=text, at=tx.now)
     for number, _, state, _ in tx.all(_open_events, space_id=message.space_id, message_id=message.id):
         if state in ("pending", "dead"):

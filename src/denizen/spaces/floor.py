@@ -1,12 +1,12 @@
-"""The floor: which agents take up what is said in a space with several of them, and when they stop waking each other.
+"""The floor: which agents take up a message in a space with several of them, and when they stop waking each other.
 
-`all`: everybody who attends to the space is woken. `addressed`: only the agents that a message mentions or replies to.
-`one`: one agent answers a person: who was addressed, otherwise who spoke last, otherwise who joined first; where that
-one cannot think now or skips, the next one takes over. Under `addressed` and `one` an agent wakes another only by
-addressing it, or by answering what that one asked it. Whoever is not woken has the message in the inbox all the same,
-and reads it at its next waking.
+`all`: every agent that attends to the space is woken. `addressed`: only the agents that a message mentions or replies
+to. `one`: one agent answers a person: the addressed one, otherwise the last speaker, otherwise the first to join; if
+that one cannot think now or skips, the next one takes over. Under `addressed` and `one` an agent wakes another only by
+addressing it, or by answering what that one asked it. Agents that are not woken still have the message in the inbox,
+and read it when they wake next.
 
-Apart from that, agents wake each other in a space only so often until a person speaks, or lets them go on.
+Apart from that, agents wake each other in a space only so often until a person speaks, or lets them continue.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from denizen.storage.database import Tx, statement, value, values
 from denizen.storage.schema import agents, entities, events, memberships, messages, spaces
 
 LOOKED_BACK: Final = 50
-"""How many of the last messages are looked at for who spoke last."""
+"""How many of the last messages are read to find the last speakers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Listener:
 
 @dataclass(frozen=True, slots=True)
 class Takers:
-    """Who is woken by a message, and for whose answer its author waits."""
+    """The agents that a message wakes, and those whose answer its author waits for."""
 
     woken: frozenset[AgentId]
     awaited: frozenset[AgentId] = frozenset()
@@ -52,7 +52,7 @@ class Takers:
 def takers(
     floor: Floor, listeners: Sequence[Listener], *, author_kind: str, several: bool, alone: bool
 ) -> Takers | None:
-    """Who takes up a message. None: one of the listeners has to be chosen, see `choose`. Pure.
+    """The agents that take up a message. None: one of the listeners has to be chosen, see `choose`. Pure.
 
     `several`: whether there is more than one agent in the space, the author included. `alone`: whether the author and
     one other are the only members.
@@ -70,7 +70,7 @@ def takers(
 
 
 def choose(listeners: Sequence[Listener], last_speakers: Sequence[str], *, awaited: bool = True) -> Takers:
-    """The one who answers under the floor `one`, beside those who were addressed and cannot. Pure.
+    """The agent that answers under the floor `one`, in addition to addressed agents that cannot. Pure.
 
     With `awaited` False nobody waits for the chosen one: the message is for another person.
     """
@@ -85,7 +85,7 @@ def choose(listeners: Sequence[Listener], last_speakers: Sequence[str], *, await
 
 
 def asked_by(taken: Iterable[Event], space_id: SpaceId) -> frozenset[str]:
-    """The agents that mentioned the one whose cycle has taken these events: they are to hear its answer. Pure."""
+    """The agents that mentioned the agent of this cycle in these events: they should get its answer. Pure."""
     return frozenset(
         event.sender_id
         for event in taken
@@ -97,7 +97,7 @@ def asked_by(taken: Iterable[Event], space_id: SpaceId) -> frozenset[str]:
 
 
 def ranked(listeners: Iterable[Listener], last_speakers: Sequence[str]) -> list[Listener]:
-    """The listeners in the order in which they are chosen: who spoke last, then who joined first. Pure."""
+    """The listeners in the order in which they are chosen: last speakers first, then in the order of joining. Pure."""
     spoke = {agent_id: place for place, agent_id in reversed(list(enumerate(last_speakers)))}
     return sorted(listeners, key=lambda each: (spoke.get(each.id, len(last_speakers)), each.joined_at, each.id))
 
@@ -123,12 +123,12 @@ _person_here = statement(
 
 
 def last_speakers(tx: Tx, space_id: SpaceId) -> list[str]:
-    """The authors of the last messages of the space, the newest first."""
+    """The authors of the last messages of the space, newest first."""
     return values(tx, _last_authors, space_id=space_id)
 
 
 def author_of(tx: Tx, space_id: SpaceId, message_id: str) -> str | None:
-    """Who wrote this message of the space."""
+    """The author of this message of the space."""
     return value(tx, _author_of, id=message_id, space_id=space_id)
 
 
@@ -171,7 +171,7 @@ _awaited = statement(
     .join(spaces, (spaces.c.id == events.c.space_id) & (spaces.c.floor == "one"))
     .where(
         events.c.agent_id == bindparam("agent_id"),
-        events.c.state != "done",  # word for word the condition of the partial index
+        events.c.state != "done",  # must match the condition of the partial index exactly
         events.c.state.in_(("pending", "taken")),
         events.c.waits == 1,
         events.c.message_id.is_not(None),
@@ -181,9 +181,10 @@ _awaited = statement(
 
 
 def pass_on(tx: Tx, agent_id: AgentId, skipped: Iterable[Event]) -> list[Event]:
-    """What people wait for among these events, which the agent does not answer, goes to the next agent that can.
+    """Pass on those of these events that people wait for, and that the agent does not answer, to the next agent that
+    can.
 
-    Gives the events that nobody took over: their people have to be told. Under other floors than `one` those are all
+    Returns the events that nobody took over: the people have to be told. Under other floors than `one` those are all
     that somebody waits for. To be called before the events are done, in the same transaction.
     """
     left: list[Event] = []
@@ -200,11 +201,11 @@ def pass_on(tx: Tx, agent_id: AgentId, skipped: Iterable[Event]) -> list[Event]:
 
 
 def hand_over(tx: Tx, agent_id: AgentId, only_in: SpaceId | None = None) -> None:
-    """The agent cannot answer any more, in this space or anywhere: it is parked, suspended or removed. The next one
-    that can takes over.
+    """Let the next agent take over from one that cannot answer any more, in this space or anywhere: it is parked,
+    suspended or removed.
 
-    What addresses this agent itself stays its own as well. To be called before spaces are told why it does not answer,
-    and when its status says that it cannot.
+    Messages that address this agent itself stay its own as well. To be called before spaces show why it does not
+    answer, and when its status says that it cannot.
     """
     for number, kind, space_id, message_id in tx.all(_awaited, agent_id=agent_id):
         if only_in in (None, space_id) and _goes_on(tx, agent_id, space_id, message_id) and kind != "mention":
@@ -232,7 +233,7 @@ def _goes_on(tx: Tx, agent_id: AgentId, space_id: SpaceId, message_id: str) -> b
     unread = {each.agent_id: each for each in others if each.state == "pending" and _is_able(each.status, each.parked)}
     listeners = [Listener(id, addressed=False, able=True, joined_at=each.joined_at) for id, each in unread.items()]
     for each in ranked(listeners, last_speakers(tx, space_id)):
-        # It may have been taken by a cycle since it was looked at.
+        # A cycle may have taken it since it was read.
         if tx.run(_give, event_number=unread[each.id].number):
             tx.announce(WAKE, wake_payload([each.id]))
             return True
@@ -256,12 +257,12 @@ _withheld = (
     update(events)
     .where(
         events.c.agent_id.in_(select(memberships.c.entity_id).where(memberships.c.space_id == bindparam("space"))),
-        events.c.state != "done",  # word for word the condition of the partial index
+        events.c.state != "done",  # must match the condition of the partial index exactly
         events.c.state == "pending",
         events.c.space_id == bindparam("space"),
         events.c.wakes == 0,
     )
-    # A person has let them go on: their chain begins anew, as with a person's message.
+    # A person has let them continue: their chain begins anew, as with a person's message.
     .values(wakes=1, hop=0)
     .returning(events.c.agent_id)
 )
@@ -270,9 +271,9 @@ _wake_mentioned = statement(_withheld.where(events.c.type == "mention"))
 
 
 def may_wake(tx: Tx, space_id: SpaceId, run: int, limit: int) -> bool:
-    """Count a message with which an agent wakes others, after `run` of them; whether it may. The row is locked.
+    """Count a message with which an agent wakes others, after `run` of them. Returns whether it may. The row is locked.
 
-    The space says so when it is the first that may not.
+    The first one that may not makes the space show it.
     """
     tx.run(_set_run, space=space_id, run=run + 1)
     if directory.is_stopped(run + 1, limit) and not directory.is_stopped(run, limit):
@@ -281,7 +282,7 @@ def may_wake(tx: Tx, space_id: SpaceId, run: int, limit: int) -> bool:
 
 
 def begin_anew(tx: Tx, space_id: SpaceId, run: int, limit: int) -> None:
-    """A person has spoken: from now on agents may wake each other again. The row is locked."""
+    """A person has spoken: let agents wake each other again. The row is locked."""
     if run:
         tx.run(_set_run, space=space_id, run=0)
     if directory.is_stopped(run, limit):
@@ -289,15 +290,15 @@ def begin_anew(tx: Tx, space_id: SpaceId, run: int, limit: int) -> None:
 
 
 def stopped(tx: Tx, space_id: SpaceId) -> bool:
-    """Whether agents no longer wake each other in the space until a person speaks or lets them go on."""
+    """Whether agents no longer wake each other in the space until a person speaks or lets them continue."""
     row = tx.one(_run, space_id=space_id)
     return row is not None and directory.is_stopped(*row)
 
 
 def let_agents_go_on(tx: Tx, space_id: SpaceId, by: EntityId) -> None:
-    """Agents may wake each other again, and those are woken who have unread messages that should have woken them.
+    """Let agents wake each other again, and wake those with unread messages that should have woken them.
 
-    Where they were not stopped, nothing happens. Only people in the space may do it.
+    Does nothing if they were not stopped. Only people in the space may do it.
     """
     directory.require_member(tx, space_id, by)
     if directory.get_entity(tx, by).kind != "human":

@@ -1,4 +1,4 @@
-"""Handles, by which people and agents are mentioned (`@ada`), and display names. Pure."""
+"""Handles for mentioning people and agents (`@ada`), and display names. Pure."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ MAX_HANDLE_CHARS = 40
 MAX_NAME_CHARS = 120
 
 HANDLE = r"[A-Za-z0-9](?:[._-]*[A-Za-z0-9])*+"
-"""A handle as a regular expression; its length is to be checked besides."""
+"""A handle as a regular expression; its length must be checked in addition."""
 
 _HANDLE = re.compile(HANDLE)
 _NOT_IN_HANDLE = re.compile(r"[^a-z0-9._-]+")
 
-# Letters that Unicode does not take apart into a Latin letter and its accents, as their own languages spell them.
+# Letters that Unicode does not decompose into a Latin letter and its accents, as their own languages spell them.
 _SPELLED = str.maketrans(
     {"ß": "ss", "æ": "ae", "œ": "oe", "ø": "o", "đ": "d", "ð": "d", "þ": "th", "ł": "l", "ı": "i", "ħ": "h"}
 )
@@ -26,7 +26,7 @@ _SPELLED = str.maketrans(
 def check_handle(text: str) -> str:
     """The handle in lower case, without white space around it or the `@` before it.
 
-    Raises InvalidInput, with the nearest valid handle, if it is none.
+    Raises InvalidInput, with the nearest valid handle, if it is not valid.
     """
     handle = text.strip().removeprefix("@")
     if _HANDLE.fullmatch(handle) and len(handle) <= MAX_HANDLE_CHARS:

@@ -1,4 +1,4 @@
-"""Leaving a space: what ends with a membership beside the membership itself."""
+"""Leaving a space, with everything that ends with the membership."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _wait_no_more = statement(
     update(events)
     .where(
         events.c.agent_id == bindparam("agent"),
-        events.c.state != "done",  # word for word the condition of the partial index
+        events.c.state != "done",  # must match the condition of the partial index exactly
         events.c.space_id == bindparam("space"),
         events.c.waits == 1,
     )
@@ -23,10 +23,10 @@ _wait_no_more = statement(
 
 
 def leave(tx: Tx, space_id: SpaceId, entity_id: EntityId) -> None:
-    """The entity is not in the space any more; the agents there hear of it.
+    """Remove the entity from the space; announces it to the agents there.
 
-    What an agent was to answer there goes to the next agent, where the floor of the space passes it on; nobody waits
-    for this one any more, and the space shows no status of it.
+    What an agent was to answer there goes to the next agent, if the floor of the space passes it on; nobody waits for
+    this one any more, and the space shows no status of it.
     """
     directory.end_membership(tx, space_id, entity_id)
     floor.hand_over(tx, entity_id, space_id)

@@ -1,6 +1,6 @@
-"""Markdown as plain text, for voices, logs and previews, and whom it mentions. Pure, and never raises.
+"""Markdown as plain text, for speech, logs and previews, and its mentions. Pure, and never raises.
 
-CommonMark with tables and strikethrough; HTML is text like any other. Nothing here knows which handles exist.
+CommonMark with tables and strikethrough; HTML is treated as text. Nothing here knows which handles exist.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from markdown_it.token import Token
 from denizen.spaces.handles import HANDLE, MAX_HANDLE_CHARS
 
 MAX_CHARS = 20_000
-"""Longer texts are not parsed: they are their own plain text. Each character may take the parser 30 µs."""
+"""Longer texts are not parsed: they are their own plain text. The parser may need 30 µs for each character."""
 
 # Searched in the text framed by line breaks. Any character that may begin Markdown decides at once; a line break does
 # if white space stands before it, if it is one too many, or if what follows may begin a block. It starts with one set
@@ -27,19 +27,19 @@ _SIGNIFICANT = re.compile(
     r"(?:(?<!\n)|(?<=\A\n\n)|(?<=\n\n\n)|(?<=[^\S\n]\n)|(?=\n\Z|[#+=-]|[^\S\n]|[0-9]{1,9}[.)]))"
 )
 
-# An address is matched first, so that nothing in it is taken for a mention.
+# An address is matched first, so that nothing in it counts as a mention.
 _MENTION = re.compile(
     r"(?:://|www\.|mailto:|\w\.[A-Za-z]{2,24}/)\S*"
     rf"|(?<![\w+%@&=-])@({HANDLE})(?![^\W_]|@)"
 )
 
-# Stands for what holds no mentions: code, pictures, addresses, an escaped `@`.
+# Replaces parts without mentions: code, pictures, addresses, an escaped `@`.
 _UNHEARD = "\ufffc"
 
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """A message as people hear it."""
+    """A message as plain text."""
 
     plain: str
     mentions: tuple[str, ...]
@@ -70,14 +70,14 @@ def _render_parsed(markdown: str) -> Rendered:
 
 @cache
 def _parser() -> MarkdownIt:
-    # Without joining, an escaped character stays a token of its own, and `\@ada` can be told from `@ada`.
+    # Without joining, an escaped character stays a token of its own, and `\@ada` can be distinguished from `@ada`.
     parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
     return parser.disable(["html_block", "html_inline", "text_join"])
 
 
 @dataclass(slots=True)
 class _Margin:
-    """What a quote or list item puts before its lines."""
+    """The prefix of the lines of a quote or list item."""
 
     first: str
     rest: str
@@ -94,13 +94,13 @@ class _List:
     """An open list."""
 
     number: int | None
-    """Of its next item; None if it has bullets."""
+    """The number of its next item; None if it has bullets."""
     tight: bool = False
 
 
 @dataclass(slots=True)
 class _Page:
-    """The plain text as far as it is written."""
+    """The plain text written so far."""
 
     lines: list[str] = field(default_factory=list[str])
     heard: list[str] = field(default_factory=list[str])
@@ -179,7 +179,7 @@ def _close_item(page: _Page) -> None:
 
 
 def _inline(tokens: Sequence[Token]) -> tuple[str, str]:
-    """The text of a line of Markdown, and what of it may hold mentions."""
+    """The text of a line of Markdown, and the part of it that may hold mentions."""
     shown: list[str] = []
     heard: list[str] = []
     links: list[tuple[int, Token]] = []
@@ -213,7 +213,7 @@ def _may_mention(token: Token, links: Sequence[tuple[int, Token]]) -> bool:
 
 
 def _address(text: str, link: Token) -> str:
-    """What follows the text of a link: its address in parentheses, unless the text is the address."""
+    """The address of a link in parentheses after its text, unless the text is the address."""
     address = _parser().normalizeLinkText(str(link.attrs.get("href", ""))).removeprefix("mailto:")
     if link.markup == "autolink" or not address or text.strip().rstrip("/") == address.rstrip("/"):
         return ""

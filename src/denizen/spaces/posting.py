@@ -1,4 +1,4 @@
-"""Saying something in a space: the message and an event in every inbox that attends to it, in one transaction."""
+"""Posts messages: the message and an event in every inbox that attends to the space, in one transaction."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class Posted:
-    """Where a message has its place."""
+    """The position of a posted message."""
 
     id: MessageId
     seq: int
@@ -46,7 +46,7 @@ class Posted:
 
 
 def draft(text: str) -> Draft:
-    """Check what someone wants to say; what no database can hold (NUL, lone surrogates) is shown as U+FFFD."""
+    """Check and render a text for posting; characters that databases cannot store (NUL, surrogates) become U+FFFD."""
     text = storable(text)
     if not text.strip():
         raise InvalidInput("A message needs some text.")
@@ -97,7 +97,7 @@ _members = (
     .select_from(memberships)
     .scalar_subquery()
 )
-# When the agent goes on with what failed: with its open cycle, or with what was said in this space before.
+# When the agent retries what failed: its open cycle, or earlier messages of this space.
 _cycle_goes_on_at = (
     select(func.max(cycles.c.not_before))
     .where(cycles.c.agent_id == agents.c.id, cycles.c.number.is_(None))
@@ -126,7 +126,7 @@ _listeners = statement(
         memberships.c.joined_at,
         _members,
         _cycle_goes_on_at,
-        # Not of those that cannot answer anyway: much may wait for them.
+        # Not for those that cannot answer anyway: many events may wait for them.
         case(((agents.c.status == "active") & agents.c.parked_cause.is_(None), _space_goes_on_at)),
     )
     .join(agents, agents.c.id == memberships.c.entity_id)
@@ -156,16 +156,16 @@ def post(
     answers: Collection[str] = (),
     outside: bool = False,
 ) -> Posted:
-    """The message stands in the space, and in the inbox of every agent that attends to it.
+    """Post the message to the space, and to the inbox of every agent that attends to it.
 
     What a guest or a service writes is text from outside; so is what is posted with `outside`: by an agent that has
     read such text, or in the name of someone whom this server does not know.
 
-    With an `id` of the caller's choosing, posting again is posting once. The floor of the space decides who is woken,
-    and whose answer a person waits for. The message addresses those that it mentions, the agent `asked`, the author of
-    what it replies to, and those whom it `answers`.
+    Idempotent with an `id` of the caller's choosing. The floor of the space decides who is woken, and whose answer a
+    person waits for. The message addresses the agents that it mentions, the agent `asked`, the author of what it
+    replies to, and those whom it `answers`.
     """
-    # First, because it locks the space's row: numbers and members hold still until the commit.
+    # First, because it locks the space's row: numbers and members stay the same until the commit.
     numbered = tx.one(_next_seq, space=space_id)
     if numbered is None:
         raise NotFound("space", space_id)
@@ -200,7 +200,7 @@ def post(
         created_at=tx.now,
     )
     if cycle_id is None:
-        # Whoever answers has seen what came before. What an agent has seen is in its log.
+        # A person who posts has seen what came before. What an agent has seen is in its log.
         tx.run(_read_own, space=space_id, author=author_id, last=seq)
     said = Said(posted_id, space_id, author_id, kind, handle, what, reply_to, hop, urgent, asked, answers)
     addressed_to = deliveries(tx, said, setting)
@@ -216,7 +216,7 @@ def post(
 
 
 def is_outside_author(kind: str, role: str) -> bool:
-    """Whether what they write is text from outside: a service, or a person who is only a guest."""
+    """Whether the author's messages are text from outside: a service, or a person who is only a guest."""
     return kind == "service" or role == "guest"
 
 
@@ -231,12 +231,12 @@ def is_trusted_person(tx: Tx, entity_id: str) -> bool:
 
 _outsider = statement(select(entities.c.handle).where(entities.c.id == bindparam("author_id")))
 NOTICE: Final = "notice"
-"""Under this key the metadata of a message say that it is a notice, and of what. A notice is not edited or deleted."""
+"""Metadata key of a message: it is a notice, and about what. A notice cannot be edited or deleted."""
 
 
 def post_notice(tx: Tx, space_id: SpaceId, author_id: EntityId, what: Draft, about: Mapping[str, JsonValue]) -> Posted:
-    """Everyone in the space reads this from now on; its author need not be in it. Agents read it along with what next
-    wakes them: nobody is woken, and nobody waits."""
+    """Post a notice for everyone in the space; its author need not be a member. Agents read it when they wake next:
+    nobody is woken, and nobody waits."""
     numbered, author = tx.one(_next_seq, space=space_id), tx.one(_outsider, author_id=author_id)
     if numbered is None or author is None:
         raise NotFound("space", space_id)
@@ -267,7 +267,7 @@ def post_notice(tx: Tx, space_id: SpaceId, author_id: EntityId, what: Draft, abo
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """A message on its way into inboxes."""
+    """A message to be delivered to inboxes."""
 
     id: MessageId
     space_id: SpaceId
@@ -279,7 +279,7 @@ class Said:
     hop: int
     urgent: bool
     asked: EntityId | None = None
-    """The agent that its author waits for, beside those that it addresses."""
+    """The agent that its author waits for, in addition to those that it addresses."""
     answers: Collection[str] = ()
     """The agents that had asked its author for it."""
 
@@ -292,20 +292,20 @@ class _Listener:
     attention: str
     handle: str
     urgent: str | None
-    """Its rule of what is urgent."""
+    """Its rule for urgent messages."""
     status: str
     held_by: str | None
-    """The budget that suspended it, where one did."""
+    """The budget that suspended it, if one did."""
     held_until: int | None
     parked: str | None
-    """Why it cannot think until something changes, where that is so."""
+    """Why it is parked, if it is."""
     joined_at: int
     members: int
-    """How many are in the space."""
+    """How many members the space has."""
     cycle_goes_on_at: int | None
-    """When it goes on with a cycle that failed."""
+    """When it retries a cycle that failed."""
     space_goes_on_at: int | None
-    """When it tries again what was said in the space before."""
+    """When it retries earlier messages of the space."""
 
     @property
     def able(self) -> bool:
@@ -313,7 +313,7 @@ class _Listener:
 
 
 def deliveries(tx: Tx, said: Said, setting: Floor = "all") -> list[Delivery]:
-    """One event for every agent in the space whose attention covers the message, its author excepted.
+    """One event for every agent in the space whose attention covers the message, except its author.
 
     Where its author waits for an agent that cannot answer now, the space shows why.
     """
@@ -321,13 +321,13 @@ def deliveries(tx: Tx, said: Said, setting: Floor = "all") -> list[Delivery]:
     mentions = said.what.rendered.mentions
     listeners = [_Listener(*row) for row in rows]
     attending = [each for each in listeners if each.attention == "all" or each.handle in mentions]
-    # Many agents share a rule, most of them the default one: each is asked once.
+    # Many agents share a rule, most of them the default one: each rule is evaluated once.
     interrupted = {
         rule: rule_from(rule).applies(handle=said.author_handle, kind=said.author_kind, plain=said.what.rendered.plain)
         for rule in {each.urgent for each in attending}
     }
     who = _takers(tx, said, setting, listeners, attending)
-    # What a person writes wakes whom the floor names; a chain of agents wakes as far as its budget goes.
+    # A person's message wakes the agents that the floor names; a chain of agents wakes as far as its budget goes.
     goes_on = said.author_kind != "agent" or said.hop <= HOP_BUDGET
     for each in attending:
         if each.id in who.awaited:
@@ -354,7 +354,7 @@ def deliveries(tx: Tx, said: Said, setting: Floor = "all") -> list[Delivery]:
 def _takers(
     tx: Tx, said: Said, setting: Floor, listeners: Sequence[_Listener], attending: Sequence[_Listener]
 ) -> Takers:
-    """Which of those that attend to the message take it up, and for whom its author waits."""
+    """The attending agents that take up the message, and those that its author waits for."""
     agents_here = sum(each.status != "dead" for each in listeners) + (said.author_kind == "agent")
     several = agents_here > 1
     replied = None
@@ -375,7 +375,7 @@ def _takers(
 
 
 def _show_why_not(tx: Tx, said: Said, listener: _Listener) -> None:
-    """The space shows why the agent cannot answer now, if it cannot; what it showed of earlier silence is over."""
+    """Show in the space why the agent cannot answer now, if it cannot; clears statuses of earlier messages."""
     statuses.clear_earlier(tx, listener.id, said.space_id, said.author_id)
     if not listener.able:
         parking.show_if_unable(
@@ -393,7 +393,7 @@ def _show_why_not(tx: Tx, said: Said, listener: _Listener) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """Something said in a space, as it stands."""
+    """A message in a space, in its current version."""
 
     id: MessageId
     space_id: SpaceId
@@ -412,7 +412,7 @@ class Message:
     edited_at: int | None = None
     author_handle: str | None = None
     deleted_at: int | None = None
-    """Its text is gone since then, deleted or forgotten; its place stays."""
+    """When its text was deleted or forgotten; its place stays."""
     outside: bool = False
     """Whether it is text from outside, or an agent wrote it after reading such text."""
     author_role: str | None = None
@@ -480,29 +480,29 @@ _newest_of_others = statement(
 )
 _last_seq = statement(select(spaces.c.last_seq).where(spaces.c.id == bindparam("space_id")))
 END: Final = 2**62
-"""Beyond the number of any message."""
+"""Greater than the number of any message."""
 
 
 def messages_after(tx: Tx, space_id: SpaceId, after: int = 0, *, limit: int = 100) -> list[Message]:
-    """What was said in the space after that sequence number, oldest first."""
+    """The messages of the space after that sequence number, oldest first."""
     return [_as_message(row) for row in tx.all(_after, space_id=space_id, after=after, limit=limit)]
 
 
 def messages_before(tx: Tx, space_id: SpaceId, before: int = END, *, limit: int = 100) -> list[Message]:
-    """What was said in the space last before that sequence number, oldest first."""
+    """The last messages of the space before that sequence number, oldest first."""
     return [_as_message(row) for row in reversed(tx.all(_before, space_id=space_id, before=before, limit=limit))]
 
 
 def said_by(
     tx: Tx, space_id: SpaceId, author_id: EntityId, cycle_id: str, *, after: int = 0, limit: int = 100
 ) -> list[Message]:
-    """What an agent has said in the space in one of its cycles after that sequence number, oldest first."""
+    """An agent's messages in the space from one of its cycles after that sequence number, oldest first."""
     rows = tx.all(_of_cycle, space_id=space_id, author_id=author_id, cycle_id=cycle_id, after=after, limit=limit)
     return [_as_message(row) for row in rows]
 
 
 def last_seq(tx: Tx, space_id: SpaceId) -> int:
-    """The sequence number of the last message in the space; 0 if nothing was said yet."""
+    """The sequence number of the last message in the space; 0 if there is none."""
     row = tx.one(_last_seq, space_id=space_id)
     if row is None:
         raise NotFound("space", space_id)
@@ -511,7 +511,7 @@ def last_seq(tx: Tx, space_id: SpaceId) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Numbered:
-    """The place of a message in its space, and how many agents in a row led to it."""
+    """The position of a message in its space, and how many agents in a row led to it."""
 
     seq: int
     hop: int
@@ -544,7 +544,7 @@ def get_readable(tx: Tx, message_id: MessageId, reader: EntityId) -> Message:
 
 
 def _as_message(row: tuple[Any, ...]) -> Message:
-    """The message of a row with the columns of `_message`."""
+    """Decode a row with the columns of `_message`."""
     (
         id, space_id, seq, author_id, name, kind, text, plain, mentions, reply_to, metadata, hop, cycle_id, created_at,
         edited_at, deleted_at, handle, outside, role,

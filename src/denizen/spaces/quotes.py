@@ -1,8 +1,8 @@
-"""Which words of one text stand in another: quotations, however they are punctuated, spelled or spaced. Pure.
+"""Finds quotations of one text in another, whatever their punctuation, spelling or spacing. Pure.
 
 Words are compared as `denizen.folding` has them: without case, punctuation, markup, invisible characters and accents,
-and with letters that look alike made one. In scripts that put no space between words, each letter is one. Letters with
-a space between each two are one word; and a quotation is also found by its letters alone, wherever the spaces stand.
+and with look-alike letters unified. In scripts that put no space between words, each letter is a word. Letters with a
+space between each two are one word; and a quotation is also found by its letters alone, wherever the spaces stand.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 from denizen.folding import fold_word, hidden_letters, seen, seen_with_places, visible, without_hidden_letters
 
 QUOTED_WORDS: Final = 8
-"""So many words in a row are a quotation: hardly anybody finds the same ones by chance."""
+"""This many words in a row are a quotation: hardly anybody writes the same ones by chance."""
 FORGOTTEN: Final = "[forgotten]"
 
 # Han, Kana, and the scripts of South-East Asia.
@@ -27,24 +27,24 @@ _UNSPACED = (
 _WORD = re.compile(f"[{_UNSPACED}]|[^\\W_{_UNSPACED}]+(?:['’][^\\W_{_UNSPACED}]+)*")
 
 _PLAIN_WORD = re.compile("[a-z0-9]+(?:'[a-z0-9]+)*")
-"""The same for what is written in small Latin letters, several times as fast."""
+"""The same for small Latin letters, several times as fast."""
 _SPACED_LETTERS = re.compile(r"(?<![^\W_])[^\W_](?:[\W_]{1,2}[^\W_]){2}(?![^\W_])")
-"""Where three words of one letter follow each other, at least."""
+"""At least three words of one letter in a row."""
 _SPACED_AT_LEAST: Final = 3
 _SPACE_BETWEEN: Final = 2
-"""So many characters may stand between letters that are one word."""
+"""How many characters may stand between letters that are one word."""
 _UNSPACED_LETTER = re.compile(f"[{_UNSPACED}]")
 _BETWEEN_LETTERS = re.compile(f"(?<=[{_UNSPACED}]) (?=[{_UNSPACED}])")
 
 Gram = tuple[str, ...]
-"""Words in a row, as they are compared."""
+"""Words in a row, in the compared form."""
 
 
 class Word(NamedTuple):
-    """A word and where it stands."""
+    """A word and its position."""
 
     said: str
-    """As it is compared."""
+    """The compared form."""
     start: int
     end: int
 
@@ -68,7 +68,7 @@ def _folded(word: str) -> str:
 
 
 def _joined(found: Sequence[Word]) -> list[Word]:
-    """The same words; but letters that stand one by one, three or more of them, are one word."""
+    """The same words, but with three or more single letters in a row joined into one word."""
     joined: list[Word] = []
     at = 0
     while at < len(found):
@@ -93,7 +93,7 @@ def _is_letter(word: Word) -> bool:
 
 
 def said(text: str) -> list[str]:
-    """The words of `text` as they are compared."""
+    """The words of `text` in the compared form."""
     plain = seen(text)
     if _SPACED_LETTERS.search(plain):
         return [word.said for word in words(text)]
@@ -103,9 +103,9 @@ def said(text: str) -> list[str]:
 
 
 def spelled(text: str) -> list[str]:
-    """The words of `text` without case, punctuation and what is invisible: as an index or a hash knows them.
+    """The words of `text` without case, punctuation and invisible characters: as an index or a hash has them.
 
-    This form is stored as hashes, so it stays as it is.
+    This form is stored as hashes, so it must not change.
     """
     plain = visible(text)
     if plain.isascii():
@@ -114,24 +114,24 @@ def spelled(text: str) -> list[str]:
 
 
 def grams(said: Sequence[str], length: int) -> Iterator[Gram]:
-    """Every run of so many words."""
+    """Every run of `length` words."""
     for at in range(len(said) - length + 1):
         yield tuple(said[at : at + length])
 
 
 def spelt(gram: Gram) -> str:
-    """The words as a text again: with no space between letters that are written without."""
+    """The words as a text again: with no space between letters of scripts without spaces."""
     return _BETWEEN_LETTERS.sub("", " ".join(gram))
 
 
 LETTERS: Final = 16
 """A run of words with fewer letters is found by its words only."""
 MANY_LETTERS: Final = 24
-"""A text of fewer than eight words that has so many letters is found by them as well."""
+"""A text of fewer than eight words that has this many letters is found by them as well."""
 
 
 class Lettered:
-    """Texts in which quotations are looked for by their letters alone, wherever their spaces stand."""
+    """Texts in which quotations are searched by their letters alone, wherever the spaces stand."""
 
     def __init__(self, texts: Iterable[Sequence[str]]) -> None:
         self._texts = list(dict.fromkeys("".join(each) for each in texts))
@@ -140,7 +140,7 @@ class Lettered:
             self._begins.update(letters[at : at + LETTERS] for at in range(len(letters) - LETTERS + 1))
 
     def candidates(self, letters: str, starts: Sequence[int]) -> list[int]:
-        """Which of these places in a text begin with letters that stand in one of the texts: indices into `starts`."""
+        """The positions in a text that begin with letters that occur in one of the texts: indices into `starts`."""
         begins = self._begins
         return [at for at, start in enumerate(starts) if letters[start : start + LETTERS] in begins]
 
@@ -149,14 +149,14 @@ class Lettered:
 
 
 def quoted_grams(source: Sequence[str], length: int, wanted: set[Gram], written: Lettered) -> set[Gram]:
-    """The runs of so many words of the source that stand in one of the texts, wherever its spaces are.
+    """The runs of `length` words of the source that occur in one of the texts, wherever its spaces are.
 
-    `wanted` are the runs of the texts, for those that have too few letters to be known by them.
+    `wanted` are the runs of the texts, for those that have too few letters to be found by them.
     """
     found: set[Gram] = set()
     letters = "".join(source)
     starts = [0, *accumulate(map(len, source))]
-    # What stands in a text word for word stands there by its letters as well.
+    # What occurs in a text word for word occurs there by its letters as well.
     for at in written.candidates(letters, starts[: max(len(source) - length + 1, 0)]):
         start, end = starts[at], starts[at + length]
         if end - start >= LETTERS and written.holds(letters[start:end]):
@@ -168,13 +168,13 @@ def quoted_grams(source: Sequence[str], length: int, wanted: set[Gram], written:
 
 
 class Quotes:
-    """Texts that are looked for in others: a long one by any eight words in a row of it, a short one as a whole."""
+    """Texts to search for in others: a long one by any eight words in a row of it, a short one as a whole."""
 
     def __init__(self, *, least: int = 3) -> None:
         self._least = least
-        """A text of fewer words says nothing by itself."""
+        """A text of fewer words is too short to search for."""
         self._grams: dict[Gram, tuple[set[str], set[str]]] = {}
-        """Of the long texts, each with the words that come before it and after it."""
+        """For the long texts, each run with the words before and after it."""
         self._letters: dict[str, set[str]] = {}
         """The letters of each run of words, and of each text that has many letters, by the first of them."""
         self._short: dict[str, set[tuple[Gram, str]]] = {}
@@ -184,7 +184,7 @@ class Quotes:
         return bool(self._grams or self._short or self._letters)
 
     def copy(self) -> Quotes:
-        """The same texts, to which more can be added."""
+        """A copy to which more texts can be added."""
         other = Quotes(least=self._least)
         other._grams = {gram: (set(before), set(after)) for gram, (before, after) in self._grams.items()}
         other._letters = {first: set(found) for first, found in self._letters.items()}
@@ -192,7 +192,7 @@ class Quotes:
         return other
 
     def add(self, text: str) -> None:
-        """Look for what quotes this text."""
+        """Search for quotations of this text."""
         found = said(text)
         if len(found) >= QUOTED_WORDS:
             self._add_long(found)
@@ -202,13 +202,13 @@ class Quotes:
         self._add_letters(found, least=MANY_LETTERS)
 
     def add_long(self, text: str) -> None:
-        """Look for what quotes this text, unless it is short."""
+        """Search for quotations of this text, unless it is short."""
         found = said(text)
         if len(found) >= QUOTED_WORDS:
             self._add_long(found)
 
     def add_name(self, name: str, *, exactly: bool = False) -> None:
-        """Look for this name, however short it is; `exactly` as it is spelt, or in any case."""
+        """Search for this name, however short it is; `exactly` as it is spelt, or in any case."""
         found = said(name)
         if found:
             self._short.setdefault(found[0], set()).add((tuple(found), name if exactly else ""))
@@ -226,7 +226,7 @@ class Quotes:
             self._letters.setdefault(letters[:LETTERS], set()).add(letters)
 
     def occur_in(self, text: str) -> bool:
-        """Whether anything of what is looked for stands in `text`."""
+        """Whether `text` contains any of the texts."""
         return next(self._spans(text), None) is not None or self._is_hidden_in(text)
 
     def _is_hidden_in(self, text: str) -> bool:
@@ -234,7 +234,7 @@ class Quotes:
         return hidden != "" and next(self._spans(hidden), None) is not None
 
     def redacted(self, text: str) -> str:
-        """`text` with `[forgotten]` in the place of each quotation; the very same text if there is none."""
+        """`text` with `[forgotten]` in place of each quotation; the very same text if there is none."""
         if self._is_hidden_in(text):
             text = without_hidden_letters(text)
         pieces: list[str] = []
@@ -272,7 +272,7 @@ class Quotes:
 
 
 def _with_cut_words(compared: Sequence[str], at: int, around: tuple[set[str], set[str]]) -> tuple[int, int]:
-    """From where to where a quotation goes, with the halves of words at which a long text was cut."""
+    """The start and end of a quotation, including the halves of words at which a long text was cut."""
     first, last = at, at + QUOTED_WORDS - 1
     before, after = around
     if first and any(word.endswith(compared[first - 1]) for word in before):
@@ -283,7 +283,7 @@ def _with_cut_words(compared: Sequence[str], at: int, around: tuple[set[str], se
 
 
 def _merged(spans: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """The spans in order, those that overlap made one."""
+    """The spans in order, with overlapping ones merged."""
     start = end = -1
     for first, last in sorted(spans):
         if first > end:

@@ -1,9 +1,9 @@
-"""How far members have read. Messages are numbered without holes: what is unread is a difference, and is never counted.
-Only what mentions the member is looked for, among the newest.
+"""Read positions of members. Messages are numbered without holes, so the number of unread ones is a difference, and is
+never counted. Only mentions of the member are counted, among the newest.
 
-Whoever joins has read what was said before; whoever says something has read up to it. Only the member itself moves its
-mark otherwise, in both directions: back, what follows is unread again. An agent's cycles move no mark: what it has seen
-is in its log.
+A member who joins has read everything before; a member who posts has read up to that message. Otherwise only the member
+itself moves its position, in both directions: back, later messages are unread again. An agent's cycles do not move it:
+what an agent has seen is in its log.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from denizen.storage.schema import entities, memberships, messages, spaces
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A space as one of its members finds it."""
+    """A space as one of its members sees it."""
 
     space: Space
     created_at: int
@@ -89,7 +89,7 @@ _mentions = statement(
         memberships.c.entity_id == bindparam("entity_id"),
         memberships.c.space_id >= bindparam("first"),
         memberships.c.space_id <= bindparam("last"),
-        # Handles are found in the list of them as JSON has it.
+        # Handles are matched in their JSON list.
         messages.c.mentions.like('%"' + entities.c.handle + '"%'),
     )
 )
@@ -101,7 +101,7 @@ _mark = statement(
 
 
 def place_of(tx: Tx, space_id: SpaceId, entity_id: EntityId) -> Place:
-    """The space as this member finds it. Whoever is none is refused as at every door."""
+    """The space as this member sees it. Raises `NotFound` for an entity that is not in it."""
     directory.require_member(tx, space_id, entity_id)
     row = tx.one(_one, space_id=space_id, entity_id=entity_id)
     assert row is not None
@@ -109,8 +109,8 @@ def place_of(tx: Tx, space_id: SpaceId, entity_id: EntityId) -> Place:
 
 
 def places_of(tx: Tx, entity_id: EntityId, *, after: str = "", limit: int) -> list[tuple[Place, list[Member]]]:
-    """The spaces this entity is in, and who is in each of them, in the order of their ids after the given one."""
-    # An id is a place in this list, and none in time: a space that is made meanwhile may be passed by.
+    """The spaces of this entity with their members, ordered by id, after the given one."""
+    # An id is a position in this list, but not in time: a space that is created meanwhile may be missed.
     places = [_as_place(row) for row in tx.all(_page, entity_id=entity_id, after=after, limit=limit)]
     if not places:
         return []
@@ -121,18 +121,18 @@ def places_of(tx: Tx, entity_id: EntityId, *, after: str = "", limit: int) -> li
 
 
 def _with_mentions(tx: Tx, entity_id: EntityId, places: list[Place]) -> list[Place]:
-    """The places, in the order of their ids, with how often the member is mentioned in what it has not read."""
+    """The places, ordered by id, with the number of unread mentions of the member."""
     if not any(each.unread for each in places):
         return places
     first, last = places[0].space.id, places[-1].space.id
     rows = tx.all(_mentions, entity_id=entity_id, first=first, last=last)
-    # The pattern of the query takes the _ of a handle for any character.
+    # The pattern of the query treats the _ of a handle as a wildcard.
     counted = Counter(space_id for space_id, mentions, handle in rows if handle in json.loads(mentions))
     return [replace(each, unread_mentions=counted[each.space.id]) for each in places]
 
 
 def mark_read(tx: Tx, space_id: SpaceId, entity_id: EntityId, seq: int) -> Place:
-    """The member has read up to the message of that number, and not what follows it. Their other devices hear of it."""
+    """Set the member's read position to that message; later ones are unread. Announced to their other devices."""
     place = place_of(tx, space_id, entity_id)
     if not 0 <= seq <= place.last_seq:
         raise InvalidInput(f"seq: messages of this space have numbers up to {place.last_seq}, not {seq}.")

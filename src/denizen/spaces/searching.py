@@ -1,7 +1,7 @@
-"""Finding what was said: whole words, all of them, in the spaces that someone is in, the newest first.
+"""Message search: whole words, all of them, in the spaces that the reader is in, newest first.
 
-The words are compared here and not by the database, so that both databases find the same. A search looks at so much and
-no more; where it stopped is in its cursor, for each space that it has been in: numbers of messages are in order of
+The words are compared here and not by the database, so that both databases find the same. The work of a search is
+bounded; its cursor says where it stopped, for each space that it has been in: numbers of messages are in order of
 commit, and times are not.
 """
 
@@ -29,9 +29,9 @@ from denizen.storage.schema import memberships, messages, spaces
 
 MESSAGES_LOOKED_AT: Final = 5_000
 CHARACTERS_LOOKED_AT: Final = 4_000_000
-"""One search reads at most this much, whichever comes first; the next one goes on from there."""
+"""The most that one search reads, whichever comes first; the next one continues from there."""
 SPACES_SEARCHED: Final = 1_000
-"""Of someone who is in more, those in which something was said last."""
+"""For a reader in more spaces, those with the latest messages."""
 QUERY_CHARACTERS: Final = 200
 _FIRST_PIECE: Final = 8
 _LONGEST_PIECE: Final = 128
@@ -44,7 +44,7 @@ _UNSPACED = re.compile(
 
 
 class Words:
-    """What is looked for. Upper and lower case are the same, and so are ways to write the same letter."""
+    """The words to search for, without regard to case and Unicode form."""
 
     def __init__(self, query: str) -> None:
         self.words = tuple(dict.fromkeys(_WORD.findall(_folded(query))))
@@ -57,7 +57,7 @@ class Words:
     def occur_in(self, text: str) -> bool:
         """Whether the text has all of them."""
         folded = _folded(text)
-        # Most texts fail the first, which takes a fraction of the second's time.
+        # Most texts fail the first test, which takes a fraction of the second's time.
         return all(word in folded for word in self.words) and all(word.search(folded) for word in self._whole)
 
 
@@ -67,21 +67,21 @@ def _folded(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What is looked for, and where."""
+    """A search query."""
 
     words: Words
     space_id: SpaceId | None = None
-    """None: in all spaces that the reader is in."""
+    """None: all spaces that the reader is in."""
     author_id: EntityId | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Messages, the newest first."""
+    """Messages, newest first."""
 
     messages: list[Message]
     next: str | None
-    """From where to search on; None: there is nothing more."""
+    """Where to continue; None: there is nothing more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,13 +89,13 @@ class Cursor:
     """Where a search stopped."""
 
     time: int
-    """Nothing that is newer was left out."""
+    """No newer message was left out."""
     positions: Mapping[bytes, int]
-    """The number of the message to look at next, for each space that was looked into."""
+    """The number of the next message to read, for each space that was searched."""
 
     @classmethod
     def read(cls, text: str) -> Self:
-        """Raises `InvalidInput` if no search has given it."""
+        """Raises `InvalidInput` if it does not come from a search."""
         try:
             raw = urlsafe_b64decode(text.encode("ascii") + b"=" * (-len(text) % 4))
         except (binascii.Error, ValueError) as error:
@@ -170,15 +170,15 @@ class _Row(NamedTuple):
 
 @dataclass(slots=True)
 class _Walk:
-    """The way back through one space."""
+    """The walk back through one space."""
 
     space_id: SpaceId
     at: int
-    """The number of the message to look at next."""
+    """The number of the next message to read."""
     time: int
-    """When it was said."""
+    """When it was posted."""
     until: int | None
-    """What is newer came after the search had begun, and is passed over."""
+    """Newer messages were posted after the search had begun, and are skipped."""
     begun: bool
     rows: deque[_Row] = field(default_factory=deque[_Row])
     piece: int = _FIRST_PIECE
@@ -186,7 +186,7 @@ class _Walk:
 
 @dataclass(slots=True)
 class _Effort:
-    """How much may still be looked at."""
+    """How much may still be read."""
 
     messages: int
     characters: int = CHARACTERS_LOOKED_AT
@@ -207,7 +207,7 @@ def search(
 ) -> Found:
     """Messages of the reader's spaces that have all the words; never one that was deleted or forgotten.
 
-    Where it ends before everything was looked at, `next` leads on, whether or not anything was found so far.
+    If it ends before everything was read, `next` continues, whether or not anything was found so far.
     """
     walks = list(_walks(tx, reader_id, wanted.space_id, before))
     found: list[Message] = []
@@ -235,7 +235,7 @@ def _walks(tx: Tx, reader_id: EntityId, space_id: SpaceId | None, before: Cursor
 
 
 def _newest_first(tx: Tx, walks: list[_Walk], effort: _Effort) -> Iterator[_Row]:
-    """What was said in all of them. A walk stands behind a message as soon as it is given."""
+    """The messages of all walks. A walk moves past a message as soon as it is yielded."""
     heap = [(-walk.time, walk.space_id, walk) for walk in walks if walk.at > 0]
     heapq.heapify(heap)
     while heap:
@@ -251,7 +251,7 @@ def _newest_first(tx: Tx, walks: list[_Walk], effort: _Effort) -> Iterator[_Row]
         row = walk.rows.popleft()
         walk.begun, walk.at = True, row.seq - 1
         if walk.at > 0:
-            # Where the piece has ended, it is not known yet when the next message was said: not later, we take it.
+            # At the end of a batch, the time of the next message is not known yet: we assume that it is not later.
             walk.time = walk.rows[0].created_at if walk.rows else row.created_at
             heapq.heappush(heap, (-walk.time, walk.space_id, walk))
         if walk.until is None or row.created_at <= walk.until:

@@ -1,4 +1,4 @@
-"""Sources of text from outside, as people are shown them: with handles in the place of ids."""
+"""Sources of text from outside, as shown to people: with handles in place of ids."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from denizen.inbox.sources import Source, distinct
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import agents, entities
 
-# An id that came with a file may be somebody's in another organization.
+# An id that came with a file may belong to someone in another organization.
 _handle = statement(
     select(entities.c.handle)
     .join(agents, agents.c.organization_id == entities.c.organization_id)
@@ -20,7 +20,7 @@ _handle = statement(
 
 
 def named(tx: Tx, agent_id: AgentId, found: Iterable[Source]) -> tuple[Source, ...]:
-    """The sources of text in this agent's mind, each once, with handles in the place of ids."""
+    """The sources of text in this agent's mind, each once, with handles in place of ids."""
     known: dict[str, str] = {}
     told: list[Source] = []
     for each in distinct(found):
@@ -32,8 +32,7 @@ def named(tx: Tx, agent_id: AgentId, found: Iterable[Source]) -> tuple[Source, .
 
 
 def label(found: Iterable[Source] | None) -> str:
-    """A few plain words that say where text from outside came from, such as "from outside: get_page"; empty: there is
-    none."""
+    """A short label of the sources of text from outside, such as "from outside: get_page"; empty if there are none."""
     if found is None:
         return ""
     names = dict.fromkeys(each.name or each.kind for each in found)

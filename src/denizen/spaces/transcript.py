@@ -1,4 +1,4 @@
-"""A space's conversation as an agent reads it. Pure; what others wrote cannot pose as anything else."""
+"""A space's conversation as text for an agent. Pure; what others wrote cannot imitate our own lines."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _TITLE: Final = re.compile(r'\[Space "[^"\n]*" \| spaceId: ([^\]\s]+)\] Messages
 
 
 def format_transcript(space: Space, messages: Sequence[Message], *, reader: EntityId) -> str:
-    """The messages in order, each with its number, who said it and when."""
+    """The messages in order, each with its number, author and time."""
     title = f"[Space {quoted_name(space.name)} | spaceId: {space.id}]"
     if not messages:
         return f"{title} No messages."
@@ -26,9 +26,9 @@ def format_transcript(space: Space, messages: Sequence[Message], *, reader: Enti
 
 
 def shown_page(text: str) -> tuple[str, int] | None:
-    """The id of the space and the number of the newest message of a text that `format_transcript` made, if it has one.
+    """The space id and the number of the newest message in a text that `format_transcript` made, if it has one.
 
-    Only its first line is read, in which nothing stands that somebody wrote but the quoted name.
+    Only its first line is read, in which the quoted name is the only text written by somebody.
     """
     found = _TITLE.match(text)
     return None if found is None else (found[1], int(found[2]))

@@ -1,1 +1,1 @@
-"""What an agent can do, and the record of what it did."""
+"""The tools of agents, and the record of their calls."""

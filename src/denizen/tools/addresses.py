@@ -1,7 +1,8 @@
-"""Which network addresses tools may reach. Pure, but for `resolve`.
+"""Which network addresses tools may reach. Pure, except for `resolve`.
 
-A name is judged by what it resolves to, never by how it is spelled. What is not plainly public is refused: our own
-machine, private networks, the metadata services of clouds, and IPv6 addresses that carry such an IPv4 address.
+A name is judged by what it resolves to, never by how it is spelled. Everything that is not clearly public is refused:
+our own machine, private networks, the metadata services of clouds, and IPv6 addresses that contain such an IPv4
+address.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from denizen.errors import AddressRefused
 
 Address = IPv4Address | IPv6Address
 Resolve = Callable[[str, int], Awaitable[Sequence[Address]]]
-"""Every address that a host has."""
+"""Returns every address of a host."""
 
-# Our own list and not `is_global`: what that says differs between the releases of Python.
+# Our own list and not `is_global`, which differs between the releases of Python.
 _NOT_PUBLIC_4: Final = tuple(
     IPv4Network(each)
     for each in (
@@ -44,12 +45,12 @@ _PUBLIC_6: Final = IPv6Network("2000::/3")
 _NOT_PUBLIC_6: Final = tuple(
     IPv6Network(each)
     for each in (
-        "2001::/23",  # protocol assignments, Teredo among them
+        "2001::/23",  # protocol assignments, including Teredo
         "2001:db8::/32",  # documentation
         "3fff::/20",  # documentation
     )
 )
-# The IPv4 address within stands so many bits from the right.
+# The position of the embedded IPv4 address, in bits from the right.
 _EMBEDDING: Final = (
     (IPv6Network("::ffff:0:0/96"), 0),  # IPv4-mapped
     (IPv6Network("64:ff9b::/96"), 0),  # NAT64
@@ -71,7 +72,7 @@ def is_public(address: Address) -> bool:
 
 
 def is_allowed(host: str, port: int, allow_private: Iterable[str]) -> bool:
-    """Whether `host` is named, alone or with this port, among those that may be private."""
+    """Whether `host` is listed, alone or with this port, among the hosts that may be private."""
     name = _plain(host)
     accepted = {name, f"{name}:{port}", f"[{name}]", f"[{name}]:{port}"}
     return any(_plain(each) in accepted for each in allow_private)
@@ -97,7 +98,7 @@ def check(host: str, addresses: Sequence[Address]) -> None:
     if not addresses:
         raise AddressRefused(f"{host} has no address.")
     if not all(is_public(each) for each in addresses):
-        # Which address it is stays untold: it would map the inside of a network for whoever asks.
+        # The message does not name the address: that would reveal the inside of a network.
         raise AddressRefused(
             f"{host} is not on the public internet, and this tool may not reach private addresses. "
             "The owner of the agent can permit it with `allow_private`."

@@ -1,4 +1,4 @@
-"""Questions to people as tools: nothing is carried out here, and the answer is given from outside."""
+"""Questions to people as tools: nothing is carried out here, and the answer comes from outside."""
 
 from __future__ import annotations
 

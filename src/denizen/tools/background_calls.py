@@ -1,8 +1,8 @@
-"""Tool calls that go on while their cycle does not wait for them. What comes of them is an event in the agent's inbox.
+"""Tool calls that continue in the background. Their result is an event in the agent's inbox.
 
-The call is a row that says which instance carries it out. Should that instance die, another finds the row: it makes
-the call again, or tells the agent that the outcome is unknown. Should whoever made the row not hear that it is there,
-or the database not hear what came of the call, the instance finds its own row, and does what was left undone.
+The call is a row that says which instance carries it out. If that instance dies, another finds the row: it makes the
+call again, or tells the agent that the outcome is unknown. If the caller does not hear that the row was stored, or the
+database does not get the result, the instance finds its own row and completes the work.
 """
 
 from __future__ import annotations
@@ -24,32 +24,32 @@ from denizen.tools.tool import Occasion, OutsideTool, Toolbox
 log_line = structlog.get_logger(__name__)
 
 LATE_SECONDS: Final = 3_600
-"""How long a call may go on after its cycle has stopped waiting for it."""
+"""How long a call may continue after its cycle has stopped waiting for it."""
 
 
 class BackgroundCalls:
-    """The calls that this process is carrying out on the side."""
+    """The background calls of this process."""
 
     def __init__(self) -> None:
         self._awaited: set[asyncio.Task[None]] = set()
         self._late: set[asyncio.Task[None]] = set()
         self._at_hand: set[CallId] = set()
-        """The calls that are under way."""
+        """The running calls."""
         self._begun: set[CallId] = set()
-        """Those that were ever begun here and are not known to be settled: also what was under way at a stop."""
+        """Calls that were begun here and are not known to be settled, including those that were running at a stop."""
         self._untold: dict[CallId, str] = {}
-        """What came of calls, where the database did not hear it."""
+        """Results of calls that could not be stored in the database."""
         self._expecting: set[CycleId] = set()
-        """The cycles whose calls may be rows already, and be started in a moment."""
+        """The cycles whose calls may be stored already, and are about to start."""
 
     @property
     def busy(self) -> bool:
-        """Whether something is under way whose result is counted on."""
+        """Whether a call is running whose result is awaited."""
         return bool(self._awaited)
 
     @contextmanager
     def expecting(self, cycle_id: CycleId) -> Generator[None]:
-        """Inside, calls of this cycle are made known, and started as soon as that is certain."""
+        """While entered, calls of this cycle are stored, and started as soon as that is certain."""
         self._expecting.add(cycle_id)
         try:
             yield
@@ -57,21 +57,21 @@ class BackgroundCalls:
             self._expecting.discard(cycle_id)
 
     def knows(self, call_id: CallId, cycle_id: CycleId) -> bool:
-        """Whether the call is under way here, or about to be."""
+        """Whether the call is running here, or about to be."""
         return call_id in self._at_hand or cycle_id in self._expecting
 
     def began(self, call_id: CallId) -> bool:
-        """Whether the call was begun here, however far it came."""
+        """Whether the call was begun here, however far it got."""
         return call_id in self._begun
 
     def tell_again(self, db: Database) -> None:
-        """What came of calls and was not heard by the database is told it again."""
+        """Store results that could not be stored before."""
         untold, self._untold = self._untold, {}
         for call_id, result in untold.items():
             self.start(db, call_id, _known(result))
 
     def start(self, db: Database, call_id: CallId, work: Awaitable[str], *, late: bool = False) -> None:
-        """Carry this out; its result, or what went wrong, settles the call."""
+        """Run this call; its result or error settles it."""
         tasks = self._late if late else self._awaited
         self._at_hand.add(call_id)
         self._begun.add(call_id)
@@ -98,12 +98,12 @@ class BackgroundCalls:
         self._begun.discard(call_id)
 
     async def settled(self) -> None:
-        """Everything whose result is counted on has come to its end."""
+        """Wait until every call whose result is awaited has ended."""
         while self._awaited:
             await asyncio.wait(self._awaited)
 
     async def stop(self) -> None:
-        """Nothing goes on here any more; whoever comes next finds what was left."""
+        """Stop all calls here; the next instance finds what was left."""
         tasks = [*self._awaited, *self._late]
         for task in tasks:
             task.cancel()
@@ -112,13 +112,13 @@ class BackgroundCalls:
 
 
 def is_being_cancelled() -> bool:
-    """Whether somebody wants this task to end. If not, a `CancelledError` is of something that it waited for."""
+    """Whether this task is being cancelled. If not, a `CancelledError` comes from something that it waited for."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
 
 
 async def again(call: Call, toolbox: Toolbox) -> str:
-    """What the tool of a call answers that another process was carrying out when it died."""
+    """Make a call again that another process was carrying out when it died. Returns the result."""
     tool = toolbox.by_name.get(call.tool)
     if not isinstance(tool, OutsideTool):
         return f"There is no tool {call.tool!r} any more. Whether the call was carried out is unknown."
@@ -127,7 +127,7 @@ async def again(call: Call, toolbox: Toolbox) -> str:
 
 
 async def _result_of(work: Awaitable[str]) -> str:
-    """What came of it, whatever that is; raises only if we are to stop."""
+    """The result or error as text; raises only if we are to stop."""
     try:
         async with asyncio.timeout(LATE_SECONDS):
             return await work

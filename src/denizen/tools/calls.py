@@ -1,7 +1,7 @@
-"""Tool calls that someone outside the cycle has to do with: people who see or answer them, and results that come late.
+"""Stored tool calls: those that people see or answer, and those whose results come late.
 
-A call is a row. Its one change from `waiting` to something else decides what became of it, whoever comes first: an
-answer, an interruption, the end of its time. What comes after that is told to the agent as an event.
+A call is a row. Its single change from `waiting` to another state decides its outcome, whichever comes first: an
+answer, an interruption, a timeout. Later answers are delivered to the agent as an event.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from denizen.tools.tool import OnCrash
 BATCH: Final = 100
 """How many calls one transaction settles."""
 MOST_SINCE: Final = 1000
-"""How many calls behind a message are found at once."""
+"""How many calls after a message are found at once."""
 UNKNOWN_OUTCOME: Final = (
     "The process stopped while this tool was running. Whether it did its work is unknown: it may have. "
     "Check before you call it again."
@@ -54,7 +54,7 @@ _NO: Final = ("no", "reject")
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One of them."""
+    """One stored call."""
 
     id: CallId
     agent_id: AgentId
@@ -65,7 +65,7 @@ class Call:
     mode: Mode
     state: State
     space_id: SpaceId | None
-    """Where the agent was."""
+    """The agent's active space."""
     shown: bool
     """Whether the people there see it."""
     after_seq: int
@@ -81,27 +81,27 @@ class Call:
     settled_at: int | None
     settled_by: EntityId | None
     approval: bool = False
-    """Whether words in the space do not answer it."""
+    """Whether it needs an explicit approval, so that a message in the space does not answer it."""
     released_at: int | None = None
-    """When its cycle went on without the answer that it had paused for."""
+    """When its cycle continued without the answer that it had paused for."""
     why: str | None = None
-    """Why an effect needs an approval before it happens, where that is what is asked."""
+    """Why an effect needs an approval before it happens, if an approval is asked."""
     outside: bool = False
-    """Whether its result, where nobody is known to have given it, is text from outside."""
+    """Whether its result is text from outside, if nobody is known to have given it."""
 
     @property
     def asks_approval(self) -> bool:
-        """Whether it asks for the approval of an effect. Once that is given, the call itself stands here."""
+        """Whether it asks for the approval of an effect. Once that is given, this row is the call itself."""
         return self.approval and self.why is not None
 
     @property
     def code(self) -> str | None:
-        """What a person writes in the space with `yes` or `no` to answer an approval: anything else is no answer."""
+        """The code that a person writes in the space with `yes` or `no`: nothing else answers an approval."""
         return hashlib.sha256(self.id.encode()).hexdigest()[:4].upper() if self.approval else None
 
     @property
     def parsed_arguments(self) -> JsonValue:
-        """The arguments as data; as text where a model wrote no JSON."""
+        """The arguments as data; as text if a model wrote invalid JSON."""
         data = parsed(self.arguments)
         return self.arguments if data is None else data
 
@@ -133,7 +133,7 @@ _columns = (
     calls.c.outside,
 )
 _BY_AGE = (calls.c.created_at, calls.c.step, calls.c.position, calls.c.id)
-_WAITING = calls.c.state == "waiting"  # word for word the condition of the partial indexes
+_WAITING = calls.c.state == "waiting"  # must match the condition of the partial indexes exactly
 
 _add = insert_into(
     calls,
@@ -167,7 +167,7 @@ _of_cycle = statement(select(*_columns).where(calls.c.cycle_id == bindparam("cyc
 
 @dataclass(frozen=True, slots=True)
 class New:
-    """A call about to be made known."""
+    """A call to be stored."""
 
     id: CallId
     cycle_id: CycleId
@@ -188,7 +188,7 @@ class New:
 
 
 def make(tx: Tx, agent_id: AgentId, new: New) -> None:
-    """The call is known and waits for its result; whoever is in its space sees it."""
+    """Store the call, which waits for its result, and show it to the people in its space."""
     tx.run(
         _add,
         id=new.id,
@@ -234,7 +234,7 @@ _reopen = statement(
 
 
 def reopen(tx: Tx, call: Call, new: New) -> None:
-    """A call that was approved is made now, and waits for its result under the same id."""
+    """Make a call that was approved: it waits for its result under the same id."""
     tx.run(_reopen, call=call.id, new_mode=new.mode, by=new.runner, then=new.on_crash, until=new.expires_at)
     _announce(tx, call.id, call.agent_id, call.space_id if call.shown else None, "waiting")
 
@@ -254,7 +254,7 @@ def get(tx: Tx, id: str) -> Call:
 
 
 def of_step(tx: Tx, cycle_id: CycleId, step: int) -> dict[int, Call]:
-    """The calls of one response that are known here, by position."""
+    """The stored calls of one response, by position."""
     return {row[4]: Call(*row) for row in tx.all(_of_step, cycle_id=cycle_id, at_step=step)}
 
 
@@ -263,7 +263,7 @@ def of_cycle(tx: Tx, cycle_id: CycleId) -> list[Call]:
 
 
 def waited(known: Sequence[Call]) -> int:
-    """For how many microseconds a cycle stood still because of these, overlapping times counted once."""
+    """For how many microseconds a cycle was paused because of these, overlapping times counted once."""
     ends = [(each, each.released_at or (each.settled_at if each.mode == "pause" else None)) for each in known]
     spans = sorted((each.created_at, end) for each, end in ends if end is not None)
     total, up_to = 0, 0
@@ -297,14 +297,14 @@ _answer_late = statement(
 def settle(
     tx: Tx, call: Call, state: State, result: str | None = None, by: EntityId | None = None, at: int | None = None
 ) -> bool:
-    """The call is that from now on; False if something else became of it before."""
+    """Set the final state of the call; False if it was settled before."""
     return _settled_as(tx, call, state, result, by, at) is not None
 
 
 def _settled_as(
     tx: Tx, call: Call, state: State, result: str | None, by: EntityId | None, at: int | None = None
 ) -> Mode | None:
-    """As `settle`; gives the mode of the call at that moment, which may have changed since it was read."""
+    """Like `settle`; returns the mode of the call at that moment, which may have changed since it was read."""
     outcome = None if result is None else storable(result)
     row = tx.one(_settle, call=call.id, new_state=state, outcome=outcome, at=at or tx.now, by=by)
     if row is None:
@@ -314,9 +314,9 @@ def _settled_as(
 
 
 def answer(tx: Tx, id: str, result: str, by: EntityId | None = None) -> Call:
-    """The call has this result. Raises `NotFound` for an unknown call and `AlreadySettled` for one that has an answer.
+    """Give the call this result. Raises `NotFound` for an unknown call and `AlreadySettled` for one that has an answer.
 
-    Where the cycle waits for it, it goes on; else, and where the answer comes late, the agent is told by an event.
+    If the cycle waits for it, it continues; otherwise, or if the answer comes late, the agent gets an event.
     """
     call = get(tx, id)
     told = _decided(tx, call, result, by) if call.asks_approval else result
@@ -327,7 +327,7 @@ def answer(tx: Tx, id: str, result: str, by: EntityId | None = None) -> Call:
             tell(tx, call, told, by, outside=_is_outside(tx, call, by))
     elif not call.asks_approval and tx.run(_answer_late, call=id, outcome=storable(result), by=by or ""):
         _announce(tx, call.id, call.agent_id, call.space_id if call.shown else None, "late")
-        # That no answer came may have been told already: this is another event.
+        # The agent may have been told already that no answer came: this is another event.
         tell(tx, call, result, by, id=f"call:{call.id}:late", outside=_is_outside(tx, call, by))
     else:
         raise AlreadySettled(_why_settled(get(tx, id)))
@@ -335,14 +335,14 @@ def answer(tx: Tx, id: str, result: str, by: EntityId | None = None) -> Call:
 
 
 def _decided(tx: Tx, call: Call, result: str, by: EntityId | None) -> str:
-    """A person has approved an effect, or refused it; gives what the agent is told if its cycle went on without it."""
+    """Record that a person has approved or refused an effect. Returns the text for an agent that did not wait."""
     given = grants.verdict(result)
     if by is None or not posting.is_trusted_person(tx, by):
         raise NotAllowed("Only a person can approve this: a member, an admin or an owner.")
     if call.state != "waiting":
         return ""
     if is_overdue(call, tx.now):
-        # No process may have been there to note it. An approval that comes too late counts for nothing.
+        # Perhaps no process was running to record the expiry. An approval that comes too late does not count.
         raise AlreadySettled(_TOO_LATE)
     who = directory.get_entity(tx, by)
     audit.record(
@@ -365,7 +365,7 @@ _TOO_LATE: Final = "The time to approve this is over: it counts as refused."
 
 
 def is_overdue(call: Call, now: int) -> bool:
-    """Whether its time is over, noted or not."""
+    """Whether it has expired, recorded or not."""
     return call.expires_at is not None and call.expires_at <= now
 
 
@@ -378,7 +378,7 @@ def _why_settled(call: Call) -> str:
 
 
 def source_of_answer(tx: Tx, call: Call) -> Source | None:
-    """Where the answer to a call comes from, if it is text from outside."""
+    """The source of the answer to a call, if it is text from outside."""
     if call.state not in ("answered", "late") or not _is_outside(tx, call, call.settled_by):
         return None
     if not call.settled_by:
@@ -387,14 +387,14 @@ def source_of_answer(tx: Tx, call: Call) -> Source | None:
 
 
 def _is_outside(tx: Tx, call: Call, by: EntityId | None) -> bool:
-    """Whether an answer that they give is text from outside. Only people of this server are trusted."""
+    """Whether this person's answer is text from outside. Only people of this server are trusted."""
     return not posting.is_trusted_person(tx, by) if by else call.outside
 
 
 def tell(
     tx: Tx, call: Call, result: str, by: EntityId | None = None, *, id: str | None = None, outside: bool = False
 ) -> None:
-    """The agent is told the result of an earlier call in an event. `outside`: it is text from outside."""
+    """Deliver the result of an earlier call to the agent in an event. `outside`: it is text from outside."""
     payload: dict[str, JsonValue] = {"tool": call.tool, "call_id": call.id, "text": storable(result)}
     if outside:
         payload[OUTSIDE] = True
@@ -406,7 +406,7 @@ def tell(
         id or f"call:{call.id}",
         "tool_result",
         tx.now,
-        # What a person answers wakes whatever led to the question.
+        # A person's answer wakes the agent whatever led to the question.
         wakes=human or call.hop <= posting.HOP_BUDGET,
         hop=0 if human else call.hop,
         space_id=call.space_id,
@@ -416,7 +416,7 @@ def tell(
 
 
 def told_of(call: Call) -> str:
-    """What a cycle that waited for the call is told of how it ended."""
+    """The text for a cycle that waited for the call about how it ended."""
     if call.asks_approval:
         return _told_of_approval(call)
     match call.state:
@@ -451,12 +451,12 @@ def _span(seconds: int) -> str:
     return f"{seconds} second{'' if seconds == 1 else 's'}"
 
 
-# What becomes of calls that nobody answers
+# Calls that nobody answers
 
 _waiting_of = statement(select(*_columns).where(calls.c.agent_id == bindparam("agent_id"), _WAITING))
 _overdue = calls.c.expires_at <= bindparam("now")
-# Where nobody was seen, NULL is "not in" the empty list: what people were asked has no runner, and is not abandoned.
-# Whoever asks is alive, even if it has not been seen, as after the machine slept.
+# Where nobody was seen, NULL is "not in" the empty list: questions to people have no runner, and are not abandoned. The
+# instance that asks is alive, even if it has not been seen, as after the machine slept.
 _abandoned = and_(
     calls.c.runner.is_not(None),
     calls.c.runner != bindparam("instance"),
@@ -477,25 +477,25 @@ _take_over = statement(
 
 
 def unattended(tx: Tx, instance: str, seconds: float) -> bool:
-    """Whether there are calls whose time is over, or that are in the hands of another instance not seen for so long."""
+    """Whether there are calls that have expired, or that belong to another instance that was not seen for this long."""
     return tx.one(_unattended, now=tx.now, instance=instance, since=tx.now - int(seconds * SECOND)) is not None
 
 
 def in_hands_of(tx: Tx, instance: str) -> list[tuple[CallId, CycleId]]:
-    """The calls that this instance is carrying out, as far as the database knows, and of which cycles they are."""
+    """The calls that this instance is carrying out according to the database, with their cycles."""
     return [(CallId(id), CycleId(cycle_id)) for id, cycle_id in tx.all(_in_hands_of, instance=instance)]
 
 
 def is_in_hands_of(tx: Tx, id: CallId, instance: str) -> bool:
-    """Whether this instance is carrying the call out, as far as the database knows."""
+    """Whether this instance is carrying the call out according to the database."""
     return tx.one(_still_in_hands_of, id=id, instance=instance) is not None
 
 
 def left_undone(tx: Tx, id: CallId, instance: str, *, begun: bool) -> Call | None:
-    """The call, if this instance has to carry it out: it is known not to be at it.
+    """The call, if this instance has to carry it out: it is known not to be running.
 
-    One that has been begun, here or by its cycle, is as one whose process has died: where making it again may do harm,
-    its agent is told that nobody knows.
+    A call that has been begun, here or by its cycle, counts like one whose process has died: if repeating it may do
+    harm, its agent is told that the outcome is unknown.
     """
     row = tx.one(_still_in_hands_of, id=id, instance=instance)
     if row is None:
@@ -509,8 +509,8 @@ def left_undone(tx: Tx, id: CallId, instance: str, *, begun: bool) -> Call | Non
 
 
 def attend(tx: Tx, instance: str, seconds: float) -> list[Call]:
-    """Calls whose time is over have expired. Those of dead instances are in our hands from now on, and given, to
-    be made again; where that may do harm, their agents are told that the outcome is unknown."""
+    """Expire overdue calls. Take over and return the calls of dead instances, to be made again; if that may do harm,
+    their agents are told that the outcome is unknown."""
     for row in tx.all(_expired, now=tx.now):
         _expire(tx, Call(*row))
     again: list[Call] = []
@@ -541,14 +541,14 @@ _release = statement(
 
 
 def release(tx: Tx, agent_id: AgentId) -> None:
-    """The cycle of this agent waits no longer for answers: its questions stand, and answers come as events."""
+    """Let the agent's cycle continue without answers: its questions stay open, and answers come as events."""
     for call in pausing(tx, agent_id):
         if tx.run(_release, call=call.id, at=tx.now):
             _announce(tx, call.id, call.agent_id, call.space_id if call.shown else None, "waiting")
 
 
 def pausing(tx: Tx, agent_id: AgentId) -> list[Call]:
-    """The calls without whose answers the cycle of this agent does not go on, the oldest first."""
+    """The calls whose answers the agent's paused cycle waits for, oldest first."""
     return sorted(
         (each for each in _waiting(tx, agent_id) if each.mode == "pause"),
         key=lambda each: (each.created_at, each.step, each.position),
@@ -556,7 +556,7 @@ def pausing(tx: Tx, agent_id: AgentId) -> list[Call]:
 
 
 def cancel(tx: Tx, agent_id: AgentId) -> None:
-    """Nobody waits for the calls of this agent any more."""
+    """Cancel the calls of this agent."""
     for call in _waiting(tx, agent_id):
         settle(tx, call, "cancelled")
 
@@ -578,7 +578,7 @@ _run_on = statement(
 
 
 def run_on(tx: Tx, agent_id: AgentId, new: New) -> CallId:
-    """The cycle goes on without the result of this call, which may still come; gives under which id it is known."""
+    """Store a call whose result the cycle no longer waits for, and which may still come. Returns its id."""
     known = tx.one(_run_on, cycle=new.cycle_id, at_step=new.step, at=new.position, by=new.runner, until=new.expires_at)
     if known is not None:
         return known[0]
@@ -586,7 +586,7 @@ def run_on(tx: Tx, agent_id: AgentId, new: New) -> CallId:
     return new.id
 
 
-# Who sees and answers them
+# Showing and answering calls
 
 _in_space = statement(
     select(*_columns)
@@ -628,14 +628,14 @@ _shares_space = statement(
 
 
 def in_space(tx: Tx, space_id: SpaceId, *, first: int = 0, last: int = 2**62, limit: int = 200) -> list[Call]:
-    """The calls that stand in a space between these messages, in their order."""
+    """The calls in a space between these messages, in order."""
     return [Call(*row) for row in tx.all(_in_space, space_id=space_id, first=first, last=last, limit=limit)]
 
 
 def since(tx: Tx, space_id: SpaceId, seq: int, *, known: Iterable[CallId] = ()) -> list[Call]:
-    """The calls shown in a space that a reader who has message `seq` may not know as they stand, in their order.
+    """The calls in a space that may have changed for a reader who has seen message `seq`, in order.
 
-    Those that follow that message, those that wait, and `known`: those of which the reader knows only that they waited.
+    Those after that message, those that wait, and `known`: those that were waiting when the reader last saw them.
     """
     following = in_space(tx, space_id, first=seq, limit=MOST_SINCE)
     found = {each.id: each for each in (*following, *waiting_in(tx, space_id))}
@@ -651,12 +651,12 @@ def waiting_in(tx: Tx, space_id: SpaceId) -> list[Call]:
 
 
 def open_to(tx: Tx, entity_id: EntityId, *, limit: int = 200) -> list[Call]:
-    """The calls that this person may answer, the oldest first."""
+    """The calls that this person may answer, oldest first."""
     return [Call(*row) for row in tx.all(_open_to, entity_id=entity_id, limit=limit)]
 
 
 def require_visible(tx: Tx, id: str, entity_id: EntityId) -> Call:
-    """The call, if this person may see and answer it: who is in its space, or shares one with its agent."""
+    """The call, if this person may see and answer it: they are in its space, or share one with its agent."""
     call = get(tx, id)
     if call.space_id is not None:
         seen = directory.is_member(tx, call.space_id, entity_id)
@@ -668,7 +668,7 @@ def require_visible(tx: Tx, id: str, entity_id: EntityId) -> Call:
 
 
 def answer_as(tx: Tx, id: str, result: str, entity_id: EntityId) -> Call:
-    """Somebody answers what an agent has asked. Only a person can approve."""
+    """Answer a call as this entity. Only a person can approve."""
     call = require_visible(tx, id, entity_id)
     if call.mode not in ("pause", "async"):
         raise NotFound("call that can be answered", id)
@@ -696,11 +696,11 @@ _cycle_of = statement(select(messages.c.cycle_id).where(messages.c.id == bindpar
 def question_for(
     tx: Tx, space_id: SpaceId, author_id: EntityId, what: Draft, reply_to: str | None = None
 ) -> Call | None:
-    """What an agent has asked in the space that this message would answer, if there is something.
+    """The open question of an agent in the space that this message would answer, if there is one.
 
     A reply answers what it replies to: the question itself, or the cycle that asked it. Otherwise the oldest question
     that an agent pauses for is answered, unless the message mentions only others. An approval is answered only by its
-    code, before its time is over; a code that two of them share answers neither.
+    code, before it expires; a code that two of them share answers neither.
     """
     text, mentions = what.text, what.rendered.mentions
     asked = [Call(*row) for row in tx.all(_asked_in, space_id=space_id)]
@@ -721,7 +721,7 @@ def question_for(
 
 
 def _is_for(tx: Tx, question: Call, mentions: Collection[str]) -> bool:
-    """Whether a message with these mentions may be meant for whoever asked."""
+    """Whether a message with these mentions may be meant for the agent that asked."""
     return not mentions or directory.get_entity(tx, question.agent_id).handle in mentions
 
 
@@ -736,7 +736,7 @@ def post_or_answer(
     metadata: Mapping[str, JsonValue] | None = None,
     urgent: bool = False,
 ) -> Posted:
-    """Post a message from outside. If an agent in the space waits for an answer to a question, the message is it."""
+    """Post a message from outside. If an agent in the space waits for an answer to a question, this is the answer."""
     question = question_for(tx, space_id, author_id, what, reply_to)
     asked = None if question is None else question.agent_id
     posted = posting.post(
@@ -748,9 +748,9 @@ def post_or_answer(
 
 
 def answer_in_words(tx: Tx, question: Call, message_id: MessageId, seq: int, author_id: EntityId, text: str) -> None:
-    """The message is the answer, and belongs to the cycle that paused for it. Nothing happens if it was read before."""
+    """Take the message as the answer; it belongs to the cycle that paused for it. No effect if it was read before."""
     if seq <= question.after_seq:
-        return  # posted before the question, and now once more under the same id
+        return  # posted before the question, and now again under the same id
     who = directory.get_entity(tx, author_id).name
     approved = _approved(question, text)
     said: dict[str, JsonValue] = {"answer": text} if approved is None else {"confirmed": approved}
@@ -765,7 +765,7 @@ def answer_in_words(tx: Tx, question: Call, message_id: MessageId, seq: int, aut
 
 
 def _approved(call: Call, text: str) -> bool | None:
-    """What the text says to an approval: yes, no, or nothing."""
+    """Whether the text approves or refuses; None if neither."""
     words = text.lower().replace(".", " ").replace("!", " ").split()
     if call.code is None or len(words) != 2 or call.code.lower() not in words:
         return None

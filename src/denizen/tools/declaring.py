@@ -1,4 +1,4 @@
-"""The tool by which an agent names the tools that it will use, before it reads anything from outside."""
+"""The tool by which an agent declares which tools it will use, before it reads anything from outside."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class WillUse(Arguments):
 
 
 def will_use(_: Tx, hand: Hand, arguments: WillUse) -> Done:
-    """From now on in this cycle every other tool that has an effect asks a person."""
+    """Declare the tools: for the rest of this cycle every other tool that has an effect needs approval."""
     told = {"tools": arguments.tools, "before_text_from_outside": not hand.outside}
     return Done(json.dumps(told, ensure_ascii=False))
 
@@ -38,17 +38,17 @@ DECLARING: Final = OwnTool(
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """The tools that an agent has named in a cycle."""
+    """The tools that an agent has declared in a cycle."""
 
     tools: frozenset[str]
     before_reading: bool
-    """Whether no request before held text from outside: then nothing but people can have made it name them."""
+    """Whether no request before held text from outside: then only people can have caused the declaration."""
 
 
 def declared(done: Sequence[EffectRecord]) -> Declared | None:
-    """What the agent has named in this cycle; None: nothing.
+    """The agent's declaration in this cycle; None if there is none.
 
-    After it has read text from outside, naming tools can only take away: no such text adds one.
+    After it has read text from outside, a declaration can only remove tools: no such text adds one.
     """
     found: Declared | None = None
     for each in done:

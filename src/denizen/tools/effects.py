@@ -1,4 +1,4 @@
-"""The record of what an agent's calls did, keyed by cycle, step and position: provider call ids repeat."""
+"""The record of an agent's calls and results, keyed by cycle, step and position, because provider call ids repeat."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from denizen.storage.schema import effects
 
 @dataclass(frozen=True, slots=True)
 class EffectRecord:
-    """One call and what came of it."""
+    """One call and its result."""
 
     step: int
     position: int
@@ -27,7 +27,7 @@ class EffectRecord:
     changes: bool
     result: str | None
     outside: tuple[Source, ...] = ()
-    """Where text from outside in the result comes from."""
+    """The sources of text from outside in the result."""
 
 
 _add = insert_into(
@@ -69,7 +69,7 @@ def record(
     changes: bool,
     outside: Sequence[Source] = (),
 ) -> None:
-    """The call is done. Fails if it was done before. `outside`: where text from outside in its result comes from."""
+    """Record a finished call. Fails if it was recorded before. `outside`: sources of outside text in its result."""
     tx.run(
         _add,
         cycle_id=cycle_id,
@@ -94,7 +94,7 @@ def intend(
     state: Literal["intent", "asked"] = "intent",
     rule: str | None = None,
 ) -> None:
-    """The call of an outside tool is about to be made, or somebody is asked. From here on it may have happened."""
+    """Record that an outside call is about to be made, or that somebody is asked. From here on it may have happened."""
     tx.run(
         _add,
         cycle_id=cycle_id,
@@ -123,12 +123,12 @@ _approve = statement(
 
 
 def approve(tx: Tx, cycle_id: CycleId, step: int, position: int) -> None:
-    """The call that a person was asked about is about to be made."""
+    """Record that the call that a person was asked about is about to be made."""
     tx.run(_approve, cycle=cycle_id, at_step=step, at=position)
 
 
 def complete(tx: Tx, cycle_id: CycleId, step: int, position: int, result: str, outside: Sequence[Source] = ()) -> bool:
-    """The call that was intended or asked is done; False if it was done before."""
+    """Record that the intended or asked call is done; False if it was done before."""
     came_from = sources.dump(outside or None)
     return tx.run(_complete, cycle=cycle_id, at_step=step, at=position, outcome=result, from_outside=came_from) == 1
 
@@ -145,20 +145,20 @@ _outside_of_step = statement(
 
 
 def outside_of_step(tx: Tx, cycle_id: CycleId, step: int) -> tuple[Source, ...] | None:
-    """Where text from outside in the results of a step comes from; None if there is none."""
+    """The sources of text from outside in the results of a step; None if there are none."""
     rows = tx.all(_outside_of_step, cycle_id=cycle_id, of_step=step)
     return sources.distinct(each for row in rows for each in sources.load(row[0]) or ()) if rows else None
 
 
 def message_in(result: str | None) -> MessageId | None:
-    """The id of the message that a call has sent, by what it was told. Other tools than ours may say the like."""
+    """The id of the message that a call has sent, from its result. Results of other tools may look the same."""
     told = parsed(result or "")
     id = told.get("messageId") if isinstance(told, dict) else None
     return MessageId(id) if isinstance(id, str) else None
 
 
 def of_cycle(tx: Tx, cycle_id: CycleId) -> list[EffectRecord]:
-    """All calls of a cycle in their order."""
+    """All calls of a cycle in order."""
     return [
         EffectRecord(step, position, tool, state, bool(changes), result, sources.load(outside) or ())
         for step, position, tool, state, changes, result, outside in tx.all(_of_cycle, cycle_id=cycle_id)

@@ -101,7 +101,7 @@ def _from_function(function: Callable[..., Any], name: str | None) -> OutsideToo
 
 
 def as_text(value: object) -> str:
-    """What a model is told of a returned value: text as it is, everything else as JSON."""
+    """A returned value as text for the model: text unchanged, everything else as JSON."""
     if isinstance(value, str):
         return value
     return to_json(value, fallback=str).decode()

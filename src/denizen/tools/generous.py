@@ -1,6 +1,6 @@
-"""Arguments as models write them, read generously: unknown ones are left out, numbers in strings are numbers.
+"""Lenient parsing of a model's arguments: unknown ones are left out, numbers in strings become numbers.
 
-Pure. What was left out is told to the model with the result. Everything else is checked exactly, as before.
+Pure. The model is told what was left out with the result. Everything else is checked exactly, as before.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ _WORDS: Final[Mapping[str, bool]] = {"true": True, "false": False}
 
 
 class Read(NamedTuple):
-    """What a tool is given, and the names of what it was not given."""
+    """The arguments for a tool, and the names of those that were left out."""
 
     arguments: Given
     left_out: tuple[str, ...] = ()
 
 
 def read(tool: Tool, arguments: Given) -> Read:
-    """The arguments for this tool. What is not an object is given as it is: the check says what is wrong with it."""
+    """The arguments for this tool. Anything but an object is returned unchanged: the check reports what is wrong."""
     given = _object(arguments)
     if given is None:
         return Read(arguments)
@@ -44,20 +44,20 @@ def read(tool: Tool, arguments: Given) -> Read:
 
 
 def check(tool: Tool, arguments: Given) -> Any:
-    """The arguments read generously, and then checked. Raises `InvalidInput` that tells the model what is wrong."""
+    """The arguments, parsed leniently and then checked. Raises `InvalidInput` that tells the model what is wrong."""
     taken = read(tool, arguments).arguments
-    # What was JSON is checked as JSON: a strict date may be a string there, and what is wrong is told in words of JSON.
+    # JSON is checked as JSON: a strict date may be a string there, and problems are described in terms of JSON.
     return tool.check(json.dumps(taken) if isinstance(arguments, str) and isinstance(taken, Mapping) else taken)
 
 
 def noted(tool: Tool | None, arguments: Given, result: str) -> str:
-    """The result, with a note of the arguments that were left out, if some were."""
+    """The result, with a note about the arguments that were left out, if any."""
     left_out = () if tool is None else read(tool, arguments).left_out
     if tool is None or not left_out:
         return result
     note = f"Left out, because {tool.name} has no such argument: {', '.join(name[:60] for name in left_out[:5])}"
     if isinstance(tool, OwnTool) and result.startswith("{"):
-        # What was done is read from it elsewhere: it stays JSON.
+        # Other code parses it to see what was done: it must stay JSON.
         return json.dumps({**json.loads(result), "note": note}, ensure_ascii=False, separators=(",", ":"))
     return f"{result}\n[{note}]"
 
@@ -73,7 +73,7 @@ def _object(arguments: Given) -> dict[str, Any] | None:
 
 
 def _as_typed(value: Any, schema: Any) -> Any:
-    """A number or a truth value that was written as a string, where the schema wants one."""
+    """A number or boolean that was written as a string, converted if the schema wants one."""
     wanted = cast("dict[str, Any]", schema).get("type") if isinstance(schema, dict) else None
     if not isinstance(value, str):
         return value

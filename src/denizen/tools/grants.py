@@ -1,4 +1,4 @@
-"""Approvals of effects that people have given: for one tool and exactly these arguments, for a time, so many times."""
+"""Approvals of effects by people: for one tool and exactly these arguments, for a limited time and number of calls."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ _over = statement(
 
 
 def digest_of(arguments: str) -> str:
-    """Of arguments as the model wrote them: the same for the same values, whatever their order and spacing."""
+    """A digest of the arguments: the same for the same values, whatever their order and spacing."""
     data: Any = parsed(arguments)
     canonical = arguments if data is None else json.dumps(data, sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(canonical.encode()).hexdigest()
@@ -135,7 +135,7 @@ def give(
     call_id: str,
     space_id: SpaceId | None,
 ) -> None:
-    """The same call may be made so often, for so long. What is used up or over goes."""
+    """Allow the same call this often, for this long. Deletes approvals that are used up or expired."""
     tx.run(_over, agent_id=agent_id, now=tx.now)
     tx.run(
         _add,
@@ -160,7 +160,7 @@ def take(tx: Tx, agent_id: AgentId, tool: str, arguments: str) -> bool:
 
 
 def visible_to(tx: Tx, agent_id: AgentId, reader: EntityId | None) -> list[Grant]:
-    """The approvals that still count and that this person gave or may know of, the oldest first; None: all."""
+    """The valid approvals that this person gave or may know of, oldest first; None: all."""
     found = [Grant(*row) for row in tx.all(_of_agent, agent_id=agent_id, now=tx.now)]
     return [each for each in found if reader is None or _may_see(tx, each, reader)]
 
@@ -170,7 +170,7 @@ def _may_see(tx: Tx, grant: Grant, reader: EntityId) -> bool:
 
 
 def revoke(tx: Tx, agent_id: AgentId, id: str, by: EntityId) -> None:
-    """It counts no longer. Raises `NotFound` where this person cannot see it."""
+    """Revoke the approval. Raises `NotFound` if this person cannot see it."""
     grant = next((each for each in visible_to(tx, agent_id, by) if each.id == id), None)
     if grant is None:
         raise NotFound("approval", id)
@@ -180,5 +180,5 @@ def revoke(tx: Tx, agent_id: AgentId, id: str, by: EntityId) -> None:
 
 
 def revoke_all(tx: Tx, agent_id: AgentId) -> None:
-    """None of the agent's approvals counts any longer."""
+    """Revoke all approvals of the agent."""
     tx.run(_revoke_all, agent_id=agent_id)

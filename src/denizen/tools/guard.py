@@ -1,13 +1,13 @@
 """Finds private words in what an agent wants to show, which the policy (`denizen.trust.policy`) then refuses.
 
-They are eight words in a row, or more, of something said in a private space, unless everyone who would
-read it is in that space as well, or the same words were said where they may be known: in the space it goes to, in one
-that is not private, or in one that all its readers are in. Tool calls that people see, or are asked about, count too.
+They are eight words in a row, or more, of something said in a private space, unless everyone who would read it is in
+that space as well, or the same words were said where they may be known: in the space it goes to, in one that is not
+private, or in one that all its readers are in. Tool calls that people see, or are asked about, count too.
 
-What an agent could repeat is found through the index of its recall, whatever way the words have taken through its mind,
-and in what it has read in the present window. The work of one send is bounded: `MOST_WORDS` of the message, the
-postings of their terms up to `MOST_POSTINGS`, the texts of `MOST_TEXTS` passages, and the window. An agent that never
-was in a private space costs one query.
+What an agent could repeat is found through the index of its recall, however the words got into its mind, and in what it
+has read in the present window. The work of one send is bounded: `MOST_WORDS` of the message, the postings of their
+terms up to `MOST_POSTINGS`, the texts of `MOST_TEXTS` passages, and the window. An agent that was never in a private
+space costs one query.
 """
 
 from __future__ import annotations
@@ -58,15 +58,16 @@ from denizen.tools.tool import SEND_MESSAGE
 from denizen.trust.policy import Attempt, Decision, EffectSettings, PrivateWords, decide
 
 MOST_WORDS: Final = 20_000
-"""Of a message; a longer one has at most 100,000 characters, and of the rest only the window is looked at."""
+"""How many words of a message are checked; a longer one has at most 100,000 characters, and the rest is compared with
+the window only."""
 MOST_POSTINGS: Final = 200_000
 MOST_TEXTS: Final = 300
-"""Passages whose text is compared with a message, those that share most with it first."""
+"""How many passages are compared with a message, those that share most with it first."""
 NEWEST: Final = 40
-"""The passages that an agent heard or said last, which are compared with every message that is looked at."""
+"""How many of the passages that an agent heard or said last are compared with every message."""
 _AT_ONCE: Final = 50
 _NO_RULES: Final = EffectSettings()
-"""Rules of an agent are about effects, and a message has none."""
+"""An agent's rules are about effects, and a message has none."""
 
 
 class GuardSettings(BaseModel):
@@ -88,10 +89,10 @@ class Crossing:
     """The name of the private space."""
     from_space_id: SpaceId
     to_space_id: SpaceId
-    """Empty for a call that was made in no space: whoever shares one with the agent would have seen it."""
+    """Empty for a call that was made in no space: everyone who shares one with the agent would have seen it."""
     cycle_id: CycleId
     words: int
-    """How many in a row."""
+    """The number of words in a row."""
     created_at: int
 
 
@@ -123,16 +124,16 @@ _record = insert_into(crossings, "agent_id", "cycle_id", "from_space_id", "to_sp
 
 @dataclass(frozen=True, slots=True)
 class Caution:
-    """Where what an agent says has to be looked at before it is shown."""
+    """Where an agent's messages have to be checked before they are shown."""
 
     free: frozenset[str]
-    """The spaces in which nothing of it is stopped."""
+    """The spaces in which nothing is stopped."""
     words: int
-    """How many words in a row are not shown elsewhere before they have been looked at."""
+    """How many words in a row are not shown elsewhere before they have been checked."""
 
 
 def caution(tx: Tx, agent_id: AgentId, space_ids: Iterable[str], remembered: Iterable[str] = ()) -> Caution | None:
-    """Which of these spaces are free of the guard; None where everything is. `remembered`: what it was reminded of."""
+    """Which of these spaces need no check; None: nothing has to be checked. `remembered`: memories it was shown."""
     private, kept = _private_of(tx, agent_id), _kept(tx, remembered)
     settings = _settings(tx, agent_id) if private or kept else None
     if settings is None or not settings.enabled:
@@ -169,8 +170,8 @@ def stopped_message(
     events: Sequence[Event],
     remembered: Iterable[str] = (),
 ) -> Decision | None:
-    """Why this message may not be sent there, if it may not; that is recorded then. `events` are those of the cycle,
-    `remembered` the ids of the memories that the agent was reminded of."""
+    """Why this message may not be sent there, if it may not; a refusal is recorded. `events` are those of the cycle,
+    `remembered` the ids of the memories that the agent was shown."""
     found = private_words(tx, agent_id, cycle_id, to_space_id, forms_of_message(what), events, remembered)
     decided = _decide_message(found)
     if decided.action == "allow":
@@ -186,7 +187,7 @@ def _decide_message(found: FoundWords | None) -> Decision:
 def record_refusal(
     tx: Tx, agent_id: AgentId, cycle_id: CycleId, tool: str, decided: Decision, found: FoundWords | None = None
 ) -> None:
-    """The audit log says which rule refused which tool; private words are recorded by space as well."""
+    """Record in the audit log which rule refused which tool; private words are recorded by space as well."""
     agent = directory.get_entity(tx, EntityId(agent_id))
     detail: dict[str, JsonValue] = {"tool": tool, "rule": decided.rule, "cycle": cycle_id}
     audit.record(tx, agent.organization_id, Actor(agent.id), "deny_effect", agent.id, **detail)
@@ -201,17 +202,17 @@ def record_refusal(
         words=found.words.words,
         created_at=tx.now,
     )
-    # What the agent wanted to say stays in its log: it is as private as the space that it comes from.
+    # The refused text stays in the agent's log: it is as private as the space that it comes from.
     privacy.add_sources(tx, agent_id, cycle_id, [found.from_space_id])
 
 
 def forms_of_message(what: Draft) -> tuple[str, ...]:
-    # Both as it is written and as it is read: markup may part words, and may hide them. And what nobody sees.
+    # The source, the plain text and the invisible letters: markup may split words, and may hide them.
     return what.rendered.plain, what.text, hidden_letters(what.text)
 
 
 def forms_of_call(arguments: str) -> tuple[str, ...]:
-    """What the arguments say: their values one after the other, as they are written and as they are read; and all."""
+    """The texts of the arguments: the values as plain text and as written, then with the keys, then hidden letters."""
     data = parsed(arguments)
     said_in = arguments if data is None else data
     values = " ".join(_texts_in(said_in, keys=False))
@@ -273,18 +274,18 @@ def private_words(
     return FoundWords(PrivateWords(name, many, remembered=True), SpaceId(space_id), to_space_id or SpaceId(""))
 
 
-# What the agent was reminded of
+# Memories that the agent was shown
 
 
 def _kept(tx: Tx, remembered: Iterable[str]) -> list[Remembered]:
-    """The memories of these ids that are still there."""
+    """The memories with these ids that still exist."""
     return items.of_ids(tx, sorted(remembered))
 
 
 def _not_theirs(
     tx: Tx, agent_id: AgentId, to_space_id: SpaceId | None, kept: Sequence[Remembered], readers: set[str]
 ) -> list[Remembered]:
-    """Those of these memories that not everyone who reads there may have."""
+    """Those of these memories that not everyone who reads there may know."""
     if not kept:
         return []
     there = None if to_space_id is None else audience(tx, [to_space_id])
@@ -293,13 +294,13 @@ def _not_theirs(
 
 
 def _said_before(tx: Tx, memory: Remembered, to_space_id: SpaceId | None, readers: set[str]) -> bool:
-    """Whether it rests on something that was said where all of them may know it."""
+    """Whether it is based on something that was said where all of them may know it."""
     said_in = {row[0] for source in memory.sources if (row := tx.one(_said, id=source)) is not None}
     return any(each == to_space_id or _may_know(tx, each, readers) for each in said_in)
 
 
 _LEAST_WORDS: Final = 4
-"""A shorter memory says nothing by its words alone."""
+"""A shorter memory cannot be recognized by its words alone."""
 
 
 def _quoted_memory(
@@ -325,7 +326,7 @@ def _quoted_memory(
 def _closed(
     tx: Tx, agent_id: AgentId, to_space_id: SpaceId | None, private: Iterable[str]
 ) -> tuple[set[str], set[str]]:
-    """The private spaces that not everyone who reads there was in, and those who read there."""
+    """The private spaces that not everyone who reads there was in, and those readers."""
     there = _neighbours(tx, agent_id) if to_space_id is None else _members(tx, to_space_id)
     readers = there - {agent_id}
     if not readers:
@@ -334,7 +335,7 @@ def _closed(
 
 
 def _shared_by(tx: Tx, readers: set[str]) -> set[str]:
-    """The spaces that all of them are in. Those of one are few, mostly, however many spaces the agent is in."""
+    """The spaces that all of them are in. One reader has mostly few spaces, however many the agent is in."""
     counted = [(tx.all(_how_many, entity_id=each)[0][0], each) for each in sorted(readers)[:_ASKED]]
     shared = _entered(tx, min(counted)[1])
     if len(shared) <= _ASKED:
@@ -386,7 +387,7 @@ _crossings_before = statement(
 
 
 def crossings_before(tx: Tx, agent_id: AgentId, before: int, *, limit: int) -> list[tuple[int, Crossing]]:
-    """The newest of them before that number, each with its own, the newest first."""
+    """The newest of them before that number, each with its own, newest first."""
     rows = tx.all(_crossings_before, agent_id=agent_id, before=before, limit=limit)
     return [(row[0], Crossing(row[1] or "", *row[2:])) for row in rows]
 
@@ -402,7 +403,7 @@ def _settings(tx: Tx, agent_id: AgentId) -> GuardSettings:
 
 
 _ASKED: Final = 20
-"""Of so many readers it is looked up who is in the fewest spaces; of so many spaces, who is in them."""
+"""Among how many readers the one with the fewest spaces is looked up; for how many spaces the members are."""
 _spaces_of = statement(select(memberships.c.space_id).where(memberships.c.entity_id == bindparam("entity_id")))
 _how_many = statement(
     select(func.count()).select_from(memberships).where(memberships.c.entity_id == bindparam("entity_id"))
@@ -423,14 +424,14 @@ def _neighbours(tx: Tx, agent_id: AgentId) -> set[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Text:
-    """Something that was said, and where."""
+    """A text, and the space in which it was said."""
 
     space_id: str
     text: str
 
 
 class _Search:
-    """Looking for where the words of one message come from."""
+    """Searches for the origin of the words of one message."""
 
     def __init__(self, tx: Tx, agent_id: AgentId, cycle_id: CycleId, length: int, events: Sequence[Event]) -> None:
         self.tx = tx
@@ -440,7 +441,7 @@ class _Search:
         self._events = events
 
     def sources(self, forms: Iterable[str], closed: Container[str]) -> Iterator[_Text]:
-        """Texts that may hold runs of their words: of this cycle, of the window, the newest, and of the whole life."""
+        """Texts that may hold runs of their words: of this cycle, of the window, the newest, and all others."""
         for event in self._events:
             if event.space_id is not None:
                 yield _Text(event.space_id, event.text)
@@ -448,11 +449,11 @@ class _Search:
             message_id = effects.message_in(done.result) if done.changes else None
             if message_id is not None and (row := self.tx.one(_said, id=message_id)) is not None:
                 yield _Text(row[0], row[1])
-        # Once for all of them: whoever serves many has a private space with each.
+        # Once for all of them: an agent that serves many people has a private space with each.
         for (encoded,) in self.tx.all(_read_in_window, agent_id=self._agent_id, mark="%spaceId: %"):
             yield from _transcripts(encoded, closed)
-        # Words that are run together are in no index: what the agent heard last is looked at whatever it is, and with
-        # it everything that the index does not have yet.
+        # Words that are run together are in no index: the last passages are always compared, and with them everything
+        # that the index does not have yet.
         life = settling.extent(self.tx, self._agent_id)
         newest = max(NEWEST, min(life.passages - life.settled, settling.MOST_UNSETTLED))
         for space_id, text in self.tx.all(_newest, agent_id=self._agent_id, limit=newest):
@@ -461,8 +462,9 @@ class _Search:
             yield from self._recalled(form, life)
 
     def _recalled(self, form: str, life: Extent) -> Iterator[_Text]:
-        """Passages that hold the rarest terms of some run: none that quotes is missed, long texts are cut apart."""
-        # As they are spelled, which is what the index knows, and as they look, where letters of other scripts stand in.
+        """Passages that hold the rarest terms of some run: no quotation is missed, although long texts are split."""
+        # As they are spelled, which is what the index has, and as they look, where letters of other scripts are
+        # substituted.
         ways = {tuple(spelled(form)[:MOST_WORDS]), tuple(said(form)[:MOST_WORDS])}
         runs = {run for words in ways for run in _terms_of_runs(words, self.length)}
         shared: defaultdict[int, int] = defaultdict(int)
@@ -476,7 +478,7 @@ class _Search:
                 yield _Text(space_id, text or "")
 
     def _common(self, runs: Iterable[frozenset[str]], life: Extent) -> Iterator[set[int]]:
-        """The passages that hold the rarest terms of each run, or one that follows or precedes them."""
+        """The passages that hold the rarest terms of each run, in themselves or in a neighbour."""
         wanted = sorted({term for run in runs for term in run})
         found: defaultdict[str, list[Listed]] = defaultdict(list)
         for each in lists(self.tx, self._agent_id, life, wanted) if wanted else ():
@@ -488,13 +490,13 @@ class _Search:
             known = [holding[term] for term in terms if term in holding]
             if known:
                 rarest, *others = known
-                # A long text is several passages, and a run may go over the end of one.
+                # A long text is several passages, and a run may cross the end of one.
                 yield {at for at in rarest if all(at in each or at + 1 in each or at - 1 in each for each in others)}
 
     def _holding(
         self, terms: Iterable[str], sizes: Mapping[str, int], found: Mapping[str, Sequence[Listed]]
     ) -> Mapping[str, set[int]]:
-        """In which passages each term occurs, without those too common to decide."""
+        """The passages of each term, without terms that are too common to decide."""
         chosen: list[Listed] = []
         room = MOST_POSTINGS
         for term in sorted(terms, key=lambda term: (sizes[term], term)):
@@ -508,7 +510,7 @@ class _Search:
 
 
 _DECIDING: Final = 2
-"""So many of the terms of a run, the rarest, say where it may have been said."""
+"""How many terms of a run, the rarest, decide where it may have been said."""
 
 
 def _rarest(run: frozenset[str], sizes: Mapping[str, int]) -> tuple[str, ...]:
@@ -516,7 +518,7 @@ def _rarest(run: frozenset[str], sizes: Mapping[str, int]) -> tuple[str, ...]:
 
 
 def _terms_of_runs(words: Sequence[str], length: int) -> Iterator[frozenset[str]]:
-    """The terms of every run of so many words."""
+    """The terms of every run of `length` words."""
     if all(map(str.isascii, words)):
         terms = {word: tuple(count_terms(word)) for word in set(words)}
         for at in range(len(words) - length + 1):
@@ -547,7 +549,7 @@ _newest = statement(
 )
 _NUMBERS = [bindparam(f"n{at}", type_=passages.c.number.type) for at in range(_AT_ONCE)]
 _texts = statement(
-    # Whole messages: a run of words may go over the end of a passage.
+    # Whole messages: a run of words may cross the end of a passage.
     select(passages.c.space_id, func.coalesce(messages.c.text, text_of_passage, literal("")))
     .select_from(passages.outerjoin(messages, messages.c.id == passages.c.message_id))
     .where(
@@ -566,7 +568,7 @@ _MARK: Final = re.compile(r"spaceId: ([^\]\s]+)\]")
 
 
 def _transcripts(encoded: str, closed: Container[str]) -> Iterator[_Text]:
-    """The results in an entry of the log that are pages of these spaces."""
+    """The results in a log entry that are pages of these spaces."""
     for part in json.loads(encoded).get("parts", ()):
         content = part.get("content")
         if isinstance(content, str):
@@ -577,13 +579,13 @@ def _transcripts(encoded: str, closed: Container[str]) -> Iterator[_Text]:
 def _worst(
     search: _Search, written: Sequence[str], to_space_id: str, closed: set[str], readers: set[str]
 ) -> tuple[str, str, int] | None:
-    """The longest run of words from a private space that the readers do not know: the space's name and id, how many."""
+    """The longest run of words from a private space that the readers do not know: the space's name, id, the length."""
     texts = list(dict.fromkeys(written))
     forms = [said(form)[:MOST_WORDS] for form in texts]
     if all(sum(map(len, form)) < LETTERS and len(form) < search.length for form in forms):
         return None
     held, known = _whereabouts(search, texts, forms, to_space_id, closed, readers)
-    # A run that was found by its letters alone is so long at least.
+    # A run that was found by its letters alone has at least this length.
     runs = [
         (max(_longest(form, left, search.length), search.length), space)
         for space, grams_there in held.items()
@@ -630,7 +632,7 @@ def _may_know(tx: Tx, space_id: str, readers: set[str]) -> bool:
 
 
 def _longest(form: Sequence[str], held: set[Gram], length: int) -> int:
-    """How many words in a row of the message are made of these runs."""
+    """How many words in a row of the message consist of these runs."""
     longest = row = 0
     for gram in grams(form, length):
         row = row + 1 if gram in held else 0

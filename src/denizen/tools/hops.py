@@ -1,8 +1,8 @@
-"""How far a chain of agents answering each other has come.
+"""Counts how long a chain of agents answering each other is.
 
-A send counts from the newest message of its space that the request held, in whatever form: as an event of the cycle,
-as a line of a preview of the inbox, or on a page of `read_messages`. What a cycle was shown beside its events is
-derived from its entries in the log, so that a cycle that is resumed counts as it would have done.
+A send counts from the newest message of its space that the request held, in whatever form: as an event of the cycle, as
+a line of a preview of the inbox, or on a page of `read_messages`. What a cycle was shown besides its events is derived
+from its entries in the log, so that a resumed cycle counts as it would have done.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from denizen.spaces.transcript import shown_page
 from denizen.storage.database import Tx
 
 PREVIEWED: Final = "previewed"
-"""Under this key, what a request was made of has the number of the newest event in its preview."""
+"""Key in the stored request: the number of the newest event in its preview."""
 _EVERYTHING: Final = 2**62
 _INBOX_READ: Final = "[inbox: characters "
-"""What `read_entry` begins with when it shows what waits. `peek_inbox` did the same in earlier versions."""
+"""The beginning of `read_entry`'s result for the inbox. `peek_inbox` had the same in earlier versions."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What a cycle has seen beside its events."""
+    """What a cycle has seen besides its events."""
 
     waiting: int = 0
     """Events that wait in the inbox, up to this number."""
     read: Mapping[str, int] = field(default_factory=dict[str, int])
-    """By space, the number of the newest message on a page that it read."""
+    """The number of the newest message on a page that it read, by space."""
 
 
 NOTHING: Final = Shown()
@@ -80,8 +80,8 @@ def hop_of_send(tx: Tx, agent_id: AgentId, space_id: SpaceId, events: Sequence[E
 def hop_after(events: Sequence[Event], space_id: SpaceId) -> int:
     """One more than the hop of the newest event from that space. Pure.
 
-    Where none came from that space, one more than the highest hop in the cycle: a chain that wanders from space to
-    space is still one chain.
+    If none came from that space, one more than the highest hop in the cycle: a chain that moves from space to space is
+    still one chain.
     """
     newest = _newest(events, space_id)
     return (max((event.hop for event in events), default=0) if newest is None else newest.hop) + 1
@@ -100,6 +100,7 @@ def _comes_after(tx: Tx, message: posting.Numbered, event: Event) -> bool:
 def hop_of_plan(events: Sequence[Event]) -> int:
     """The hop of the cycle that makes a plan: the highest among the events that woke it.
 
-    What only lay in the inbox, past the budget of its chain, does not count: it mutes no plan made for a person.
+    Events that only lay in the inbox, past the budget of their chain, do not count: they mute no plan made for a
+    person.
     """
     return max((event.hop for event in events if event.wakes), default=0)

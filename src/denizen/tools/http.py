@@ -1,8 +1,7 @@
-"""HTTP requests as tools, by configuration: what an owner writes down is all that a model can reach with them.
+"""HTTP requests as tools, by configuration: a model can reach only what the owner has configured.
 
-Arguments are put into the URL so that they stay what they are, one value in one place. Secrets stand in headers only.
-Headers of the definition go to the origin that was configured and to no other; secrets are taken out of whatever comes
-back.
+Arguments are encoded into the URL, so that each stays one value in one place. Secrets stand in headers only. Headers of
+the definition are sent to the configured origin only; secrets are removed from whatever comes back.
 """
 
 from __future__ import annotations
@@ -31,17 +30,17 @@ from denizen.tools.settings import PLACE, HttpTool
 from denizen.tools.tool import Occasion, OutsideTool
 
 LONGEST: Final = 1_000_000
-"""Bytes of an answer that are read; what comes after is left."""
+"""How many bytes of an answer are read; the rest is dropped."""
 REDIRECTS: Final = 5
 _SLACK: Final = 8_192
-"""Read beyond the limit, so that a secret at the cut is whole and can be found."""
+"""Read beyond the limit, so that a secret at the cut is complete and can be found."""
 _BEGINNING: Final = 2_000
-"""Characters of the body of an answer that is no success."""
+"""How many characters of the body of a failed answer are shown."""
 _TEXTUAL: Final = re.compile(r"text/|[^;]*[/+](?:json|xml|javascript|yaml|x-yaml|x-ndjson|x-www-form-urlencoded)\b")
 
 
 AnswerTo = Callable[[str], str]
-"""The address at which the answer to the call of this id is taken."""
+"""Returns the address that takes the answer to the call with this id."""
 
 
 def http_tool(
@@ -87,7 +86,7 @@ class _Request:
     url: httpx2.URL
     headers: Mapping[str, str]
     for_any_origin: Mapping[str, str]
-    """The headers that follow a redirect to another origin: none that the definition sets or that tell of the call."""
+    """The headers that follow a redirect to another origin: none that the definition sets or that identify the call."""
     content: bytes | None
 
 
@@ -127,18 +126,18 @@ def _check_headers(headers: Mapping[str, str]) -> None:
             )
 
 
-# Where to
+# URL
 
 
 def _address(settings: HttpTool, arguments: Mapping[str, Any], query: Mapping[str, Any]) -> httpx2.URL:
-    """The URL with arguments in their places. Raises `InvalidInput` if one would lead somewhere else."""
+    """The URL with the arguments inserted. Raises `InvalidInput` if one would change the destination."""
     base, _, asked = settings.url.partition("#")[0].partition("?")
     start = base.find("/", base.index("://") + 3)
     origin, path = (base, "/") if start < 0 else (base[:start], base[start:])
     path = PLACE.sub(lambda place: _in_path(settings.name, place[1], arguments), path)
     if any(unquote(segment) in (".", "..") for segment in path.split("/")):
         raise InvalidInput(f"{settings.name} was not called: its arguments would lead to another path.")
-    # A parameter whose argument was left out is left out too.
+    # A parameter is left out if its argument is missing.
     given = {name: value for name, value in arguments.items() if value is not None}
     pieces = [piece for piece in asked.split("&") if given.keys() >= set(PLACE.findall(piece))]
     pieces = [PLACE.sub(lambda place: _quoted(_text(given[place[1]])), piece) for piece in pieces]
@@ -153,7 +152,7 @@ def _in_path(tool: str, name: str, arguments: Mapping[str, Any]) -> str:
     value = _text(arguments.get(name))
     if not value:
         raise InvalidInput(f"{tool} was not called: it needs the argument {name}.")
-    # Servers differ in when they decode, so a slash that is encoded may become one that counts.
+    # Servers differ in when they decode, so an encoded slash may become a real one.
     if any(part in (".", "..") for part in re.split(r"[/\\]", unquote(value))) or not value.isprintable():
         raise InvalidInput(f"{tool} was not called: {name} cannot be part of a path as it is.")
     return _quoted(value)
@@ -171,7 +170,7 @@ def _text(value: object) -> str:
 
 
 def _pairs(values: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Names and values of a query or a form; a list is its name several times."""
+    """Names and values of a query or a form; a list repeats its name."""
     several: dict[str, list[Any]] = {
         name: value if isinstance(value, list) else [value] for name, value in values.items()
     }
@@ -186,11 +185,11 @@ def _content(body: str, rest: Mapping[str, Any]) -> tuple[bytes | None, dict[str
     return None, {}
 
 
-# There and back
+# Request and response
 
 
 async def _ask(client: httpx2.AsyncClient, request: _Request, secrets: Sequence[str]) -> tuple[int, str]:
-    """The status and what the model is told, after redirects."""
+    """The status and the text for the model, after redirects."""
     for _ in range(REDIRECTS + 1):
         sent = client.build_request(request.method, request.url, headers=dict(request.headers), content=request.content)
         answer = await client.send(sent, stream=True, follow_redirects=False)
@@ -205,7 +204,7 @@ async def _ask(client: httpx2.AsyncClient, request: _Request, secrets: Sequence[
 
 
 def _onward(request: _Request, answer: httpx2.Response) -> _Request | None:
-    """The request that a redirect asks for, by the rules that browsers follow; None if this is no redirect."""
+    """The request that a redirect asks for, by the rules that browsers follow; None if this is not a redirect."""
     location = answer.headers.get("location")
     if answer.status_code not in (301, 302, 303, 307, 308) or not location:
         return None
@@ -271,13 +270,13 @@ def _readable(raw: bytes, headers: httpx2.Headers, whole: bool) -> str:
 
 
 def _unpacked(raw: bytes, encoding: str) -> bytes | None:
-    """The content of a body, never more than the limit: a small body can unpack to a very large one."""
+    """The decompressed body, never more than the limit: a small body can unpack to a very large one."""
     if encoding in ("identity", ""):
         return raw
     if encoding not in ("gzip", "x-gzip", "deflate"):
         return None
     try:
-        # 32 more than the window's size: whether it is gzip or zlib is seen from the data.
+        # 32 more than the window's size: gzip or zlib is detected from the data.
         return zlib.decompressobj(zlib.MAX_WBITS | 32).decompress(raw, LONGEST + _SLACK)
     except zlib.error:
         return None

@@ -1,4 +1,4 @@
-"""Python files and modules that hold tools: imported once, at the start, and every `@tool` in them is had."""
+"""Loads Python files and modules that hold tools: imported once, at the start, with every `@tool` in them."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from denizen.tools.tool import OutsideTool
 
 
 def load_tools(places: Iterable[str]) -> list[OutsideTool]:
-    """Every tool that the modules there define or import. Raises one `SettingsError` with all that is wrong.
+    """Every tool that the modules define or import. Raises one `SettingsError` with all problems.
 
-    A place is the path of a file, seen from the current folder, or the name of a module.
+    A place is the path of a file, relative to the current folder, or the name of a module.
     """
     found: dict[str, tuple[OutsideTool, str]] = {}
     problems: list[str] = []
@@ -82,7 +82,7 @@ def _from_file(path: Path) -> ModuleType:
 def _from_name(name: str) -> ModuleType:
     here = str(Path.cwd())
     if here not in sys.path:
-        sys.path.append(here)  # an installed program does not look where it was started
+        sys.path.append(here)  # an installed program does not search the folder where it was started
     return importlib.import_module(name)
 
 

@@ -1,4 +1,4 @@
-"""How an agent looks at itself: its past cycles, and what waits for it. It changes nothing."""
+"""An agent's view of itself: its past cycles, and what waits for it. Read-only."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _ended = statement(
 
 
 def read_cycles(tx: Tx, hand: Hand, before: int) -> Done:
-    """The cycles before the one of that number, the newest first, and where older ones are."""
+    """The cycles before that number, newest first, and where older ones are."""
     rows = tx.all(_ended, agent_id=hand.agent_id, before=before, limit=CYCLES)
     told = json.dumps([_cycle(row) for row in rows], ensure_ascii=False, separators=(",", ":"))
     older = f'\n… [read_entry("cycles:{rows[-1][0]}") shows older ones]' if rows and rows[-1][0] > 1 else ""
@@ -46,7 +46,7 @@ def _cycle(row: tuple[Any, ...]) -> dict[str, object]:
 
 
 def read_inbox(tx: Tx, hand: Hand) -> Done:
-    """What waits in the inbox, one short line each. It goes on waiting."""
+    """What waits in the inbox, one short line each. It stays there."""
     waiting = delivery.pending(tx, hand.agent_id)
     if not waiting:
         return Done("Nothing waits in your inbox.")

@@ -1,9 +1,8 @@
-"""Servers of the Model Context Protocol, and what they offer as tools.
+"""MCP servers (Model Context Protocol), and their tools.
 
 Agents of one organization that configure the same server share one connection to it, made when it is first needed and
-closed when it has been idle. Each connection lives in a task of its own, which opens and closes it. A server that
-cannot be reached does not keep an agent from living: the agent has the tools that the server offered last, or goes
-without.
+closed when it has been idle. Each connection lives in a task of its own, which opens and closes it. An unreachable
+server does not stop an agent: the agent has the tools that the server offered last, or goes without.
 """
 
 from __future__ import annotations
@@ -41,20 +40,20 @@ if TYPE_CHECKING:
 log_line = structlog.get_logger(__name__)
 
 CONNECT_SECONDS: Final = 30.0
-"""How long a server may take to start and to say what it offers."""
+"""How long a server may take to start and to list its tools."""
 IDLE_SECONDS: Final = 600.0
-"""After so long without a call a connection is closed, and a program with it."""
+"""After this long without a call a connection is closed, and its program ended."""
 CLOSE_SECONDS: Final = 15.0
 """How long closing may take before it is forced; the protocol's own steps to end a program take less."""
 BACK_OFF_SECONDS: Final = (5.0, 30.0, 120.0, 600.0)
-"""How long a server that could not be reached is left alone, after the first time, the second and so on."""
+"""How long an unreachable server is left alone, after the first failure, the second and so on."""
 LONGEST: Final = 1_000_000
-"""Characters of a result that are kept."""
+"""How many characters of a result are kept."""
 _PAGES: Final = 50
 _EVENT_BYTES: Final = 16_000_000
 _LINE: Final = 4_000
 _INHERITED: Final = ("LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR")
-"""Of our environment a program gets these, beside those that the library gives it: PATH, HOME, USER and the like."""
+"""The variables of our environment that a program gets, besides those that the library passes: PATH, HOME, USER etc."""
 # Codes that no server uses, for errors that we report in its place.
 _NOT_SENT: Final = -900_001
 _FORGOTTEN: Final = -900_002
@@ -79,10 +78,10 @@ class McpConnections:
     async def tools(
         self, servers: Mapping[str, McpServer], secret: Secret, taken: Collection[str] = (), *, shared_by: str = ""
     ) -> list[OutsideTool]:
-        """What these servers offer, as far as it is allowed and its name is not taken.
+        """The tools of these servers, as far as they are allowed and their names are not taken.
 
-        Agents with the same `shared_by` share connections: a server may tell one what it heard from another. What a
-        server that cannot be reached offers is what it last offered to this process.
+        Agents with the same `shared_by` share connections: a server may tell one what it heard from another. For an
+        unreachable server, the tools that it last offered to this process.
         """
         found = await asyncio.gather(*(self._offers(name, each, secret, shared_by) for name, each in servers.items()))
         used = set(taken)
@@ -112,7 +111,7 @@ class McpConnections:
         return self._servers[key], await self._servers[key].offered()
 
     def _allowed(self, name: str, settings: McpServer, offers: Sequence[Tool]) -> Iterable[Tool]:
-        """In the order of the list of what is allowed, if there is one."""
+        """The allowed tools, in the order of the allow list, if there is one."""
         if settings.tools is None:
             return offers
         known = {each.name: each for each in offers}
@@ -133,7 +132,7 @@ class McpConnections:
         except UnusableSchema as error:
             self._warn(name, "mcp tool left out: its schema cannot be used", f"{called}: {error}")
             return None
-        # The server checks what it is sent anyway. Generators of schemas write look-ahead for e-mail addresses.
+        # The server checks its arguments anyway. Generators of schemas write look-ahead for e-mail addresses.
         for place in schema.unusable_patterns:
             self._warn(name, "mcp tool: a pattern cannot be used and is not checked", f"{called}: {place}")
 
@@ -157,16 +156,16 @@ class McpConnections:
         )
 
     def _warn(self, server: str, phrase: str, what: str) -> None:
-        """Once in the life of this process: tools are asked for whenever an agent wakes."""
+        """Once per process: tools are requested whenever an agent wakes."""
         if (server, phrase + what) not in self._warned:
             self._warned.add((server, phrase + what))
             log_line.warning(phrase, server=server, what=what)
 
 
 def _only_reads(offer: Tool, settings: McpServer) -> bool:
-    """Whether the tool says that it only reads, and may be believed: a hostile server would say so of every tool.
+    """Whether the tool says that it only reads, and can be trusted: a hostile server would say so of every tool.
 
-    A program on this machine can do anything already. A tool that fetches pages reads as well, but whoever chooses the
+    A program on this machine can do anything already. A tool that fetches pages reads as well, but the owner of the
     address learns something: that is an effect.
     """
     said, believed = offer.annotations, settings.command is not None or settings.results == "trusted"
@@ -185,7 +184,7 @@ def _callable_name(name: str) -> str:
 
 @dataclass(frozen=True)
 class _Reach:
-    """How a server is reached: settings with their secrets in place."""
+    """How to reach a server: settings with their secrets filled in."""
 
     name: str
     settings: McpServer
@@ -196,7 +195,7 @@ class _Reach:
 
 
 class _Server:
-    """A server: the connection to it, if there is one, and what it last offered."""
+    """A server: the connection to it, if there is one, and the tools it last offered."""
 
     def __init__(self, reach: _Reach, clock: Clock) -> None:
         self._reach = reach
@@ -226,7 +225,7 @@ class _Server:
         return self._offers or ()
 
     async def call(self, tool: str, arguments: Mapping[str, Any], *, again: bool) -> str:
-        """What the tool says. A call that was surely not sent is made again, once; any other only if `again`."""
+        """Call the tool and return its text. A call that was surely not sent is retried once; others if `again`."""
         for last in (False, True):
             link = await self._connected()
             try:
@@ -246,7 +245,7 @@ class _Server:
         raise AssertionError
 
     async def close(self) -> None:
-        """The connection is closed, its program has ended, and there will be no other."""
+        """Close the connection for good, and end its program."""
         self._closed = True
         async with self._connecting:
             if self._link is not None:
@@ -304,11 +303,11 @@ class _Link:
 
     def __init__(self, reach: _Reach, clock: Clock) -> None:
         self.over = asyncio.Event()
-        """Set when the other side is gone, or to let it go."""
+        """Set when the other side is gone, or to close the connection."""
         self.idle = False
         """Whether it was closed because nobody used it."""
         self.changed = False
-        """Whether the server has said that it offers something else now."""
+        """Whether the server has announced that its tools have changed."""
         self._reach = reach
         self._clock = clock
         self._settled = asyncio.Event()
@@ -316,17 +315,17 @@ class _Link:
         self._problem: Exception | None = None
         self._calls = 0
         self._used = clock.now()
-        # In a context of its own: the logs of whoever came first carry the names of an agent and a cycle.
+        # In a context of its own: otherwise its logs would carry the agent and cycle of the first user.
         self._task = asyncio.create_task(self._live(), name=f"mcp server {reach.name}", context=contextvars.Context())
 
     async def open(self) -> None:
-        """It can be used. Raises whatever kept it from being opened."""
+        """Wait until it can be used. Raises whatever prevented that."""
         await self._settled.wait()
         if self._problem is not None:
             raise self._problem
 
     async def close(self) -> None:
-        """It is closed."""
+        """Close the connection."""
         self.over.set()
         if self._client is None:
             self._task.cancel()
@@ -336,7 +335,7 @@ class _Link:
 
     @contextmanager
     def in_use(self) -> Generator[Client]:
-        """The client; inside, the connection is not idle."""
+        """The client; while entered, the connection is not idle."""
         assert self._client is not None
         self._calls += 1
         try:
@@ -388,7 +387,7 @@ async def _opened(reach: _Reach, over: asyncio.Event, hear: MessageHandlerFnT) -
 
 @asynccontextmanager
 async def _program(reach: _Reach) -> AsyncGenerator[Transport]:
-    """A program that is started; what it writes to its standard error goes to our log."""
+    """A started program; its standard error goes to our log."""
     from mcp.client.stdio import StdioServerParameters, stdio_client
 
     inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
@@ -408,7 +407,7 @@ async def _program(reach: _Reach) -> AsyncGenerator[Transport]:
 
 @asynccontextmanager
 async def _then(transport: Transport, started: Callable[[], None]) -> AsyncGenerator[Any]:
-    """The transport; `started` is called once its program runs, which has our end of the pipe as its own then."""
+    """The transport; `started` is called once its program runs and has taken over our end of the pipe."""
     async with transport as streams:
         started()
         yield streams
@@ -433,9 +432,9 @@ async def _service(reach: _Reach) -> AsyncGenerator[Transport]:
 
 
 def _wire(transport: httpx2.AsyncBaseTransport) -> httpx2.AsyncBaseTransport:
-    """The transport; where the network fails a request, it answers with an error of the protocol.
+    """The transport; if the network fails a request, it answers with an error of the protocol.
 
-    The library would let one failed request end the connection with all that wait on it, and would not tell whether
+    The library would let one failed request end the connection with all waiting requests, and would not tell whether
     the request was sent.
     """
     import httpx2
@@ -506,7 +505,7 @@ class _Watched:
 
 
 class _Murmur(asyncio.Protocol):
-    """What a program writes to its standard error, line by line in our log."""
+    """Writes a program's standard error to our log, line by line."""
 
     def __init__(self, reach: _Reach) -> None:
         self._reach = reach
@@ -529,11 +528,11 @@ class _Murmur(asyncio.Protocol):
             log_line.debug("mcp server wrote", server=self._reach.name, text=text[:_LINE])
 
 
-# Telling
+# Results
 
 
 def _told(result: CallToolResult) -> str:
-    """The texts of a result; of everything else, what it is."""
+    """The texts of a result; for everything else, what it is."""
     text = "\n".join(_part(each) for each in result.content)
     if not text and result.structured_content is not None:
         text = json.dumps(result.structured_content, ensure_ascii=False)
@@ -562,7 +561,7 @@ def _size(base64: str) -> str:
 
 
 def _code(error: Exception) -> int | None:
-    """What kind of failure it was, where that matters."""
+    """The kind of failure, where that matters."""
     from mcp import MCPError
     from mcp_types import CONNECTION_CLOSED
 
@@ -583,7 +582,7 @@ def _trouble(server: str, code: int | None, error: Exception) -> str:
 
 
 def _first(error: BaseException) -> BaseException:
-    """The error at the bottom of a group of them."""
+    """The innermost error of a group."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
     return error  # pyright: ignore[reportUnknownVariableType]

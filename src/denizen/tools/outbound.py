@@ -1,4 +1,4 @@
-"""HTTP to the world outside, for tools: only to public addresses, unless a host is allowed by name.
+"""HTTP to the outside, for tools: only to public addresses, unless a host is allowed by name.
 
 A name is resolved once for each connection; all its addresses are checked, and the connection is made to one of those
 that were checked, so that a name cannot mean one thing to the check and another to the connection. `Host` and the
@@ -43,8 +43,8 @@ class Outbound:
     def client(self, allow_private: Iterable[str] = ()) -> httpx2.AsyncClient:
         """A client that reaches public hosts and these.
 
-        Those who are allowed the same share it. Others do not: a connection that is kept open to an allowed host must
-        not serve a tool that may not reach it.
+        Tools with the same allowed hosts share it. Others do not: a connection that is kept open to an allowed host
+        must not serve a tool that may not reach it.
         """
         allowed = frozenset(allow_private)
         if allowed not in self._clients:
@@ -54,14 +54,14 @@ class Outbound:
         return self._clients[allowed]
 
     def transport(self, allow_private: Iterable[str] = ()) -> GuardedTransport:
-        """Connections for a client of one's own, which closes them."""
+        """Connections for a client of the caller's own, which closes them."""
         if self._tls is None:
             self._tls = httpx2.create_ssl_context()
         return GuardedTransport(frozenset(allow_private), self._resolve, self._tls)
 
 
 TIMEOUT: Final = httpx2.Timeout(None, connect=CONNECT_SECONDS)
-"""Whoever calls a tool keeps the time of the whole."""
+"""The caller of a tool limits the total time."""
 
 
 class GuardedTransport(httpx2.AsyncBaseTransport):
@@ -108,7 +108,7 @@ class _Body(httpx2.AsyncByteStream):
 
 
 class _Guard(httpcore2.AsyncNetworkBackend):
-    """Makes connections, and refuses to make some."""
+    """Opens connections to allowed addresses only."""
 
     def __init__(self, allow_private: frozenset[str], resolve: Resolve) -> None:
         self._allow_private = allow_private
@@ -137,7 +137,7 @@ class _Guard(httpcore2.AsyncNetworkBackend):
     async def _first_of(
         self, found: Iterable[Address], port: int, seconds: float | None
     ) -> httpcore2.AsyncNetworkStream:
-        """A connection to the first address that takes one. Each gets an equal part of the time."""
+        """A connection to the first address that accepts one. Each gets an equal part of the time."""
         left = [str(each) for each in found]
         each = None if seconds is None else seconds / max(len(left), 1)
         problem: Exception = httpcore2.ConnectError("there is no address")
@@ -154,7 +154,7 @@ class _Guard(httpcore2.AsyncNetworkBackend):
 
 @contextmanager
 def _translated() -> Generator[None]:
-    """Errors of the lower library as those of the upper one, which gives them the same names."""
+    """Translates errors of the lower library to those of the upper one, which uses the same names."""
     try:
         yield
     except (

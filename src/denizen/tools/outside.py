@@ -1,6 +1,6 @@
-"""The world outside as tools: HTTP requests and MCP servers. Opened when an agent first needs it.
+"""HTTP requests and MCP servers as tools. Opened when an agent first needs it.
 
-The libraries take their time to import; whoever has no such tool never pays for it.
+The libraries are slow to import; a process without such tools never imports them.
 """
 
 from __future__ import annotations
@@ -39,8 +39,7 @@ class Outside:
     async def mcp_tools(
         self, servers: Mapping[str, McpServer], secret: Secret, taken: Collection[str], shared_by: str
     ) -> list[OutsideTool]:
-        """The tools that these servers offer, but for those whose names are taken. Agents with the same `shared_by`
-        share connections."""
+        """The tools of these servers, without taken names. Agents with the same `shared_by` share connections."""
         if not servers:
             return []
         if self._mcp is None:
@@ -58,5 +57,5 @@ class Outside:
         return self._outbound
 
     async def close(self) -> None:
-        """Every connection is closed, every program ended."""
+        """Close every connection, and end every program."""
         await self._closing.aclose()

@@ -1,7 +1,7 @@
-"""The tools with which an agent minds its own life: goals, memories, plans and timers.
+"""The tools with which an agent manages its goals, memories, plans and timers.
 
-What they change is the agent's own, inside the transaction that records the call; and it is entered as known, because
-the call itself is in the agent's history.
+They change only the agent's own data, inside the transaction that records the call; the changes are recorded as known,
+because the call itself is in the agent's history.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class SetMemories(Arguments):
     @field_validator("memories", mode="before")
     @classmethod
     def _by_key(cls, given: object) -> object:
-        """Earlier versions took a list of keys and texts. A model goes on writing what it sees in its own past."""
+        """Earlier versions took a list of keys and texts. A model keeps writing what it sees in its own past."""
         try:
             return {each.key: each.text for each in _LISTED.validate_python(given)}
         except ValidationError:
@@ -63,7 +63,7 @@ class SetTimer(Arguments):
 
 
 def set_memories(tx: Tx, hand: Hand, arguments: SetMemories) -> Done:
-    """The memories are kept; those with an empty text are no more."""
+    """Store the memories; delete those with an empty text."""
     wanted, unwanted = _parted(arguments.memories)
     _require_memories(tx, hand, unwanted)
     made = notes.set_notes(tx, hand.agent_id, wanted, outside=hand.outside) if wanted else []
@@ -74,7 +74,7 @@ def set_memories(tx: Tx, hand: Hand, arguments: SetMemories) -> Done:
 
 
 def _parted(texts: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
-    """What is to be kept, and the keys of what is to be deleted because its text is empty."""
+    """The memories to store, and the keys of those to delete because their text is empty."""
     return {key: text for key, text in texts.items() if text.strip()}, [
         k for k, text in texts.items() if not text.strip()
     ]
@@ -98,7 +98,7 @@ def read_memories(tx: Tx, hand: Hand) -> Done:
 
 
 def set_goals(tx: Tx, hand: Hand, arguments: SetGoals) -> Done:
-    """The goal is set, new or changed; with an empty text it is no more."""
+    """Set a goal, new or changed; an empty text deletes it."""
     number = arguments.goal
     if number is not None and arguments.text is not None and not arguments.text.strip():
         goals.remove_goals(tx, hand.agent_id, [number])
@@ -113,7 +113,7 @@ def set_goals(tx: Tx, hand: Hand, arguments: SetGoals) -> Done:
 
 
 def set_timer(tx: Tx, hand: Hand, arguments: SetTimer) -> Done:
-    """The agent will be woken then: once, or regularly by a plan that has a name. Without a reason, no longer."""
+    """Wake the agent then: once, or regularly by a named plan. An empty reason deletes it."""
     name = (arguments.name or "").strip()
     if name and not arguments.reason.strip():
         gone = agenda.remove_plans(tx, hand.agent_id, [name])
@@ -141,7 +141,7 @@ def read_plans(tx: Tx, hand: Hand) -> Done:
 
 
 def _keep_origin(tx: Tx, hand: Hand, facts: Iterable[str], more: frozenset[str] = frozenset()) -> None:
-    """What is written in a cycle comes from the spaces that the cycle comes from."""
+    """Record that what is written in a cycle comes from the cycle's spaces."""
     origins.set_origin(tx, hand.agent_id, facts, privacy.sources_of(tx, hand.cycle_id) | more)
 
 
@@ -165,7 +165,7 @@ def _next(plan: Plan) -> str:
 
 
 def _done(**fields: object) -> Done:
-    """What was done, without the lists in which there is nothing."""
+    """The result, without empty lists."""
     return Done(
         _json({"success": True, **{name: value for name, value in fields.items() if value != []}}), changes=True
     )

@@ -29,10 +29,10 @@ SKIP: Final = "skip"
 ENTER_SPACE: Final = "enter_space"
 
 INBOX: Final = "inbox"
-"""What `read_entry` is asked for to see what waits."""
+"""The pointer with which `read_entry` shows what waits."""
 _NEWEST: Final = 2**62
 _OWN_MESSAGES: Final = 20
-"""So many of its own messages are looked at to find one that it repeats."""
+"""How many of its own messages are read to find one that it repeats."""
 MERGED: Final = {
     "set_plans": "set_timer",
     "get_plans": 'read_entry("plans")',
@@ -43,7 +43,7 @@ MERGED: Final = {
     "get_my_cycles": 'read_entry("cycles")',
     "peek_inbox": 'read_entry("inbox")',
 }
-"""What does the work of tools that earlier versions had: they stand in the past of agents, who call them again."""
+"""The successors of tools of earlier versions, which agents see in their past and call again."""
 
 
 class EnterSpace(Arguments):
@@ -73,13 +73,13 @@ class Skip(Arguments):
 
 
 def enter_space(tx: Tx, hand: Hand, arguments: EnterSpace) -> Done:
-    """The space is active: what is sent from now on goes there."""
+    """Make the space active: messages go there from now on."""
     space = directory.require_member(tx, SpaceId(arguments.space_id), hand.agent_id)
     return Done(_told(success=True, spaceName=space.name), entered=space.id)
 
 
 def send_message(tx: Tx, hand: Hand, arguments: SendMessage) -> Done:
-    """The message stands in the active space, or in the one it names, unless it would carry private words there."""
+    """Post the message to the active space, or to the one it names, unless it would carry private words there."""
     what = posting.draft(arguments.text)
     space_id = SpaceId(arguments.space_id) if arguments.space_id else _active(tx, hand)
     space = directory.require_member(tx, space_id, hand.agent_id)
@@ -114,10 +114,10 @@ def _just_said(tx: Tx, hand: Hand, space_id: SpaceId, text: str) -> bool:
 
 
 def read_messages(tx: Tx, hand: Hand, arguments: ReadMessages) -> Done:
-    """A page of what was said in a space."""
+    """A page of a space's messages."""
     space_id = SpaceId(arguments.space_id) if arguments.space_id else _active(tx, hand)
     space = directory.require_member(tx, space_id, hand.agent_id)
-    # Models write numbers that no database takes.
+    # Models write numbers that are too large for a database.
     if arguments.after is not None:
         page = posting.messages_after(tx, space.id, min(arguments.after, posting.END), limit=arguments.limit)
     else:
@@ -147,12 +147,12 @@ def read_entry(tx: Tx, hand: Hand, arguments: ReadEntry) -> Done:
 
 
 def _whole_text(tx: Tx, hand: Hand, pointer: str) -> Done:
-    """The text, the spaces that it comes from, and where it comes from if it is from outside."""
+    """The text, the spaces that it comes from, and its sources if it is from outside."""
     kind, _, id = pointer.partition(":")
     text: str | None = None
     sources: frozenset[str] = frozenset()
     outside: tuple[Source, ...] = ()
-    # A result of the agent's own past adds nothing: whatever that held, its mind has held ever since.
+    # A result of the agent's own past adds nothing: the agent's mind is marked for it already.
     if kind == "result":
         text, cycle_id = log.long_text(tx, hand.agent_id, id)
         sources = privacy.sources_of(tx, cycle_id)
@@ -181,11 +181,11 @@ _LISTS: Final[Mapping[str, Callable[[Tx, Hand], Done]]] = {
     "memories": planning.read_memories,
     "plans": planning.read_plans,
 }
-"""What can be read by its name."""
+"""The lists that can be read by name."""
 
 
 def _number(text: str) -> int | None:
-    """The number; None where it is none, or more than a database takes."""
+    """The number; None if it is not one, or too large for a database."""
     return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else None
 
 
@@ -236,10 +236,10 @@ SKIP_TOOL: Final = OwnTool(SKIP, "No event is meant for you: end without a trace
 
 
 def small_tools(recalling: OwnTool[Recall]) -> tuple[OwnTool[Any], ...]:
-    """The tools that are left in the small profile, with the arguments that a small model needs."""
+    """The tools of the small profile, with the arguments that a small model needs."""
     return (
-        # An id of a space is two thirds of a short answer, and a small model copies one wherever it may. It can still
-        # name a space, and is told to where that is needed.
+        # A space id is two thirds of a short answer, and a small model copies one wherever it can. It can still name a
+        # space, and is told to where that is needed.
         replace(SEND, description="Say something in the current space.", shown=("text",)),
         replace(READ_ENTRY, description="Show a cut text by its pointer."),
         replace(recalling, shown=("query",)),

@@ -1,4 +1,4 @@
-"""The tool with which an agent looks for something in its whole life. It changes nothing."""
+"""The tool with which an agent searches its whole history. Read-only."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ log_line = structlog.get_logger(__name__)
 
 RECALL: Final = "recall"
 TOKENS: Final = 2_000
-"""What is recalled at once at most."""
+"""The maximum size of a result."""
 MOST_SHOWN: Final = 80
-"""Passages that may fit."""
+"""How many passages may fit."""
 QUERY_CHARACTERS: Final = 2_000
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """What was found before the transaction in which it is read."""
+    """The search result from before the transaction in which it is read."""
 
     ranking: Ranking
     meaning: Meaning | None
-    """For another ranking, should the spaces of the cycle have changed."""
+    """For another ranking, if the spaces of the cycle have changed."""
 
 
 class Recall(Arguments):
@@ -56,14 +56,14 @@ class Recall(Arguments):
 
 
 def recall(tx: Tx, hand: Hand, arguments: Recall) -> Done:
-    """What the agent's life holds on the question, as much as fits; nothing from private spaces but in them."""
+    """What the agent's history has on the question, as much as fits; text from private spaces only inside them."""
     zone, _ = known.zone_of(tx, hand.agent_id)
     audience = spaces_of(hand.events, hand.active_space_id)
     prepared = cast("Prepared | None", hand.prepared)
     if prepared is not None and prepared.ranking.audience == audience:
         ranking = prepared.ranking
     else:
-        # Another space was entered by the same response, or nothing could be prepared.
+        # The same response entered another space, or nothing could be prepared.
         ranking = _rank(tx, hand.agent_id, arguments, audience, prepared.meaning if prepared else None)
     found = read(tx, hand.agent_id, ranking)
     chosen = pack(found, tokens=min(TOKENS, (hand.characters - 200) // 4), zone=zone)
@@ -74,7 +74,7 @@ def recall(tx: Tx, hand: Hand, arguments: Recall) -> Done:
 
 
 def _sources(tx: Tx, agent_id: AgentId, found: Sequence[Found]) -> frozenset[str]:
-    """The spaces that these come from; of notes, all in which the agent has written some."""
+    """The spaces that these come from; for notes, all spaces in which the agent has written some."""
     spaces = {each.space_id for each in found if each.space_id}
     noted = origins.origins_of(tx, agent_id) if any(each.kind == "note" for each in found) else {}
     return frozenset(spaces).union(*(from_ for fact, from_ in noted.items() if fact.startswith("note:")))
@@ -113,7 +113,7 @@ def _speakers(tx: Tx, agent_id: AgentId, who: str | None) -> frozenset[str] | No
     here = directory.get_entity(tx, agent_id)
     known_here = directory.list_entities(tx, here.organization_id, also_left=True)
     named = {each.id for each in known_here if _is_called(wanted, each.name, each.handle)}
-    # Services and plans are nobody in the organization: they are known by what they are called.
+    # Services and plans are not entities of the organization: they are found by name.
     return frozenset((*named, who.strip()))
 
 
@@ -135,7 +135,7 @@ def _space(tx: Tx, agent_id: AgentId, space: str | None) -> str | None:
 
 
 async def in_meaning(embedder: Embedder, agent_id: AgentId, query: str) -> Asked | None:
-    """What the question means; None where the embedder fails, which leaves us the words."""
+    """The meaning of the question; None if the embedder fails: then the search is by words only."""
     try:
         return await ask(embedder, query)
     except (Exception, asyncio.CancelledError) as error:  # whatever a provider raises
@@ -155,7 +155,7 @@ def _prepare(
 async def look(
     db: Database, embedder: Embedder | None, agent_id: AgentId, wanted: Recall, audience: frozenset[str]
 ) -> list[Found]:
-    """What the agent would find in a cycle that is in these spaces, the best first. For whoever looks into it."""
+    """What the agent would find in a cycle that is in these spaces, the best first. For people who inspect it."""
     asked = None if embedder is None else await in_meaning(embedder, agent_id, wanted.query)
     return await db.read(_look, agent_id, wanted, audience, embedder.name if embedder else "", asked)
 
@@ -167,7 +167,7 @@ def _look(
 
 
 def recall_tool(db: Database | None = None, embedder: Embedder | None = None) -> OwnTool[Recall]:
-    """The tool, which with a database searches before the transaction, and with an embedder by meaning too."""
+    """The tool. With a database it searches before the transaction, and with an embedder by meaning too."""
 
     async def prepare(agent_id: AgentId, arguments: Recall, audience: frozenset[str]) -> Prepared:
         assert db is not None

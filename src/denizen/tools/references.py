@@ -1,4 +1,4 @@
-"""`${NAME}` in a setting stands for a secret: settings may be shown to anyone, what they stand for to no one."""
+"""`${NAME}` in a setting refers to a secret: settings may be shown to anyone, the values of secrets to nobody."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _REFERENCE: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
 def filled(texts: Mapping[str, str], secret: Secret) -> tuple[dict[str, str], tuple[str, ...]]:
-    """The texts with secrets in the place of their names, and these secrets, to be hidden from whatever comes back.
+    """The texts with secrets filled in, and these secrets, to be removed from whatever comes back.
 
     Raises `ToolFailed` if there is no such secret.
     """
@@ -35,7 +35,7 @@ def filled(texts: Mapping[str, str], secret: Secret) -> tuple[dict[str, str], tu
 
 
 def for_host(values: Mapping[str, str], hosts: Mapping[str, Sequence[str]], url: str) -> Secret:
-    """The secrets for what is sent to this URL: one that may go to certain `hosts` goes to no other."""
+    """The secrets for requests to this URL: a secret with allowed `hosts` is sent to no other."""
     host, port = destination(url)
 
     def secret(name: str) -> str | None:

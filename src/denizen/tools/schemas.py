@@ -1,8 +1,8 @@
-"""Arguments checked by JSON Schema, for tools that are not Python functions: providers do not check them for us.
+"""Validates arguments by JSON Schema, for tools that are not Python functions: providers do not check them for us.
 
-Schemas come from those who define tools and from the vendors of MCP servers, arguments from models, and no other work
-is done meanwhile. So the work is bounded before it begins: patterns match in linear time, and schemas and arguments
-have limits of size, of depth and of how often one value is looked at.
+Schemas come from those who define tools and from the vendors of MCP servers, arguments from models, and validation
+blocks everything else. So the work is bounded before it begins: patterns match in linear time, and schemas and
+arguments have limits of size, of depth and of how often one value is visited.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ MAX_DEPTH: Final = 64
 """How deeply objects and lists may be nested, in schemas and in arguments."""
 MAX_PATTERNS: Final = 50
 MAX_PATTERN_BYTES: Final = 2**15
-"""Of one compiled pattern. What matching a character costs grows with it, up to some ten microseconds."""
+"""Size limit of one compiled pattern. The cost of matching a character grows with it, up to some ten microseconds."""
 MAX_MATCHING: Final = 100_000
-"""Characters of arguments times patterns in the schema: a second, if all of them are the worst there are."""
+"""Characters of arguments times patterns in the schema: a second in the worst case."""
 MAX_VISITS: Final = 1_000
 """How many parts of a schema may apply to one value. Nested references multiply: thirty lines can make a billion."""
 MAX_WORK: Final = 2_000_000
 """How many values times how many visits: a tenth of a second."""
 _EXPLAINED: Final = 4_000
-"""Characters of arguments of which every problem is told: the library copies the arguments for each that it finds."""
+"""Up to this many characters of arguments every problem is reported: the library copies the arguments for each one."""
 _SHOWN: Final = 5
-"""How many problems are told at once."""
+"""How many problems are reported at once."""
 _LONGEST: Final = 300
-"""Characters of one: it may quote the whole of what was wrong."""
+"""Maximum length of one problem: it may quote the whole value."""
 
 Check = Callable[[str | Mapping[str, Any] | None], Mapping[str, Any]]
 
@@ -52,12 +52,12 @@ class CompiledSchema:
 
     validator: Draft202012Validator
     without_patterns: Draft202012Validator | None
-    """What long arguments are checked with; None: they are refused."""
+    """The validator for long arguments; None: they are refused."""
     visits: int
-    """How often one value is looked at, at most."""
+    """How often one value is visited, at most."""
     patterns: int
     unusable_patterns: tuple[str, ...]
-    """Where patterns stand that cannot be matched in linear time. They are not checked."""
+    """The positions of patterns that cannot be matched in linear time. They are not checked."""
 
 
 class UnusableSchema(InvalidInput):
@@ -65,7 +65,7 @@ class UnusableSchema(InvalidInput):
 
 
 def schema_problem(schema: Mapping[str, Any]) -> str | None:
-    """What is wrong with a schema of arguments, or None."""
+    """The problem with a schema of arguments, or None."""
     try:
         compiled = compile_schema(schema)
     except UnusableSchema as error:
@@ -81,7 +81,7 @@ def schema_problem(schema: Mapping[str, Any]) -> str | None:
 def compile_schema(schema: Mapping[str, Any], *, patterns_are_optional: bool = False) -> CompiledSchema:
     """The schema without the patterns that cannot be used. Raises `UnusableSchema` if it cannot be used at all.
 
-    Patterns are optional where the one who carries out the call checks them as well: arguments that are too long to be
+    Patterns are optional if the receiver of the call checks them as well: then arguments that are too long to be
     matched pass.
     """
     if schema.get("type") != "object":
@@ -132,13 +132,13 @@ def _compile(text: str, patterns: int, patterns_are_optional: bool) -> CompiledS
 
 
 _compile_once = lru_cache(CACHED_SCHEMAS)(_compile)
-"""An agent's tools are made anew whenever it wakes, and their schemas are mostly the same."""
+"""An agent's tools are built again whenever it wakes, and their schemas are mostly the same."""
 
 
 def checker(name: str, schema: Mapping[str, Any] | CompiledSchema) -> Check:
-    """A function that gives a call's arguments if they fit the schema, and raises `InvalidInput` if they do not.
+    """A function that returns a call's arguments if they fit the schema, and raises `InvalidInput` otherwise.
 
-    A schema that was stored before the limits were what they are may be unusable: then every call is refused.
+    A schema that was stored under earlier limits may be unusable: then every call is refused.
     """
     try:
         compiled = schema if isinstance(schema, CompiledSchema) else compile_schema(schema)
@@ -157,7 +157,7 @@ def checker(name: str, schema: Mapping[str, Any] | CompiledSchema) -> Check:
 
 
 def _problems(name: str, compiled: CompiledSchema, given: Mapping[str, Any]) -> list[str]:
-    """The first of what is wrong, in words."""
+    """The first problems, in words."""
     measured = _measure(given)
     if measured.depth > MAX_DEPTH:
         return [f"they are nested more than {MAX_DEPTH} deep"]
@@ -223,7 +223,7 @@ def _parsed(name: str, arguments: str | Mapping[str, Any] | None) -> Mapping[str
 
 @dataclass(frozen=True, slots=True)
 class _Measured:
-    """How large a JSON value is."""
+    """The size of a JSON value."""
 
     depth: int
     values: int
@@ -259,14 +259,14 @@ def _measure(value: object) -> _Measured:
 
 
 def _remove(schema: Any, path: list[str | int]) -> None:
-    """What stands at this place of the schema is gone."""
+    """Remove the part at this path of the schema."""
     for part in path[:-1]:
         schema = schema[part]
     del schema[path[-1]]
 
 
 def _remove_patterns(schema: Any) -> None:
-    """No part of the schema has a pattern. Names of members are still matched: they are short."""
+    """Remove all patterns from the schema. Names of members are still matched: they are short."""
     if not isinstance(schema, dict):
         return
     part = cast("dict[str, Any]", schema)
@@ -276,13 +276,13 @@ def _remove_patterns(schema: Any) -> None:
             _remove_patterns(each)
 
 
-# How often one value is looked at
+# Number of visits of one value
 
 _SAME_VALUE: Final = ("allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas", "dependencies")
 """Keywords whose schemas apply to the value itself."""
 _MEMBERS: Final = ("patternProperties", "additionalProperties", "unevaluatedProperties", "propertyNames")
-"""Keywords whose schemas apply to members of an object, any number of them to the same one. `properties` is not among
-them: of these at most one applies to a member."""
+"""Keywords whose schemas apply to members of an object, any number of them to the same one. Without `properties`, of
+which at most one applies to a member."""
 _ITEMS: Final = ("items", "contains", "unevaluatedItems")
 """The same for lists; of `prefixItems` at most one applies to an item."""
 _KEYED: Final = ("properties", "patternProperties", "dependentSchemas", "dependencies", "$defs", "definitions")
@@ -305,15 +305,15 @@ def _visits(root: dict[str, Any]) -> int:
 
 
 class _Visits:
-    """Counts, for values a number of levels below the one that a schema is applied to, how many parts of the schema
-    apply to each of them, references followed."""
+    """Counts how many parts of a schema apply to each value a number of levels below the one that the schema is applied
+    to, following references."""
 
     def __init__(self, root: dict[str, Any]) -> None:
         self._root = root
         self._known: dict[tuple[int, int, _Kind], int] = {}
 
     def at(self, schema: Any, depth: int) -> int:
-        """At most this many parts apply to a value that many levels below."""
+        """The maximum number of parts that apply to a value that many levels below."""
         if depth == 0:
             return self._for(schema, 0, "any")
         return max(self._for(schema, depth, "object"), self._for(schema, depth, "list"))
@@ -341,7 +341,7 @@ class _Visits:
         return self._known[key]
 
     def _below(self, part: dict[str, Any], depth: int, kind: _Kind) -> int:
-        """What the part itself says of values below, or of the value itself: that is one."""
+        """The count of the part itself for values `depth` levels below; 1 for the value itself."""
         if depth == 0:
             return 1
         one_of, all_of = ("properties", _MEMBERS) if kind == "object" else ("prefixItems", _ITEMS)

@@ -22,11 +22,11 @@ from denizen.tools.tool import OnCrash, Results
 from denizen.trust.values import Kind
 
 NAME: Final = r"^[A-Za-z_][A-Za-z0-9_-]{0,63}$"
-"""What models accept as the name of a tool."""
+"""The names that models accept for a tool."""
 
 _EMPTY: Final[dict[str, Any]] = {"type": "object", "properties": {}, "additionalProperties": False}
 PLACE: Final = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
-"""Where an argument stands in a URL."""
+"""A placeholder for an argument in a URL."""
 _HEADER: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _OURS: Final = ("host", "connection", "content-length", "transfer-encoding", "idempotency-key")
 
@@ -59,7 +59,7 @@ class _Defined(_Settings):
 
     @model_serializer(mode="wrap")
     def _with_kind(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        # By its kind it is told from others when it is read again: kept even where defaults are left out.
+        # Its kind distinguishes it from others when it is read again: kept even where defaults are left out.
         return {"kind": getattr(self, "kind", None), **dump(self)}
 
 
@@ -182,7 +182,7 @@ ToolSettings = Annotated[HttpTool | ClientTool, Field(discriminator="kind")]
 
 
 def destination(url: str) -> tuple[str, int]:
-    """The host and port that a checked URL leads to."""
+    """The host and port of a checked URL."""
     parts = urlsplit(url.partition("{")[0])
     return (parts.hostname or "").rstrip("."), parts.port or (443 if parts.scheme == "https" else 80)
 

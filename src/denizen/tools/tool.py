@@ -1,4 +1,4 @@
-"""What a tool is. Two kinds: our own work inside the transaction that records them, outside ones do not.
+"""The kinds of tools. Own tools work inside the transaction that records them, outside tools do not.
 
 An own tool's effect and the record of its result are one transaction: it happens exactly once. Before an outside tool
 is called an intent is stored; if the process dies meanwhile, the tool's `on_crash` decides whether it is called again
@@ -30,7 +30,7 @@ SEND_MESSAGE: Final = "send_message"
 
 OnCrash = Literal["retry", "report"]
 Results = Literal["outside", "trusted"]
-"""Whether what a tool answers is text from outside, or as trustworthy as what people here write."""
+"""Whether a tool's results are text from outside, or as trusted as what people here write."""
 
 
 class Arguments(BaseModel):
@@ -44,49 +44,49 @@ A = TypeVar("A", bound=Arguments)
 
 @dataclass(frozen=True, slots=True)
 class Hand:
-    """What an own tool works with: whose call it is, and in which moment of its cycle."""
+    """The context of an own tool's call: the agent, the cycle and its state."""
 
     agent_id: AgentId
     cycle_id: CycleId
     active_space_id: SpaceId | None
     events: Sequence[Event]
-    """What the cycle was woken by."""
+    """The events that woke the cycle."""
     characters: int
     """How long a result may be before it is cut."""
     message_id: MessageId | None = None
     """The id under which the text of this call has been streaming."""
     prepared: object = None
-    """What the tool's `prepare` has given for this call."""
+    """What the tool's `prepare` has returned for this call."""
     remembered: frozenset[str] = frozenset()
-    """The ids of the memories that the agent was reminded of, as far as it still sees them."""
+    """The ids of the memories that the agent was shown and still sees."""
     shown: Shown = NOTHING
-    """What the request held beside the events."""
+    """What the request held besides the events."""
     outside: bool = False
-    """Whether the request held text from outside, or made from such text: what is made of it has to say so."""
+    """Whether the request held text from outside, or text made from it: what is made of it must be marked."""
 
 
 def spaces_of(events: Iterable[Event], active_space_id: str | None) -> frozenset[str]:
-    """The spaces that a cycle is about: where its events come from, and the one that is active."""
+    """The spaces of a cycle: those of its events, and the active one."""
     spaces = {event.space_id for event in events} | {active_space_id}
     return frozenset(space_id for space_id in spaces if space_id is not None)
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What an own tool did."""
+    """The result of an own tool."""
 
     content: str
-    """What the model is told."""
+    """The result for the model."""
     changes: bool = False
-    """Whether anything in the world is different now: then the cycle can no longer be rolled back."""
+    """Whether it has changed something outside the cycle: then the cycle can no longer be rolled back."""
     entered: SpaceId | None = None
-    """The space that is active from now on."""
+    """The new active space."""
     sent_to: str | None = None
-    """The name of the space in which something was said."""
+    """The name of the space to which a message was sent."""
     sources: frozenset[str] = frozenset()
     """The spaces that the result, or what was written, comes from."""
     outside: tuple[Source, ...] = ()
-    """Where text from outside in the result comes from."""
+    """The sources of text from outside in the result."""
 
 
 @dataclass(frozen=True)
@@ -101,8 +101,8 @@ class OwnTool(Generic[A]):
     arguments: type[A]
     run: Callable[[Tx, Hand, A], Done]
     prepare: Callable[[AgentId, A, frozenset[str]], Awaitable[object]] | None = None
-    """What is to be done before the transaction, because it takes long; it changes nothing, and raises only
-    `InvalidInput`. It is told the spaces of the cycle, which may be others by the time the tool runs."""
+    """Slow work before the transaction; it changes nothing, and raises only `InvalidInput`. It gets the spaces of the
+    cycle, which may have changed by the time the tool runs."""
     shown: tuple[str, ...] | None = None
     """The arguments that the model is told of; None: all. It may still give the others."""
     reads: bool = False
@@ -117,7 +117,7 @@ class OwnTool(Generic[A]):
         return ToolDefinition(name=self.name, description=self.description, parameters_json_schema=parameters)
 
     def check(self, arguments: str | Mapping[str, Any] | None) -> A:
-        """The arguments as the model wrote them, checked. Raises `InvalidInput` that tells the model what is wrong."""
+        """The checked arguments. Raises `InvalidInput` that tells the model what is wrong."""
         try:
             if isinstance(arguments, str):
                 return self.arguments.model_validate_json(arguments or "{}")
@@ -128,15 +128,15 @@ class OwnTool(Generic[A]):
 
 @dataclass(frozen=True, slots=True)
 class Occasion:
-    """Which call this is. The same after a crash, if the tool is called again."""
+    """Identifies a call. The same after a crash, if the tool is called again."""
 
     agent_id: AgentId
     cycle_id: CycleId
     step: int
     position: int
-    """Of the call in its response."""
+    """The position of the call in its response."""
     call_id: str
-    """Under which its answer can be given from outside, where the tool is asynchronous."""
+    """The id under which its answer can be given from outside, if the tool is asynchronous."""
 
     @property
     def key(self) -> str:
@@ -145,39 +145,39 @@ class Occasion:
 
 
 Check = Callable[[str | Mapping[str, Any] | None], Mapping[str, Any]]
-"""The arguments as the model wrote them, checked; raises `InvalidInput`."""
+"""Checks the arguments as the model wrote them; raises `InvalidInput`."""
 
 
 @dataclass(frozen=True)
 class OutsideTool:
-    """A tool that does something beyond our database: a Python function, a service."""
+    """A tool that does something outside our database: a Python function, a service."""
 
     definition: ToolDefinition
     check: Check
     call: Callable[[Mapping[str, Any], Occasion], Awaitable[str]]
-    """Do it; gives what the model is told."""
+    """Makes the call; returns the text for the model."""
     on_crash: OnCrash = "report"
     independent: bool = False
-    """May run together with its neighbours in the same response."""
+    """Whether it may run together with its neighbours in the same response."""
     seconds: float = 60.0
-    """How long the cycle waits for it; what it answers later comes as an event."""
+    """How long the cycle waits for it; a later result comes as an event."""
     visible: bool = False
     """Whether people in the space see the call as it is written, and its result."""
     mode: Literal["wait", "background", "async"] = "wait"
-    """`background`: the cycle goes on while it runs, and its result comes as an event. `async`: the call only hands the
-    work over; the result is given from outside."""
+    """`background`: the cycle continues while it runs, and its result comes as an event. `async`: the call only hands
+    the work over; the result is given from outside."""
     results: Results = "outside"
-    """Whether what it answers is text from outside."""
+    """Whether its results are text from outside."""
     effect: bool = True
-    """Whether it does more than read what may be read: then it may need an approval after text from outside."""
+    """Whether it does more than harmless reading: then it may need an approval after text from outside."""
     link_is_effect: bool = False
-    """Whether it counts as an effect if an argument is a link: whoever owns the address learns something."""
+    """Whether it counts as an effect if an argument is a link: the owner of the address learns something."""
     needs_trusted: bool = False
-    """Whether it always needs one then."""
+    """Whether it always needs an approval after text from outside."""
     kinds: Mapping[str, Kind] = field(default_factory=dict[str, Kind])
-    """What its arguments are, where their names and forms do not tell: `{"permission": "flag"}`."""
+    """The kinds of arguments, where names and forms do not tell: `{"permission": "flag"}`."""
     makes: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Which field of its result is the id of what it has made, by the argument that may name it later in the same
+    """Which field of its result is the id of what it has created, by the argument that may name it later in the same
     cycle: `{"file_id": "id"}`."""
 
     @property
@@ -187,15 +187,15 @@ class OutsideTool:
 
 @dataclass(frozen=True)
 class AskTool:
-    """A tool that nobody here carries out: people, or programs of theirs, answer it."""
+    """A tool that people, or programs of theirs, answer."""
 
     definition: ToolDefinition
     check: Check
     mode: Literal["pause", "async"] = "pause"
     seconds: float = 86_400.0
-    """How long an answer is waited for."""
+    """How long to wait for an answer."""
     approval: bool = False
-    """Whether words in the space do not answer it."""
+    """Whether it needs an explicit approval, so that a message in the space does not answer it."""
     independent: bool = False
     visible: bool = True
 
@@ -205,7 +205,7 @@ class AskTool:
 
 
 CustomTool = OutsideTool | AskTool
-"""A tool that an agent has beside those that every agent has."""
+"""A tool in addition to those that every agent has."""
 Tool = OwnTool[Any] | CustomTool
 
 
@@ -234,7 +234,7 @@ class Toolbox:
     ) -> None:
         self.effects = effects
         self.instructions = instructions
-        """What those who defined the agent told it: as trusted as what people say to it."""
+        """The instructions of those who defined the agent: as trusted as what people say to it."""
         self.by_name: Mapping[str, Tool] = {each.name: each for each in tools}
         self.definitions = tuple(each.definition for each in self.by_name.values())
         self.visible = frozenset(each.name for each in tools if not isinstance(each, OwnTool) and each.visible)
@@ -245,7 +245,7 @@ class Toolbox:
 
     @cached_property
     def encoded(self) -> str:
-        """The definitions as the model is given them, for the archive."""
+        """The definitions as the model gets them, for the archive."""
         return json.dumps(
             [
                 {"name": each.name, "description": each.description, "parameters": each.parameters_json_schema}
@@ -265,7 +265,7 @@ class Toolbox:
 
     @cached_property
     def tokens(self) -> int:
-        """About how much of every request the definitions take."""
+        """About how many tokens of every request the definitions take."""
         return len(self.encoded) // 4
 
 
@@ -287,14 +287,14 @@ _UNSAID: Final = frozenset(
 
 @cache
 def _parameters(arguments: type[BaseModel]) -> dict[str, Any]:
-    """Once for each shape: tools that are made anew whenever an agent wakes would take longer for it than to think."""
+    """Cached for each shape: otherwise building an agent's tools at each waking would take longer than thinking."""
     schema = arguments.model_json_schema()
     schema.pop("description", None)
     return _plain(schema, schema.get("$defs", {}))
 
 
 def _plain(schema: Mapping[str, Any], shared: Mapping[str, Any]) -> dict[str, Any]:
-    """The schema in as few words as a model needs: what is referred to in its place, no titles, no optional nulls.
+    """The schema in as few words as a model needs: references inlined, no titles, no optional nulls.
 
     Bounds and defaults are left out: a model that goes beyond them is told. Each request pays for every word.
     """

@@ -1,1 +1,1 @@
-"""What an agent may do with text that it has read: where the text came from, and which effects need a person."""
+"""Limits on what an agent may do after reading text from outside: sources of text, and effects that need approval."""

@@ -1,13 +1,13 @@
-"""Where the text in a request came from: the words of trusted people, and the sources of text from outside.
+"""The origins of the text in a request: the words of trusted people, and the sources of text from outside.
 
-Text is from outside if a guest, a service or a bridged sender wrote it, or if an outside tool answered it and the
+Text is from outside if a guest, a service or a bridged sender wrote it, or if an outside tool returned it and the
 settings of the tool do not say that its results are trusted. Whatever an agent makes of a request that held such text
 is marked as well: messages, notes, goals, plans, timers, and through them memories, summaries and others' requests.
 
 `cycles.outside_from` is the number of the log entry from which on the requests of a cycle hold text from outside. It is
 set in the transaction that brings the text in. When the cycle ends, the mark goes to `minds.outside` and stays: from
-then on every window or layer of the agent holds the text, or something made from it. So marking costs the same however
-long the agent has lived. The sources are read only when somebody asks for them (`held`), as far as the window goes.
+then on every window or layer of the agent holds the text, or something made from it. So the cost of marking does not
+grow with the history. The sources are read only on demand (`held`), as far as the window goes.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ from denizen.storage.schema import (
 TRUSTED_ROLES: Final = ("member", "admin", "owner")
 """The roles of people whose words are trusted."""
 MOST_WORDS: Final = 500
-"""How many messages of the window are looked at, the newest first."""
+"""How many messages of the window are read, newest first."""
 
 MOST_CHARACTERS: Final = 200_000
-"""How much of what people said is looked at, the newest first: a call waits for that, and so does every other write."""
+"""How many characters of people's words are read, newest first: the call waits for that, and every other write too."""
 
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """What a trusted person said and the request holds."""
+    """Words of a trusted person in the request."""
 
     text: str
     speaker_id: EntityId
@@ -62,15 +62,15 @@ class Words:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What a request holds."""
+    """The origins of a request's text."""
 
     trusted: tuple[Words, ...]
     outside: tuple[Source, ...]
-    """Where its text from outside came from; empty if it holds none."""
+    """The sources of its text from outside; empty if it holds none."""
 
 
 class CycleInRequest(Protocol):
-    """What is to be known of the cycle that makes a request."""
+    """The parts of the cycle that makes a request that are needed here."""
 
     @property
     def id(self) -> CycleId: ...
@@ -88,7 +88,7 @@ _mark = statement(
 
 
 def mark_cycle(tx: Tx, cycle_id: CycleId, seq: int) -> None:
-    """The requests of this cycle hold text from outside, from the entry of that number on."""
+    """Mark the requests of this cycle as holding text from outside, from the entry of that number on."""
     tx.run(_mark, cycle=cycle_id, seq=seq)
 
 
@@ -96,16 +96,16 @@ _mind = statement(select(minds.c.outside).where(minds.c.agent_id == bindparam("a
 
 
 def is_marked(tx: Tx, agent_id: AgentId) -> bool:
-    """Whether what the agent has in mind holds text from outside."""
+    """Whether the agent's mind holds text from outside."""
     row = tx.one(_mind, agent_id=agent_id)
     return row is not None and bool(row[0])
 
 
-# What a request holds
+# Origins of a request
 
 
 def held(tx: Tx, agent_id: AgentId, cycle: CycleInRequest, response: Entry) -> Held:
-    """What the request held that this response of the cycle answers, inside the transaction that is to act on it.
+    """The origins of the request that this response of the cycle answers, in the transaction that is to act on it.
 
     Reads the entries of the window and the messages in it, nothing older.
     """
@@ -153,7 +153,7 @@ _answers = statement(
 
 
 def _trusted_words(tx: Tx, agent_id: AgentId, cycle: CycleInRequest, first: int) -> tuple[Words, ...]:
-    """The newest last: those in the window from the same spaces, those of the cycle's events, answers to questions."""
+    """Newest last: those in the window from the same spaces, those of the cycle's events, answers to questions."""
     spaces = {event.space_id for event in cycle.events} | {cycle.active_space_id}
     now = {word.message_id: word for event in cycle.events if (word := _words_of(event)) is not None}
     number = tx.one(_number_at, agent_id=agent_id, seq=first)
@@ -169,7 +169,7 @@ def _trusted_words(tx: Tx, agent_id: AgentId, cycle: CycleInRequest, first: int)
 
 
 def _newest(words: Sequence[Words]) -> tuple[Words, ...]:
-    """Those that have at most `MOST_CHARACTERS` together. What was said before that counts as not said."""
+    """The newest words, with at most `MOST_CHARACTERS` in total. Earlier words count as not said."""
     room, kept = MOST_CHARACTERS, 0
     for each in reversed(words):
         room -= len(each.text)
@@ -225,5 +225,5 @@ def _outside(tx: Tx, agent_id: AgentId, response: Entry, made_of: dict[str, Any]
     found += [Source("memory", key) for (key,) in tx.all(_marked_notes, agent_id=agent_id)]
     found += [Source("memory", f"goal {number}") for (number,) in tx.all(_marked_goals, agent_id=agent_id)]
     found += [Source("plan", name or kind) for name, kind in tx.all(_marked_plans, agent_id=agent_id)]
-    # What made the mark may have left the window, and the layers may not be shown: the agent's own words carry it.
+    # The marked text may have left the window, and the layers may not be shown: the agent's own words carry it.
     return named(tx, agent_id, found or [EARLIER])

@@ -1,11 +1,11 @@
-"""Whether a call of a tool is made or a message sent, needs a person's approval, or is refused. Pure.
+"""Decides whether a tool call or message is allowed, needs a person's approval, or is refused. Pure.
 
 What was said in a private space is not shown to people who are not in it: that rule comes first, and no setting of an
-agent's effects changes it. It is the only one for messages and questions to people.
+agent's effects changes it. It is the only rule for messages and questions to people.
 
 Text from outside (a web page, a service, a guest) may hold instructions, and no model can be relied on not to follow
-them. So once the request held such text, an effect happens by itself only if what matters in it stands in the words of
-a person whom the agent serves: whom it is sent to, which account, how much, which day.
+them. So once the request held such text, an effect happens by itself only if its important values stand in the words of
+a person whom the agent serves: the recipient, the account, the amount, the day.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class EffectSettings(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Speaker:
-    """Somebody whose words the request answers."""
+    """A person whose words the request answers."""
 
     handle: str
     role: str
@@ -67,14 +67,14 @@ class Speaker:
 
 @dataclass(frozen=True, slots=True)
 class PrivateWords:
-    """Words from a private space in a message or call, which not everyone who would see it may know."""
+    """Words from a private space in a message or call that not everyone who would see it may know."""
 
     space: str
     """The name of the private space."""
     words: int
-    """How many in a row."""
+    """The number of words in a row."""
     remembered: bool = False
-    """Whether they are those of a memory."""
+    """Whether they come from a memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,29 +84,29 @@ class Attempt:
     tool: str
     arguments: Mapping[str, Any]
     effect: bool = False
-    """Whether the tool does more than read what is known to be harmless to read."""
+    """Whether the tool does more than harmless reading."""
     outside: Sequence[str] = ()
-    """Where text from outside in the request came from, for people: `get_page`, `the guest Eve`."""
+    """The sources of text from outside in the request, for people: `get_page`, `the guest Eve`."""
     trusted: TextValues = TextValues()  # noqa: RUF009
-    """What stands in the words of people whom the agent serves."""
+    """The values in the words of people whom the agent serves."""
     declared: Collection[str] | None = None
-    """The tools that the agent has named in this cycle; None: it has named none."""
+    """The tools that the agent has declared in this cycle; None: it has declared none."""
     declared_before_reading: bool = False
-    """Whether it named them before any request held text from outside."""
+    """Whether it declared them before any request held text from outside."""
     needs_trusted: bool = False
     written_as_text: bool = False
     """Whether the model wrote the call as text, which it may have copied from what it read."""
     kinds: Mapping[str, Kind] | None = None
-    """Kinds of arguments that the tool's definition tells."""
+    """The kinds of arguments from the tool's definition."""
     made: Collection[tuple[str, str]] = ()
-    """Ids of what effects of this cycle have made, with the arguments that they may be used for."""
+    """Ids that effects of this cycle have created, with the arguments that they may be used for."""
     space: Collection[str] = ()
     """Id and name of the space."""
     speakers: Sequence[Speaker] = ()
     tells: Literal["", "message", "question"] = ""
-    """A message or a question to people, which has no effect outside: only private words stop it."""
+    """Whether it is a message or a question to people, which has no effect outside: only private words stop it."""
     private: PrivateWords | None = None
-    """What people who would see it may not know; None also where nobody would see it."""
+    """Words that people who would see it may not know; None also if nobody would see it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,11 +115,11 @@ class Decision:
     rule: str
     """The stable name of the rule that decided."""
     why: str = ""
-    """For the model and for the person who is asked; of a refusal, with what to do instead."""
+    """For the model and for the person who is asked; for a refusal, with what to do instead."""
 
     @property
     def told(self) -> str:
-        """What the model is told of a refusal, as the result of its call."""
+        """The message to the model about a refusal, as the result of its call."""
         error = self.rule if self.rule == PRIVATE_WORDS else "effect_refused"
         return json.dumps({"success": False, "error": error, "message": self.why}, ensure_ascii=False)
 
@@ -127,14 +127,14 @@ class Decision:
 PRIVATE_WORDS: Final = "private_words"
 """The rule that keeps what was said in a private space from people who are not in it."""
 MOST_CHARACTERS: Final = 20_000
-"""Of a value that is looked at; a longer one asks."""
+"""How many characters of a value are checked; a longer one needs approval."""
 _EXACT: Final = ("email", "link", "account", "id")
-"""Kinds that a person is shown in ASCII: a letter that looks like another one is seen to be another one."""
+"""Kinds that a person is shown in ASCII, so that look-alike letters are visible."""
 _ALLOWED: Final = Decision("allow", "no_text_from_outside")
 
 
 def decide(attempt: Attempt, settings: EffectSettings) -> Decision:
-    """What happens to the call or message."""
+    """Decide about the call or message."""
     if attempt.private is not None:
         return Decision("deny", PRIVATE_WORDS, _told_of_private_words(attempt, attempt.private))
     if attempt.tells:
@@ -172,7 +172,7 @@ def _by_rule(rule: EffectRule, attempt: Attempt) -> Decision:
 
 
 def _told_of_private_words(attempt: Attempt, found: PrivateWords) -> str:
-    """Without the words."""
+    """The explanation, without the private words."""
     what, seen = (
         ("Not sent: your message shares", "read it")
         if attempt.tells == "message"

@@ -1,8 +1,8 @@
 """Values in a text, by type: e-mail addresses, links, accounts, dates, amounts, names. Pure.
 
 They decide whether an argument of a tool stands in somebody's words. Texts are compared after NFKC and case folding,
-and by whole values only: `13` does not stand in `2024-05-13`, nor `ann@b.com` in `joann@b.com`. Letters that merely
-look alike stay different, since a domain that looks like the one a person named is another domain.
+and by whole values only: `13` is not in `2024-05-13`, nor `ann@b.com` in `joann@b.com`. Letters that merely look alike
+stay different, since a domain that looks like the one a person named is another domain.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import Any, Final, Literal
 
 Kind = Literal["email", "link", "account", "date", "amount", "id", "name", "text", "flag"]
 
-# Each begins where nothing before it could have begun it, so that no text takes more than linear time.
+# Each pattern starts where it could not have started earlier, so that every text takes linear time at most.
 _EMAIL: Final = re.compile(r"(?<![\w.+%-])[\w.+%-]+@[\w-]+(?:\.[\w-]+)+")
 _FILE_ENDINGS: Final = "docx?|xlsx?|pptx?|pdf|txt|csv|png|jpe?g|gif|json|ya?ml|html?|odt|ods|log"
-"""Endings of files that are no domains."""
+"""File extensions that are not domains."""
 _LINK: Final = re.compile(
     rf"(?<![a-z0-9+.-])(?:[a-z][a-z0-9+.-]*://|www\.)[^\s<>\"'`]+|(?:data|javascript|mailto|tel|sms):[^\s<>\"'`]+"
     rf"|(?<![\w@.-])(?:[\w-]+\.)+(?!(?:{_FILE_ENDINGS})\b)[^\W\d_]{{2,24}}\b(?::\d+)?(?:[/?#][^\s<>\"'`]*)?"
@@ -31,7 +31,7 @@ _ACCOUNT: Final = re.compile(
     r"|\d(?:[ -]?\d){7,})(?!\w)"
 )
 _CODE: Final = re.compile(r"(?<!\w)[a-z0-9]{8,}(?!\w)")
-"""With letters and at least four digits mixed: the number of a passport, a key."""
+"""Letters mixed with at least four digits: the number of a passport, a key."""
 
 _MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _MONTH: Final = (
@@ -52,7 +52,7 @@ _NAMED_ID: Final = re.compile(r"(?:\b(?:id|number|no|nr|issue|ticket|order)\b[.:
 _PART_BEFORE: Final = re.compile(r"[\w@.+/-]")
 _PART_AFTER: Final = re.compile(r"\w|[@.+/-]\w")
 _MOST_PLACES: Final = 1_000
-"""Places where a value stands as a part of something longer; after so many it is not looked for any more."""
+"""How many occurrences as a part of something longer are checked before giving up."""
 
 _TEXT_NAMES: Final = re.compile(
     "(?:.*_)?(?:text|body|contents?|subject|title|description|message|summary|notes?|comments?|caption|reason|location"
@@ -76,7 +76,7 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class TextValues:
-    """What somebody said, and the values that stand in it."""
+    """A text of somebody, and the values in it."""
 
     emails: frozenset[str] = frozenset()
     links: frozenset[str] = frozenset()
@@ -85,10 +85,10 @@ class TextValues:
     amounts: frozenset[Decimal] = frozenset()
     ids: frozenset[str] = frozenset()
     text: str = field(default="", repr=False)
-    """All of it, without its dates and times."""
+    """The whole text, without its dates and times."""
 
     def has(self, kind: Kind, value: str) -> bool:
-        """Whether a value of this kind stands in the words."""
+        """Whether a value of this kind is in the words."""
         value = folded(value).strip()
         match kind:
             case "flag":
@@ -111,7 +111,7 @@ class TextValues:
                 return not self.strange_in(value)
 
     def strange_in(self, text: str) -> list[str]:
-        """The addresses, links, accounts and codes in a text that do not stand in the words."""
+        """The addresses, links, accounts and codes in a text that are not in the words."""
         rest, found = _cut(folded(text))
         strange = [
             *(each for each in found.emails if each not in self.emails),
@@ -122,11 +122,11 @@ class TextValues:
         return [*strange, *(each for each in codes if not self._says(each))]
 
     def _says(self, value: str) -> bool:
-        """Whether exactly this stands in the text, not as a part of something longer."""
+        """Whether exactly this is in the text, not as a part of something longer."""
         value = " ".join(value.split())
         if not value:
             return True
-        # A pattern would compare anew at each word, and a long value with a long text would stop the whole process.
+        # A pattern would compare again at each word, and a long value with a long text would block the whole process.
         at = -1
         for _ in range(_MOST_PLACES):
             at = self.text.find(value, at + 1)
@@ -146,7 +146,7 @@ class TextValues:
 
 
 def read_values(*texts: str) -> TextValues:
-    """The values that stand in these texts."""
+    """The values in these texts."""
     all_of_it = folded("\n".join(texts))
     rest, found = _cut(all_of_it)
     undated = _TIME.sub(" ", _dates(all_of_it)[1])
@@ -162,7 +162,7 @@ def read_values(*texts: str) -> TextValues:
 
 
 def _cut(text: str) -> tuple[str, TextValues]:
-    """The text without its dates, times, addresses, links and accounts, and those."""
+    """The text without its dates, times, addresses, links and accounts; and those."""
     emails = frozenset(match[0].rstrip(".") for match in _EMAIL.finditer(text))
     text = _EMAIL.sub(" ", text)
     links = frozenset(_plain_link(match[0]) for match in _LINK.finditer(text))
@@ -174,7 +174,7 @@ def _cut(text: str) -> tuple[str, TextValues]:
 
 
 def _dates(text: str) -> tuple[frozenset[tuple[int | None, int, int]], str]:
-    """The dates in a text (the year is None where it is not said), and the text without them."""
+    """The dates in a text (the year is None if it is missing), and the text without them."""
     found: set[tuple[int | None, int, int]] = set()
     for pattern in _DATES:
         for match in pattern.finditer(text):
@@ -192,7 +192,7 @@ def _month(name: str) -> int:
 
 
 def _amounts(text: str) -> frozenset[Decimal]:
-    """What a written number may mean: a comma parts thousands, or the fraction."""
+    """The possible meanings of a written number: a comma separates thousands, or the fraction."""
     readings = {text.replace(",", ""), text.replace(".", "").replace(",", ".")} if "," in text else {text}
     found: set[Decimal] = set()
     for reading in readings:
@@ -239,7 +239,7 @@ def has_link(arguments: Any) -> bool:
 
 
 def kind_of(text: str, name: str = "") -> Kind:
-    """What a written value is: by its form, else by the name of its argument."""
+    """The kind of a written value: by its form, otherwise by the name of its argument."""
     value = folded(text).strip()
     for kind, pattern in (("email", _EMAIL), ("date", _ISO_DATE), ("account", _ACCOUNT), ("link", _LINK)):
         if pattern.fullmatch(value):

@@ -1,4 +1,4 @@
-"""What a question says about time, in English. Pure: what "last week" means depends on `now` and the zone only."""
+"""Parses English time expressions in a question. Pure: what "last week" means depends on `now` and the zone only."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from denizen.clock import SECOND, Instant, moment, zone_or_utc
 
 DAY: Final = 86_400 * SECOND
 _FADES_AFTER: Final = 3 * DAY
-"""How far beside a period something may be to be thought of, fading."""
+"""How far from a period a passage still gets a fading score."""
 
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """From `first` up to, not with, `end`."""
+    """From `first` to before `end`."""
 
     first: int
     end: int
@@ -62,7 +62,7 @@ def period_in(text: str, *, now: Instant, zone: str = "UTC") -> Period | None:
 
 
 def period_of(text: str, *, now: Instant, zone: str = "UTC") -> Period | None:
-    """The period that `text` as a whole is: a date, `last week`, `since May`, `before 2024-02-01`, `A to B`."""
+    """The period that `text` as a whole means: a date, `last week`, `since May`, `before 2024-02-01`, `A to B`."""
     folded = " ".join(text.lower().split())
     if found := re.fullmatch(r"(?:since|after|from) (.+)", folded):
         begun = period_in(found[1], now=now, zone=zone)
@@ -107,7 +107,7 @@ def _months_before(today: date, count: int) -> tuple[int, int]:
 
 
 def _read_day(match: re.Match[str], today: date) -> tuple[date, date] | None:
-    """A day of a month; without a year, the last one there was."""
+    """A day of a month; without a year, the most recent one."""
     given = match.groupdict()
     month = _MONTHS[given["month"]] if given["month"] in _MONTHS else int(given["month"])
     years = [int(given["year"])] if given.get("year") else [today.year, today.year - 1]
@@ -126,7 +126,7 @@ def _read_month(match: re.Match[str], today: date) -> tuple[date, date] | None:
     month = _MONTHS[given["month"]] if given["month"] in _MONTHS else int(given["month"])
     if not 1 <= month <= 12:
         return None
-    # Without a year, the last one that has begun.
+    # Without a year, the most recent one that has begun.
     year = int(given["year"]) if given.get("year") else today.year - (month > today.month)
     return _whole_month(year, month)
 
@@ -179,7 +179,7 @@ def _named(days_back: int) -> Reader:
 
 
 _WEEKDAY = rf"(?P<weekday>{'|'.join(_WEEKDAYS)})\b"
-# The surest first. A month's name alone is a word like others ("may", "march"), so it needs one before it.
+# The most certain first. A month's name alone is a word like others ("may", "march"), so it needs one before it.
 _READERS: tuple[tuple[re.Pattern[str], Reader], ...] = tuple(
     (re.compile(pattern), read)
     for pattern, read in (

@@ -1,7 +1,7 @@
-"""Vectors of passages and of their words: made after their cycle, kept beside them, and compared with a question's.
+"""Vectors of passages and of their words: computed after their cycle, stored, and compared with a question's.
 
-They follow the passages by a cursor, so that whatever stops the work, it goes on where it was. Vectors of another
-embedder are left alone until the new ones are all there, and then removed.
+They follow the passages by a cursor, so that the work can stop at any time and continues where it was. Vectors of
+another embedder stay until all new ones are there, and are then removed.
 """
 
 from __future__ import annotations
@@ -37,32 +37,32 @@ _FOLLOW_SECONDS: Final = 5
 _RETRY_SECONDS: Final = 55
 _TOLD_SECONDS: Final = 10
 MOST_VECTORS: Final = 100_000
-"""The newest, with which a question is compared."""
+"""How many vectors, the newest, a question is compared with."""
 NEAREST: Final = 300
-"""Passages that are thought of only because they are near in meaning."""
+"""How many passages are candidates only because they are near in meaning."""
 
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """How near an agent's passages are to what a question means."""
+    """How near an agent's passages are to the meaning of a question."""
 
     embedder: str
     numbers: NDArray[int64]
     """Of all passages that have a vector, ascending."""
     near: NDArray[float64]
-    """How near each of them is, in units of how much they differ; nothing if it is further than most."""
+    """The nearness of each, in standard deviations; 0 if it is further than most."""
     words: Words | None
-    """Those of the question, where the embedder says what they mean."""
+    """The words of the question, if the embedder gives their vectors."""
 
     def of(self, numbers: NDArray[int64]) -> NDArray[float64]:
-        """How near these are; those without a vector are not."""
+        """The nearness of these passages; 0 for those without a vector."""
         import numpy
 
         at = numpy.minimum(numpy.searchsorted(self.numbers, numbers), len(self.numbers) - 1)
         return numpy.where(self.numbers[at] == numbers, self.near[at], 0.0)
 
     def nearest(self) -> NDArray[int64]:
-        """The passages that are thought of only because of what they mean."""
+        """The passages that are candidates only because of their meaning."""
         import numpy
 
         return self.numbers[numpy.argsort(-self.near, kind="stable")[:NEAREST]]
@@ -70,7 +70,7 @@ class Meaning:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a question means."""
+    """The meaning of a question."""
 
     vector: bytes
     words: Words | None = None
@@ -78,7 +78,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far all lives are embedded."""
+    """How many passages of all agents are embedded."""
 
     done: int
     all: int
@@ -86,15 +86,15 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Passages of one agent that follow one another."""
+    """Consecutive passages of one agent."""
 
     agent_id: AgentId
     first: int
     texts: tuple[str, ...]
-    """Empty for what is forgotten."""
+    """Empty for forgotten passages."""
 
 
-# With `reads` it counts only if the words have their vectors too: those may be missing from before there were any.
+# With `reads` a passage counts only if its words have vectors too: older ones may lack them.
 _read_less = and_(bindparam("reads", type_=recalls.c.worded.type) == 1, recalls.c.worded < recalls.c.embedded)
 _done = case((recalls.c.embedder != bindparam("name"), 0), (_read_less, recalls.c.worded), else_=recalls.c.embedded)
 _pending = statement(
@@ -118,13 +118,13 @@ _texts = statement(
 
 
 def progress(tx: Tx, embedder: str, *, reads: bool = False) -> Progress:
-    """How many passages of all agents have a vector of this embedder, and if it reads their words too, of how many."""
+    """How many passages of all agents have a vector of this embedder, and with `reads` of their words; of how many."""
     row = tx.one(_progress, name=embedder, reads=int(reads))
     return Progress(0, 0) if row is None else Progress(int(row[0]), int(row[1]))
 
 
 def next_batch(tx: Tx, embedder: str, *, reads: bool = False) -> Batch | None:
-    """Passages that have no vector of this embedder yet, or their words have none: at most as many as fill a row."""
+    """Passages without a vector of this embedder, or without vectors of their words: at most as many as fill a row."""
     row = tx.one(_pending, name=embedder, reads=int(reads))
     if row is None:
         return None
@@ -164,7 +164,7 @@ _move = statement(
     .where(recalls.c.agent_id == bindparam("agent"))
     .values(
         embedder=bindparam("name"),
-        # Where the words are behind, vectors that are there already are made again.
+        # Where the words are behind, existing vectors are made again.
         embedded=case((and_(_same, recalls.c.embedded > _last), recalls.c.embedded), else_=_last),
         worded=case((bindparam("reads", type_=recalls.c.worded.type) == 1, _last), (_same, recalls.c.worded), else_=0),
     )
@@ -194,9 +194,9 @@ _is_forgotten = statement(
 
 
 def keep(tx: Tx, embedder: str, batch: Batch, codes: Sequence[bytes], worded: Sequence[bytes] | None = None) -> bool:
-    """The batch has its vectors, unless someone else was faster. What was forgotten meanwhile has none.
+    """Store the vectors of the batch, unless someone else was faster. Passages forgotten meanwhile get none.
 
-    `worded` is what is kept of the words of each passage, from an embedder that reads them.
+    `worded` is what is stored of the words of each passage, from an embedder that reads them.
     """
     reads = int(worded is not None)
     row = tx.one(_cursor, agent_id=batch.agent_id, name=embedder, reads=reads)
@@ -227,9 +227,9 @@ def keep(tx: Tx, embedder: str, batch: Batch, codes: Sequence[bytes], worded: Se
 
 
 async def reindex(db: Database, embedder: Embedder) -> int:
-    """Every passage of every agent has a vector of this embedder; gives how many were made.
+    """Compute a vector of this embedder for every passage of every agent. Returns how many were made.
 
-    Each batch is kept before the next begins: whoever calls this again goes on where it stopped.
+    Each batch is stored before the next begins: another call continues where this one stopped.
     """
     made = 0
     told = time.monotonic()
@@ -256,7 +256,7 @@ def _coded(readings: Sequence[Reading]) -> list[bytes]:
 
 @asynccontextmanager
 async def following(db: Database, embedder: Embedder, clock: Clock) -> AsyncGenerator[None]:
-    """Inside, passages get their vectors soon after they were written."""
+    """While entered, passages get their vectors soon after they were written."""
 
     async def follow() -> None:
         while True:
@@ -267,7 +267,7 @@ async def following(db: Database, embedder: Embedder, clock: Clock) -> AsyncGene
                 await clock.sleep(_RETRY_SECONDS)
             await clock.sleep(_FOLLOW_SECONDS)
 
-    # No task group: what goes wrong inside is not this task's, and shall be raised as it is.
+    # Not a task group: errors inside the `with` block are not this task's, and must be raised unwrapped.
     task = asyncio.create_task(follow(), name="embedding what is new")
     try:
         yield
@@ -285,7 +285,7 @@ _all = statement(
 
 
 async def ask(embedder: Embedder, question: str) -> Asked:
-    """What the question means to the embedder."""
+    """Embed the question."""
     if isinstance(embedder, Reader):
         (reading,) = await embedder.read([question], asking=True)
         return Asked(reading.vector, wording.words_of(reading))
@@ -294,7 +294,7 @@ async def ask(embedder: Embedder, question: str) -> Asked:
 
 
 def meaning(tx: Tx, agent_id: AgentId, embedder: str, asked: Asked) -> Meaning | None:
-    """How near the agent's passages are to what was asked; None where no vectors are there."""
+    """How near the agent's passages are to the question; None if there are no vectors."""
     rows = tx.all(_all, agent_id=agent_id, embedder=embedder)
     rows = [row for row in reversed(rows) if row[1] == len(asked.vector)]
     return _nearness(embedder, rows, asked) if rows else None
@@ -321,16 +321,16 @@ def _nearness(embedder: str, rows: Sequence[tuple[Any, ...]], asked: Asked) -> M
 
 
 _SAMPLED_ROWS: Final = 8
-"""Of which the passages are compared with one another."""
+"""How many rows are sampled to compare passages with one another."""
 
 
 def kinship(
     tx: Tx, agent_id: AgentId, embedder: str, asked: Asked, numbers: Iterable[int], newest: int
 ) -> dict[int, float]:
-    """How much nearer these passages are to what was asked than the agent's passages are to one another on average.
+    """How much nearer these passages are to the question than the agent's passages are to one another on average.
 
-    In standard deviations of that: unlike nearness among the passages, which is always greatest for one of them, it
-    says whether any of them has to do with it; and it means the same for embedders whose cosines differ.
+    In standard deviations: unlike nearness among the passages, which is always greatest for one of them, it says
+    whether any of them is related; and it means the same for embedders whose cosines differ.
     """
     import numpy
 
@@ -345,7 +345,7 @@ def kinship(
     rows = max((newest - 1) // VECTORS_IN_A_ROW + 1, 1)
     sampled = sorted({at * rows // _SAMPLED_ROWS for at in range(_SAMPLED_ROWS)})
     some = numpy.concatenate([vectors_at(at * VECTORS_IN_A_ROW + 1) for at in sampled])
-    # What is forgotten has no direction; and what was said again and again would tell only how near it is to itself.
+    # Forgotten passages have no direction; and repeated ones would only be compared with themselves.
     some = numpy.unique(some[some.any(axis=1)], axis=0)
     among = (some @ some.T)[numpy.triu_indices(len(some), 1)]
     if not len(among) or among.std() < 1e-6:

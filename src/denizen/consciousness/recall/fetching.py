@@ -1,7 +1,7 @@
-"""Fetching passages that may be seen: the one door to them. What may not be seen is left out by the statement itself.
+"""Fetches passages with access control: the only way to read them. The SQL statement itself leaves out the others.
 
-What comes from a private space is for that space alone: it is fetched only where the present cycle is nowhere else.
-A space that is gone, or that cannot be told, counts as private.
+A passage from a private space is for that space alone: it is fetched only if the current cycle is in no other space. A
+space that is deleted or unknown counts as private.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from denizen.storage.database import Params, Row, Tx, statement
 from denizen.storage.schema import entities, messages, passages, spaces
 
 MOST_OF_A_PERIOD: Final = 200
-"""Passages that are thought of only because the question names their time."""
+"""How many passages are candidates only because the question names their time."""
 _AT_ONCE: Final = 60
 _STRETCHES: Final = 15
 _LATEST: Final = 2**62
@@ -29,14 +29,14 @@ _LATEST: Final = 2**62
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """What is asked for, exactly."""
+    """The exact conditions of a search."""
 
     period: Period | None = None
     speakers: frozenset[str] | None = None
-    """Ids of entities, and names of what is no entity; None: whoever."""
+    """Ids of entities, and names of speakers that are not entities; None: anyone."""
     space_id: str | None = None
     before_cycle: int | None = None
-    """Only of cycles before this one, such as those that have left the window."""
+    """Only cycles before this one, such as those that have left the window."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,23 +44,23 @@ class Found:
     """A passage, or a note, that was found."""
 
     number: int
-    """Of the passage; 0 of a note."""
+    """The number of the passage; 0 for a note."""
     cycle: int
-    """The number of its cycle; 0 of a note."""
+    """The number of its cycle; 0 for a note."""
     at: int
     kind: str
     """heard, said, did, summary, note"""
     space_id: str
     space: str
-    """The name of the space; empty: it belongs to none."""
+    """The name of the space; empty if it belongs to none."""
     who: str
-    """Who or what said it; empty: the agent itself."""
+    """The speaker; empty for the agent itself."""
     text: str
     pointer: str
-    """What `read_entry` takes to show what it is a part of; empty: this is all."""
+    """The argument of `read_entry` that shows the whole text; empty if this is all."""
     score: float
     handle: str | None = None
-    """Of the entity that said it."""
+    """The id of the entity that said it."""
 
 
 _open = spaces.alias()
@@ -75,7 +75,7 @@ _asked_for = (
     passages.c.agent_id == bindparam("agent_id"),
     passages.c.kind != "forgotten",
     or_(bindparam("space", type_=passages.c.space_id.type) == "", passages.c.space_id == bindparam("space")),
-    # Sums, so that the planner does not take these for the way in: the other conditions are.
+    # Sums, so that the planner does not use these conditions for an index: the other conditions are better.
     passages.c.at + 0 >= bindparam("first"),
     passages.c.at + 0 < bindparam("end"),
     passages.c.cycle + 0 < bindparam("before"),
@@ -94,7 +94,7 @@ _places = statement(select(*_place).where(*_seen, _listed))
 _together = union_all(
     *(
         select(*_place).where(
-            # Near something that was seen, in the same space: so this may be seen as well.
+            # Near a passage that may be seen, in the same space: so this one may be seen as well.
             *_asked_for,
             passages.c.space_id == bindparam(f"space{at}"),
             passages.c.place >= bindparam(f"low{at}"),
@@ -151,11 +151,11 @@ _texts = statement(
 
 
 _as_place: Callable[[Row], Place] = partial(tuple.__new__, Place)  # pyright: ignore[reportUnknownMemberType]
-"""A row of `_place` as what it is. Hundreds for a question: `Place._make` takes several times as long."""
+"""Converts a row of `_place`. A question needs hundreds, and `Place._make` takes several times as long."""
 
 
 class Door:
-    """Through which one question sees the passages of one agent."""
+    """One question's access to the passages of one agent."""
 
     def __init__(self, tx: Tx, agent_id: AgentId, audience: Iterable[str], only: Filter) -> None:
         self._tx = tx
@@ -165,7 +165,7 @@ class Door:
         period = only.period or Period(0, _LATEST)
         self._seeing: dict[str, Params] = {
             "agent_id": agent_id,
-            # Nothing is called so, and what belongs to no space is seen anyway.
+            # No space has an empty id, and passages without a space are seen anyway.
             "alone": spaces_here.pop() if len(spaces_here) == 1 else "",
             "space": only.space_id or "",
             "first": period.first,
@@ -174,12 +174,12 @@ class Door:
         }
 
     def places(self, numbers: Sequence[int]) -> list[Place]:
-        """Where these passages stand, in the order of `numbers`, without those that may not be seen."""
+        """The places of these passages, in the order of `numbers`, without those that may not be seen."""
         found = {row[0]: _as_place(row) for some in _in_parts(numbers) for row in self._all(_places, **_spelled(some))}
         return [found[number] for number in numbers if number in found]
 
     def around(self, sources: Sequence[Place], limit: int) -> list[Place]:
-        """What stands near the sources, and they themselves; not many more than `limit`."""
+        """The neighbours of the sources, and the sources themselves; not many more than `limit`."""
         stretches = [(space_id, *each) for space_id, some in reaches(sources).items() for each in some]
         found: list[Place] = []
         for at in range(0, len(stretches), _STRETCHES):
@@ -195,12 +195,12 @@ class Door:
         return [_as_place(row) for row in self._all(_of_period, since=period.first, until=period.end)]
 
     def of_cycle(self, cycle: int, limit: int) -> list[Found]:
-        """The passages of that cycle, in their order: what was heard and said in it, and what the agent did."""
+        """The passages of that cycle, in order: what was heard and said in it, and what the agent did."""
         numbers = [row[0] for row in self._all(_of_cycle, cycle=cycle, limit=limit)]
         return list(self.texts(numbers, dict.fromkeys(numbers, 0.0)))
 
     def texts(self, numbers: Sequence[int], scores: Mapping[int, float]) -> Iterator[Found]:
-        """The passages in the order of `numbers`, fetched as they are asked for."""
+        """The passages in the order of `numbers`, fetched lazily."""
         for some in _in_parts(numbers):
             rows = {row[0]: row for row in self._all(_texts, **_spelled(some))}
             for number in some:

@@ -1,7 +1,7 @@
-"""What passages score by the words they share with a question: BM25 over postings, segments, and the newest texts.
+"""Full-text scores of passages for a question: BM25 over postings, segments, and the newest texts.
 
-However long the life is and however common the words, so many postings are read at most: all of the rarest terms
-first, of the commonest only the newest.
+However long the history is and however common the words, the number of postings read is bounded: all of the rarest
+terms first, of the commonest only the newest.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MOST_TERMS: Final = 24
-"""Of a longer question, the rarest."""
+"""How many terms of a longer question are used: the rarest."""
 MOST_POSTINGS: Final = 10_000
 _LONGEST_QUESTION: Final = 240
-"""Terms that are looked at to find the rarest."""
+"""How many terms are looked up to find the rarest."""
 
 
 class Occurs(NamedTuple):
-    """Where a term occurs, and what it weighs there."""
+    """The occurrences of a term, and their weights."""
 
     numbers: NDArray[int64]
     """Of passages, ascending."""
@@ -42,33 +42,33 @@ class Occurs(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """What a question's terms come to."""
+    """The scores of a question's terms."""
 
     numbers: NDArray[int64]
-    """Of the passages that have one of them, ascending."""
+    """The passages that have one of the terms, ascending."""
     scores: NDArray[float64]
-    """Of these passages: the sum of what their terms weigh."""
+    """Of these passages: the sum of the weights of their terms."""
     terms: Sequence[Occurs]
     """Each term by itself, the rarest first."""
     rarity: Mapping[str, float]
-    """Of each term that was looked for."""
+    """Of each term that was looked up."""
     mean: float
-    """How many terms a passage has."""
+    """The mean number of terms of a passage."""
 
 
 class Listed(NamedTuple):
-    """Where a term occurs among some passages that follow one another."""
+    """The occurrences of a term in consecutive passages."""
 
     block: int
     term: str
     size: int
-    """How many passages of them have it."""
+    """How many of the passages have it."""
     entries: bytes | None
     """None: not read yet, because it is a row of the postings."""
 
 
 def score(tx: Tx, agent_id: AgentId, life: Extent, terms: Sequence[str], period: Period | None = None) -> Scored:
-    """What each passage scores. With a `period`, those far from it in time may be left out."""
+    """The score of each passage. With a `period`, passages far from it in time may be left out."""
     terms = list(dict.fromkeys(terms))[:_LONGEST_QUESTION]
     recent = settling.unsettled(tx, agent_id, life)
     lengths = {number: sum(counts.values()) for number, counts in recent}
@@ -88,7 +88,7 @@ def score(tx: Tx, agent_id: AgentId, life: Extent, terms: Sequence[str], period:
 def _newest(
     term: str, recent: Sequence[tuple[int, Mapping[str, int]]], lengths: Mapping[int, int]
 ) -> list[tuple[int, bytes]]:
-    """Where the term occurs in what is not settled, as if it were: the last block first."""
+    """The occurrences of the term in passages that are not settled, in the settled form: the last block first."""
     blocks: dict[int, list[tuple[int, int]]] = {}
     for number, counts in recent:
         if term in counts:
@@ -97,7 +97,7 @@ def _newest(
 
 
 def _weighed(parts: Mapping[str, Sequence[tuple[int, bytes]]], rare: Mapping[str, float], mean: float) -> Scored:
-    """What passages score by terms, of which these are the entries, in the order of the passages."""
+    """The scores of passages from these entries of terms, in the order of the passages."""
     import numpy
 
     if not parts:
@@ -114,13 +114,13 @@ def _weighed(parts: Mapping[str, Sequence[tuple[int, bytes]]], rare: Mapping[str
 
 
 def lists(tx: Tx, agent_id: AgentId, life: Extent, terms: Sequence[str]) -> Iterator[Listed]:
-    """Where these terms occur among all that is settled, the newest first; entries of few passages are read already."""
+    """The occurrences of these terms in all settled passages, newest first; short lists of entries are read already."""
     unmerged = settling.all_segments(tx, agent_id)
     sought = segments.sought(terms)
     for first, segment in reversed(unmerged):
         for term, entries in segments.look_up(segment, sought):
             yield Listed(block_of(first), term, len(entries) // ENTRY_BYTES, entries)
-    # A block whose segments are still there is one whose rows are not all written.
+    # A block that still has segments is not completely written to rows.
     whole = block_of(unmerged[0][0]) if unmerged else block_of(life.settled + 1)
     for block in range(whole - 1, -1, -1):
         for term, size in _block_sizes(tx, agent_id, block, terms):
@@ -134,7 +134,7 @@ def numbers_of(tx: Tx, agent_id: AgentId, chosen: Sequence[Listed]) -> Iterator[
 
 
 def _read(tx: Tx, agent_id: AgentId, chosen: Sequence[Listed]) -> Iterator[tuple[Listed, bytes]]:
-    """The entries of each, the rest of the rows of a block at once."""
+    """The entries of each; the remaining rows of a block are read at once."""
     rows: dict[int, dict[str, bytes]] = {}
     for each in chosen:
         if each.entries is not None:
@@ -200,13 +200,13 @@ _last_until = statement(
 
 
 def _near(tx: Tx, agent_id: AgentId, listed: Sequence[Listed], period: Period | None) -> Sequence[Listed]:
-    """What may have passages of the period."""
+    """The lists that may have passages of the period."""
     if period is None:
         return listed
     first = tx.one(_first_since, agent_id=agent_id, first=period.first)
     last = tx.one(_last_until, agent_id=agent_id, end=period.end)
     if first is None or last is None:
         return ()
-    # What waited in the inbox was said earlier than its number tells; hardly by a whole block.
+    # Events that waited in the inbox were said earlier than their number suggests, but hardly by a whole block.
     blocks = range(block_of(first[0]) - 1, block_of(last[0]) + 2)
     return [each for each in listed if each.block in blocks]

@@ -1,7 +1,7 @@
-"""Writing down what can be recalled, in the transaction that ends its cycle, and forgetting it.
+"""Stores recallable passages in the transaction that ends their cycle, and forgets them.
 
-Only where it stands is written then, and its text if no message has it. Its terms are made later (`settling`); until
-then whoever searches reads them from the text.
+Only the position is stored then, and the text if no message has it. The terms are made later (`settling`); until then a
+search computes them from the text.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from denizen.storage.database import Params, Tx, insert_into, statement
 from denizen.storage.schema import passages, postings, recalls, vectors, wordings
 
 RECALLABLE: Final = "recallable"
-"""The topic on which an agent is named that has passages whose terms are to be made, or cycles without passages."""
+"""The topic that announces agents with passages whose terms are to be made, or with cycles without passages."""
 
 Kind = Literal["heard", "said", "did", "summary"]
 
 SEALED: Final = "*"
-"""The space of what comes from several private ones: nobody may see it."""
+"""The space of text from several private spaces: nobody may see it."""
 PASSAGE_CHARACTERS: Final = 2_000
-"""A longer text is several passages."""
+"""A longer text becomes several passages."""
 VECTORS_IN_A_ROW: Final = 32
 SILENCE_SECONDS: Final = 6 * 3600
-"""After so long a silence in a space, something new begins."""
+"""After this long a silence in a space, a new conversation begins."""
 SILENCE: Final = 1_000_000
-"""What such a silence counts as, in characters."""
+"""The distance in characters that such a silence counts as."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +49,9 @@ class Piece:
     """The space it belongs to; empty: none; `SEALED`: several private ones."""
     speaker_id: str | None = None
     speaker: str = ""
-    """The name of who or what said it."""
+    """The name of the speaker."""
     message_id: str | None = None
-    """The message whose text this is: then it is not kept twice."""
+    """The message with this text, so that it is not stored twice."""
     event_id: str | None = None
 
 
@@ -102,9 +102,9 @@ def newest_cycle(tx: Tx, agent_id: AgentId) -> int:
 
 
 def remember_next(tx: Tx, agent_id: AgentId, cycle: int, pieces: Sequence[Piece]) -> None:
-    """The cycle that has just ended can be recalled; where others before it cannot yet, it is left to wait for them.
+    """Make the cycle that has just ended recallable; if earlier ones are not yet, it waits for them.
 
-    So passages come in the order of their cycles, whenever a life was lived (`cycles.catching_up`).
+    So passages come in the order of their cycles, also for old cycles (`cycles.catching_up`).
     """
     if newest_cycle(tx, agent_id) >= cycle - 1:
         remember(tx, agent_id, cycle, pieces)
@@ -113,7 +113,7 @@ def remember_next(tx: Tx, agent_id: AgentId, cycle: int, pieces: Sequence[Piece]
 
 
 def remember(tx: Tx, agent_id: AgentId, cycle: int, pieces: Sequence[Piece]) -> None:
-    """These pieces of the cycle can be recalled from now on. The caller holds the agent's mind."""
+    """Make these pieces of the cycle recallable. The caller holds the agent's mind."""
     parts = [(piece, start, text) for piece in pieces for start, text in _parts(piece.text)]
     if not parts:
         return
@@ -126,7 +126,7 @@ def remember(tx: Tx, agent_id: AgentId, cycle: int, pieces: Sequence[Piece]) -> 
 
 
 def _parts(text: str) -> Iterator[tuple[int, str]]:
-    """The text in pieces that are short enough, each with where it begins; cut between words where there are any."""
+    """The text in short enough parts, each with its offset; cut between words if possible."""
     start = 0
     while len(text) - start > PASSAGE_CHARACTERS:
         end = start + PASSAGE_CHARACTERS
@@ -145,7 +145,7 @@ def _rows(
     for number, (piece, start, text) in enumerate(parts, start=first):
         end, last_at = ends.get(piece.space_id) or _end_of_space(tx, agent_id, piece.space_id)
         place = end + (SILENCE if abs(piece.at - last_at) > SILENCE_SECONDS * SECOND else 0)
-        # What is done or summed up is about what was said, and comes between nothing.
+        # Actions and summaries are about what was said, and take no room between messages.
         ends[piece.space_id] = (place + (len(text) if piece.kind in ("heard", "said") else 0), piece.at)
         yield {
             "agent_id": agent_id,
@@ -184,15 +184,15 @@ _of_message = statement(
 
 
 def forget_cycles(tx: Tx, agent_id: AgentId, cycles: Iterable[int]) -> int:
-    """Nothing of these cycles can be recalled any more, not one of their words; gives how many passages it was."""
+    """Remove these cycles from recall, with all of their words. Returns the number of passages."""
     numbers = [row[0] for cycle in cycles for row in tx.all(_of_cycle, agent_id=agent_id, cycle=cycle)]
     return forget(tx, agent_id, numbers)
 
 
 def forget_messages(tx: Tx, message_ids: Iterable[str]) -> int:
-    """No agent can recall these messages any more; gives how many passages it was.
+    """Remove these messages from every agent's recall. Returns the number of passages.
 
-    What agents did or summed up because of them stays: whoever forgets those names their cycles.
+    What agents did or summarized because of them stays: to forget that, name their cycles.
     """
     by_agent: defaultdict[str, list[int]] = defaultdict(list)
     for message_id in message_ids:
@@ -262,12 +262,12 @@ _drop_words = statement(
 
 
 def forget(tx: Tx, agent_id: AgentId, numbers: Iterable[int]) -> int:
-    """These passages can be recalled no more; an empty one stays in the place of each, so that numbers do not move."""
+    """Remove these passages from recall; an empty one stays in the place of each, so that numbers do not change."""
     gone = [number for number in numbers if tx.one(_is_there, agent_id=agent_id, number=number) is not None]
     if not gone:
         return 0
     rows: list[dict[str, Any]] = [{"agent": agent_id, "nth": number} for number in gone]
-    # First, because it locks the row: whoever makes terms of these passages meanwhile notices, and begins again.
+    # First, because it locks the row: whoever makes terms of these passages meanwhile notices, and starts again.
     tx.run(_count_forgotten, agent=agent_id, more=len(gone))
     tx.many(_blank, rows)
     for block in sorted({block_of(number) for number in gone}):
@@ -280,7 +280,7 @@ def forget(tx: Tx, agent_id: AgentId, numbers: Iterable[int]) -> int:
 
 
 def _clear_block(tx: Tx, agent_id: AgentId, block: int, numbers: frozenset[int]) -> None:
-    # By looking at every term of the block, not at the text: what was written is gone even if the text has changed.
+    # By every term of the block, not by the text: all postings are removed even if the text has changed.
     for term, entries in tx.all(_block, agent_id=agent_id, block=block):
         left = without(block, entries, numbers)
         if not left:

@@ -1,7 +1,7 @@
-"""Postings as bytes, and what each weighs (BM25). Pure.
+"""Postings as bytes, and their weights (BM25). Pure.
 
-An entry is two numbers of sixteen bits: which passage of its block, and how often the term occurs there (four bits)
-beside how many terms the passage has (twelve bits). So a query reads nothing else to score it.
+An entry is two 16-bit numbers: the passage within its block; and how often the term occurs there (four bits) with the
+number of terms of the passage (twelve bits). So a query needs nothing else to score it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 BLOCK_BITS: Final = 12
 BLOCK: Final = 1 << BLOCK_BITS
-"""Passages whose postings of a term are one row."""
+"""How many passages share a row of postings for a term."""
 ENTRY_BYTES: Final = 4
 MOST_OFTEN: Final = 15
 LONGEST: Final = 4095
@@ -32,12 +32,12 @@ def block_of(number: int) -> int:
 
 
 def shape(count: int, length: int) -> int:
-    """How often a term occurs in a passage of this length, as one number."""
+    """The count of a term in a passage and the length of the passage, as one number."""
     return min(count, MOST_OFTEN) << 12 | min(length, LONGEST)
 
 
 def pack(entries: Iterable[tuple[int, int]]) -> bytes:
-    """Numbers of passages with the shape that a term has there, as they are stored."""
+    """Encode the numbers of passages with the shape of a term there."""
     packed = array("H")
     for number, shaped in entries:
         packed.extend((number & (BLOCK - 1), shaped))
@@ -45,7 +45,7 @@ def pack(entries: Iterable[tuple[int, int]]) -> bytes:
 
 
 def unpack(block: int, entries: bytes) -> Iterable[tuple[int, int]]:
-    """The numbers of passages, with shapes."""
+    """Decode the numbers of passages, with shapes."""
     offsets, shapes = _columns(entries)
     first = block << BLOCK_BITS
     return ((first + offset, shaped) for offset, shaped in zip(offsets, shapes, strict=True))
@@ -63,24 +63,24 @@ def _columns(entries: bytes) -> tuple[array[int], array[int]]:
 
 
 def little_endian(packed: array[int]) -> array[int]:
-    """The numbers as they are stored, or back again; the same array."""
+    """Convert the numbers to the stored byte order, or back; the same array."""
     if sys.byteorder == "big":
         packed.byteswap()
     return packed
 
 
 def without(block: int, entries: bytes, numbers: frozenset[int]) -> bytes:
-    """The entries that are not of these passages."""
+    """The entries without those of these passages."""
     return pack((number, shaped) for number, shaped in unpack(block, entries) if number not in numbers)
 
 
 def rarity(occurs_in: int, passages: int) -> float:
-    """What a term tells that occurs in so many of the passages there are."""
+    """The weight of a term that occurs in this many of all passages."""
     return math.log(1 + (max(passages - occurs_in, 0) + 0.5) / (occurs_in + 0.5))
 
 
 def columns(parts: Sequence[tuple[int, bytes]]) -> tuple[NDArray[int64], NDArray[uint16]]:
-    """The numbers of passages and the shapes there, of blocks with entries, one after the other."""
+    """The numbers of passages and the shapes, of consecutive blocks with entries."""
     import numpy
 
     packed = numpy.frombuffer(b"".join(entries for _, entries in parts), "<u2").reshape(-1, 2)
@@ -90,7 +90,7 @@ def columns(parts: Sequence[tuple[int, bytes]]) -> tuple[NDArray[int64], NDArray
 
 
 def weigh(shapes: NDArray[uint16], mean_length: float) -> NDArray[float64]:
-    """What each shape weighs, before the rarity of the term, where a passage has so many terms on average."""
+    """The weight of each shape, without the rarity of the term, for this mean number of terms of a passage."""
     import numpy
 
     counts = (shapes >> 12).astype(numpy.float64)

@@ -1,7 +1,7 @@
-"""Which passages matter to a question, from what each has of it by itself. Pure.
+"""Ranks passages for a question, from the scores of each passage. Pure.
 
-What was said just before and after something relevant is relevant too, the less the more was said in between: of each
-thing that is looked for, a passage has its own share or, where that is more, its best neighbour's, faded. Then come the
+What was said just before and after something relevant is relevant too, the less the more was said in between: for each
+search term, a passage has its own score or, if that is more, its best neighbour's, reduced by distance. Then come the
 cues: who is named, which time is meant, whether someone speaks of themselves.
 """
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 SOURCES: Final = 40
-"""The best passages, around which others are looked at."""
+"""How many of the best passages have their neighbours examined."""
 REACH: Final = 400
 """How many characters away a neighbour may be."""
 _FADES_AFTER = 400
 _SHARE = 0.8
-"""What is left of a neighbour's share if nothing stands between."""
+"""The part of a neighbour's score that counts if nothing stands between."""
 _MOST_NEIGHBOURS = 32
-"""On either side. Where nothing is said, any number of passages may be at the same place."""
+"""On either side. Passages without text between them share a position, so there can be any number."""
 _NAMED = 1.0
 _PRESENT = 1.0
 _TIME = 2.0
@@ -33,28 +33,28 @@ _OWN_WORDS = 0.2
 
 
 class Place(NamedTuple):
-    """Where a passage stands, and what else its rank depends on."""
+    """The position of a passage, and the other inputs of its rank."""
 
     number: int
     space_id: str
     place: int
     characters: int
-    """That stand between what comes before and after it: none of what was not said."""
+    """The characters between what comes before and after it: 0 for anything that was not said."""
     speaker: str
-    """The id of who said it or, if it has none, the name."""
+    """The id of the speaker or, if there is none, the name."""
     own_words: int
     at: int
 
 
 def deviation(scores: NDArray[float64], passages: int) -> float:
-    """How much the scores differ among all passages, of which the others have none; 1 if not at all."""
+    """The standard deviation of the scores among all passages, of which the others have 0; 1 if there is none."""
     mean = float(scores.sum()) / max(passages, 1)
     squares = float((scores * scores).sum()) / max(passages, 1)
     return math.sqrt(max(squares - mean * mean, 0.0)) or 1.0
 
 
 def reaches(sources: Iterable[Place]) -> dict[str, list[tuple[int, int]]]:
-    """The stretches of each space in which neighbours of these passages may be, in order and apart."""
+    """The ranges of each space in which neighbours of these passages may be, in order and disjoint."""
     by_space: dict[str, list[tuple[int, int]]] = {}
     for each in sorted(sources, key=lambda each: (each.space_id, each.place)):
         stretches = by_space.setdefault(each.space_id, [])
@@ -67,9 +67,9 @@ def reaches(sources: Iterable[Place]) -> dict[str, list[tuple[int, int]]]:
 
 
 def with_neighbours(shares: NDArray[float64], places: Sequence[Place]) -> NDArray[float64]:
-    """The shares, a row for each thing that is looked for, with those of neighbours where they are more.
+    """The scores, a row for each search term, with those of neighbours where they are more.
 
-    The places, a column each, are in the order of their spaces and of where they stand there.
+    The places, a column each, are ordered by space and position.
     """
     import numpy
 
@@ -93,7 +93,7 @@ def with_neighbours(shares: NDArray[float64], places: Sequence[Place]) -> NDArra
 def with_cues(
     scores: Sequence[float], places: Sequence[Place], named: frozenset[str], period: Period | None
 ) -> dict[int, float]:
-    """The scores by number of the passage, with what the cues add. `named` are ids and names of speakers."""
+    """The scores by number of the passage, including the cues. `named` are ids and names of speakers."""
     present = {place.space_id for place in places if place.speaker in named} - {""}
     ranked: dict[int, float] = {}
     for place, scored in zip(places, scores, strict=True):

@@ -1,7 +1,7 @@
-"""How an agent reads what it recalls. Pure: values in, text out.
+"""Formats recalled passages as text for an agent. Pure: values in, text out.
 
 As much as fits is chosen by rank and shown in order of time, under a header for each space and day. Text from outside
-is quoted as in the inbox, so that it cannot pose as anything else.
+is quoted as in the inbox, so that it cannot imitate other text.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from denizen.inbox.format import quote, quoted_name, speaker
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _OWN = {"said": "You", "did": "You did", "summary": "You summed up", "note": "Your note"}
 _SLACK_CHARACTERS = 150
-"""With less room than this left, nothing shorter is looked for."""
+"""With less room than this left, no shorter passages are tried."""
 
 
 def pack(found: Iterable[Found], *, tokens: int, zone: str = "UTC") -> list[Found]:
-    """As many as fit, the best first, in order of time. A long one that does not fit leaves room for shorter ones."""
+    """As many passages as fit, the best first, in order of time. If a long one does not fit, shorter ones are tried."""
     room = 4 * tokens
     chosen: list[Found] = []
     headers: set[str] = set()

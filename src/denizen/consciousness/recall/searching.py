@@ -1,9 +1,9 @@
-"""Search over an agent's life: shared words, neighbours, cues and, where passages have vectors, meaning.
+"""Search over an agent's history: shared words, neighbours, cues and, if passages have vectors, meaning.
 
-Of each word of the question a passage has a share, and of its meaning; or its best neighbour's (`ranking`).
+A passage has a score for each word of the question and for its meaning; or its best neighbour's (`ranking`).
 
-The same order on every database: a database only keeps and fetches, the ranking is ours. The work of a query is
-bounded however long the life is.
+The order is the same on every database: a database only stores and fetches, the ranking is ours. The work of a query is
+bounded however long the history is.
 """
 
 from __future__ import annotations
@@ -34,26 +34,26 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 FOUND: Final = 200
-"""Passages that a search gives at most."""
+"""How many passages a search returns at most."""
 SOURCES_WITH_MEANING: Final = 200
-"""Around so many others are looked at where meaning is asked for too, which finds more that shares no word."""
+"""How many passages have their neighbours examined in a search with meaning, which finds more that shares no word."""
 MOST_COMPARED: Final = 400
-"""The best passages, whose words are compared with those of the question."""
+"""How many of the best passages have their words compared with those of the question."""
 _UNIT: Final = 1.5
-"""By how much scores of words are divided to be weighed against cues."""
+"""Divides the scores of words, to weigh them against cues."""
 _UNIT_WITH_MEANING: Final = 2.4
 MOST_LOOKED_AT: Final = 1_000
-"""Of the passages that share words with the question, so many are looked at to find those that may be seen."""
+"""How many of the passages that share words with the question are examined to find those that may be seen."""
 MOST_FILTERED: Final = 20_000
-"""So many where a filter leaves out others than private ones: then those asked for may be few."""
+"""The same with a filter on more than privacy: then the matching passages may be few."""
 MOST_AROUND: Final = 4_000
-"""Passages that are looked at because they are near others."""
+"""How many passages are examined because they are near others."""
 EVERYTHING: Final = Filter()
 
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """What matters most to a question, for one audience; not the texts."""
+    """The ranked passages for a question and one audience, without the texts."""
 
     audience: frozenset[str]
     only: Filter
@@ -62,9 +62,9 @@ class Ranking:
     limit: int
     rarity: Mapping[str, float]
     mean: float
-    """How many terms a passage has."""
+    """The mean number of terms of a passage."""
     unit: float
-    """What the scores of words are divided by."""
+    """Divides the scores of words."""
 
 
 def search(
@@ -79,11 +79,11 @@ def search(
     meaning: Meaning | None = None,
     limit: int = FOUND,
 ) -> list[Found]:
-    """The passages and notes that matter most to `query`, the best first.
+    """The passages and notes most relevant to `query`, the best first.
 
-    `audience` are the spaces of the present cycle: what comes from a private space is found only where that space is
-    all of them. `now` is what "yesterday" in the query is relative to. `meaning` (of `embedding.meaning`) adds what the
-    query means to the words it has.
+    `audience` are the spaces of the current cycle: passages from a private space are found only if that space is the
+    only one. `now` is what "yesterday" in the query is relative to. `meaning` (of `embedding.meaning`) adds the meaning
+    of the query to its words.
     """
     ranking = rank(tx, agent_id, query, audience=audience, only=only, zone=zone, now=now, meaning=meaning, limit=limit)
     return read(tx, agent_id, ranking)
@@ -101,7 +101,7 @@ def rank(
     meaning: Meaning | None = None,
     limit: int = FOUND,
 ) -> Ranking:
-    """What `search` finds, without the texts: the long part of it, which needs no transaction that writes."""
+    """The result of `search` without the texts: the slow part, which needs no write transaction."""
     here = frozenset(audience)
     door = Door(tx, agent_id, here, only)
     life = settling.extent(tx, agent_id)
@@ -124,7 +124,7 @@ def rank(
 
 
 def read(tx: Tx, agent_id: AgentId, ranking: Ranking) -> list[Found]:
-    """The passages and notes with their texts, without what may not be seen now, or is forgotten by now."""
+    """The passages and notes with their texts, without those that may not be seen now, or have been forgotten."""
     door = Door(tx, agent_id, ranking.audience, ranking.only)
     found = list(door.texts(list(ranking.scores), ranking.scores))
     if ranking.only == EVERYTHING:
@@ -133,7 +133,7 @@ def read(tx: Tx, agent_id: AgentId, ranking: Ranking) -> list[Found]:
 
 
 def _best(scored: Scored, unit: float, meaning: Meaning | None, only: Filter) -> list[int]:
-    """The passages that matter most by themselves, the best first."""
+    """The passages with the best scores of their own, the best first."""
     import numpy
 
     numbers, scores = scored.numbers, scored.scores / unit
@@ -144,7 +144,7 @@ def _best(scored: Scored, unit: float, meaning: Meaning | None, only: Filter) ->
 
 
 def _among(wanted: NDArray[int64], numbers: NDArray[int64], values: NDArray[float64]) -> NDArray[float64]:
-    """The values of those that are wanted, where `values` has one; the numbers ascend."""
+    """The values of the wanted numbers, where `values` has one; the numbers ascend."""
     import numpy
 
     if not len(numbers):
@@ -157,7 +157,7 @@ _by_space_and_place = itemgetter(1, 2, 0)
 
 
 def _with_others(door: Door, seen: Sequence[Place], sources: int, period: Period | None) -> list[Place]:
-    """All that is ranked, by space and place: these, what is around the first of them, and what is of the period."""
+    """All passages to rank, by space and position: these, neighbours of the first of them, and those of the period."""
     found = {each.number: each for each in (*door.around(seen[:sources], MOST_AROUND), *seen)}
     if period is not None:
         found |= {each.number: each for each in door.of_period(period)}
@@ -167,7 +167,7 @@ def _with_others(door: Door, seen: Sequence[Place], sources: int, period: Period
 def _scores(
     tx: Tx, agent_id: AgentId, places: Sequence[Place], scored: Scored, unit: float, meaning: Meaning | None
 ) -> list[float]:
-    """What each of the places scores before the cues."""
+    """The score of each of the places before the cues."""
     import numpy
 
     if not places:
@@ -191,7 +191,7 @@ def _by_words(
     scored: Scored,
     meaning: Meaning,
 ) -> NDArray[float64]:
-    """What is added because the words of a passage come near to those of the question; only the best are compared."""
+    """The additional scores for passages whose words are near to those of the question; only the best are compared."""
     import numpy
 
     more = numpy.zeros(len(places))
@@ -206,13 +206,13 @@ def _by_words(
     here = near[:, numpy.searchsorted(known, numbers[at])]
     reached = (weights[:, None] * with_neighbours(here, [places[each] for each in at.tolist()])).sum(axis=0)
     more[at] = ((reached - reached.mean()) / (float(reached.std()) or 1.0)).round(6)
-    # Those that were not compared are not better than any that were; those whose words are not known are as they are.
+    # Passages that were not compared are not better than any that were; those without word vectors stay as they are.
     more[~numpy.isin(numbers, best)] = more[at].min()
     return more
 
 
 def _sources(door: Door, order: Sequence[int], only: Filter, many: int) -> list[Place]:
-    """The best passages that may be seen; of whoever is asked for, as many."""
+    """The best passages that may be seen; with a filter on speakers, as many of theirs."""
     sources: list[Place] = []
     by_them = 0
     for at in range(0, len(order), many):
@@ -236,7 +236,7 @@ _names = statement(
 
 
 def _named(tx: Tx, places: Iterable[Place], query: str) -> frozenset[str]:
-    """Those among the speakers whom the question names, by id or, if they have none, by name."""
+    """The speakers whom the question names, by id or, if they have none, by name."""
     asked = set(_WORD.findall(query.casefold()))
     speakers = sorted({each.speaker for each in places})
     called = {speaker: speaker for speaker in speakers}
@@ -257,7 +257,7 @@ _notes = statement(
 
 
 def _noted(tx: Tx, agent_id: AgentId, ranking: Ranking) -> list[Found]:
-    """The agent's notes that share words with the question. They are few, and read as they are."""
+    """The agent's notes that share words with the question. They are few, and need no index."""
     import numpy
 
     found: list[Found] = []

@@ -1,7 +1,7 @@
-"""The terms of some passages that follow one another, as bytes in which a term is found without reading them all. Pure.
+"""Index segments: the terms of consecutive passages, as bytes in which a term is found without reading all. Pure.
 
-First the numbers of terms, then their checksums in order, then where the record of each begins; a record is the length
-of its term, the term, and its entries as in the postings. A passage is of one segment, and a segment of one block.
+First the number of terms, then their checksums in order, then the offset of each record; a record is the length of its
+term, the term, and its entries as in the postings. A passage belongs to one segment, and a segment to one block.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from typing import Final
 from denizen.consciousness.recall.postings import BLOCK, little_endian, shape
 
 SEGMENT: Final = 32
-"""Passages that are put into a segment together."""
+"""How many passages form a segment."""
 JOINED: Final = 512
-"""Passages of the segments that become one."""
+"""How many passages a joined segment has."""
 
 _FOUR: Final = array("I").itemsize
 assert _FOUR == 4  # on every platform that Python 3.11 runs on
 
 
 def encode(counted: Mapping[int, Mapping[str, int]]) -> bytes:
-    """These passages, by number in their order, with how often each has its terms."""
+    """Encode these passages, by number in their order, with the counts of their terms."""
     gathered: defaultdict[str, array[int]] = defaultdict(lambda: array("H"))
     for number, counts in counted.items():
         offset, length = number & (BLOCK - 1), sum(counts.values())
@@ -38,12 +38,12 @@ def encode(counted: Mapping[int, Mapping[str, int]]) -> bytes:
 
 
 def join(segments: Iterable[bytes]) -> bytes:
-    """The segments, which follow one another in one block, as one."""
+    """Join consecutive segments of one block."""
     return _written(gather(segments).items())
 
 
 def gather(segments: Iterable[bytes]) -> dict[str, bytes]:
-    """Each term with its entries in all the segments, which follow one another in one block."""
+    """Each term with its entries in all these consecutive segments of one block."""
     gathered: defaultdict[str, list[bytes]] = defaultdict(list)
     for segment in segments:
         for term, entries in decode(segment):
@@ -52,7 +52,7 @@ def gather(segments: Iterable[bytes]) -> dict[str, bytes]:
 
 
 def rewrite(records: Iterable[tuple[str, bytes]]) -> bytes:
-    """A segment of these terms and entries; those without entries are left out."""
+    """Encode a segment of these terms and entries; terms without entries are left out."""
     return _written((term, entries) for term, entries in records if entries)
 
 
@@ -78,12 +78,12 @@ def decode(segment: bytes) -> Iterator[tuple[str, bytes]]:
 
 
 def sought(terms: Sequence[str]) -> list[tuple[str, int]]:
-    """The terms, ready to be looked up."""
+    """The terms, prepared for lookup."""
     return [(term, zlib.crc32(term.encode())) for term in terms]
 
 
 def look_up(segment: bytes, terms: Iterable[tuple[str, int]]) -> Iterator[tuple[str, bytes]]:
-    """Those of the terms that occur in the segment, with their entries."""
+    """The terms that occur in the segment, with their entries."""
     sums, begins, body = _opened(segment)
     for term, checksum in terms:
         at = bisect_left(sums, checksum)
@@ -96,7 +96,7 @@ def look_up(segment: bytes, terms: Iterable[tuple[str, int]]) -> Iterator[tuple[
 
 
 def _opened(segment: bytes) -> tuple[Sequence[int], Sequence[int], int]:
-    """The checksums, where the records begin and the last ends, and what that is counted from."""
+    """The checksums, the offsets of the records and the end of the last, and the base of the offsets."""
     count = int.from_bytes(segment[:_FOUR], "little")
     body = _FOUR * (2 * count + 2)
     if sys.byteorder == "little":

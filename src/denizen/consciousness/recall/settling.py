@@ -1,9 +1,10 @@
-"""Making the terms of passages, after their cycle: the index by which words are found follows the passages.
+"""Builds the word index of passages after their cycle.
 
 The terms of a few dozen passages become a segment; the segments of some hundred become one; and when a block of
-passages is full, each of its terms gets a row. What is not settled yet is read as it is. Each step reads and reckons
-outside the writer and ends in a small transaction that changes nothing if something was forgotten meanwhile; so
-whatever stops the work, it goes on where it was, and what can be found is the same before and after.
+passages is full, each of its terms gets a row. Passages that are not settled yet are searched by their text. Each step
+reads and computes outside the writer and ends in a small transaction that changes nothing if something was forgotten
+meanwhile; so the work can stop at any time and continues where it was, and search results are the same before and
+after.
 """
 
 from __future__ import annotations
@@ -25,22 +26,22 @@ from denizen.storage.database import Database, Tx, insert_ignore, statement
 from denizen.storage.schema import entities, messages, passages, postings, recalls
 
 MOST_UNSETTLED: Final = 2_000
-"""Of what is not settled, so many passages are read by a search: the newest."""
+"""How many unsettled passages a search reads: the newest."""
 _AT_ONCE: Final = 128
 _ROWS_AT_ONCE: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """How much of a life there is to search."""
+    """The searchable passages of an agent."""
 
     passages: int = 0
     """The number of the newest."""
     forgotten: int = 0
     length: int = 0
-    """Of all that is settled, in terms."""
+    """The total length of all settled passages, in terms."""
     settled: int = 0
-    """The newest whose terms are in a segment or among the postings."""
+    """The newest passage whose terms are in a segment or among the postings."""
 
     @property
     def there(self) -> int:
@@ -59,8 +60,8 @@ def extent(tx: Tx, agent_id: AgentId) -> Extent:
 
 
 def hold(tx: Tx, agent_id: AgentId) -> Extent:
-    """The extent, which nobody else changes until this transaction ends."""
-    # A row that is not there cannot be held: two would write the same passages.
+    """The extent, locked until this transaction ends."""
+    # A missing row cannot be locked: two transactions would write the same passages.
     tx.run(_begin, agent_id=agent_id)
     row = tx.one(_held_extent, agent_id=agent_id)
     return Extent() if row is None else Extent(*row)
@@ -83,7 +84,7 @@ _texts = statement(
 
 
 def counted(tx: Tx, agent_id: AgentId, first: int, last: int) -> Iterator[tuple[int, dict[str, int]]]:
-    """These passages, each with how often it has its terms, read from the texts."""
+    """These passages, each with the counts of its terms, computed from the texts."""
     for number, kind, name, speaker, text in tx.all(_texts, agent_id=agent_id, first=first, last=last):
         # What an agent said itself is not found by its name.
         who = name or speaker or "" if kind == "heard" else ""
@@ -91,7 +92,7 @@ def counted(tx: Tx, agent_id: AgentId, first: int, last: int) -> Iterator[tuple[
 
 
 def unsettled(tx: Tx, agent_id: AgentId, life: Extent) -> list[tuple[int, dict[str, int]]]:
-    """The newest passages, each with how often it has its terms."""
+    """The newest passages, each with the counts of its terms."""
     first = max(life.settled + 1, life.passages - MOST_UNSETTLED + 1)
     return list(counted(tx, agent_id, first, life.passages)) if first <= life.passages else []
 
@@ -101,14 +102,14 @@ def unsettled(tx: Tx, agent_id: AgentId, life: Extent) -> list[tuple[int, dict[s
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A segment that is not kept yet."""
+    """A segment that is not stored yet."""
 
     first: int
     last: int
     length: int
-    """Of its passages together, in terms."""
+    """The total length of its passages, in terms."""
     forgotten: int
-    """How many passages of the life were, when it was made."""
+    """How many passages of the agent were forgotten when it was made."""
     entries: bytes
 
 
@@ -131,7 +132,7 @@ _settle = statement(
 
 
 def make_segment(tx: Tx, agent_id: AgentId, fewest: int) -> Made | None:
-    """The next segment, if at least so many passages are not settled."""
+    """The next segment, if at least `fewest` passages are not settled."""
     life = extent(tx, agent_id)
     if life.passages - life.settled < fewest or life.passages == life.settled:
         return None
@@ -143,7 +144,7 @@ def make_segment(tx: Tx, agent_id: AgentId, fewest: int) -> Made | None:
 
 
 def keep_segment(tx: Tx, agent_id: AgentId, made: Made) -> bool:
-    """The passages of the segment are settled, unless someone else was faster or something was forgotten."""
+    """Store the segment, unless someone else was faster or something was forgotten."""
     life = hold(tx, agent_id)
     if life.settled != made.first - 1 or life.forgotten != made.forgotten:
         return False
@@ -152,7 +153,7 @@ def keep_segment(tx: Tx, agent_id: AgentId, made: Made) -> bool:
     return True
 
 
-# Segments become one, and a full block of them postings
+# Joining segments, and turning a full block into postings
 
 _firsts = statement(
     select(postings.c.block)
@@ -175,14 +176,14 @@ _drop = statement(
 
 @dataclass(frozen=True, slots=True)
 class Joint:
-    """Segments that follow one another and become something larger."""
+    """Consecutive segments that become something larger."""
 
     firsts: tuple[int, ...]
     forgotten: int
     block: int | None
     """The block that they fill; None: they become one segment."""
     rows: tuple[tuple[str, bytes], ...]
-    """Terms and entries; of a segment, one with no term."""
+    """Terms and entries; for a segment, one with no term."""
 
 
 def all_segments(tx: Tx, agent_id: AgentId) -> list[tuple[int, bytes]]:
@@ -191,12 +192,12 @@ def all_segments(tx: Tx, agent_id: AgentId) -> list[tuple[int, bytes]]:
 
 
 def of_passages(tx: Tx, agent_id: AgentId, first: int, last: int) -> list[tuple[int, bytes]]:
-    """The segments that begin with one of these passages, in order, with the number of that."""
+    """The segments that begin with one of these passages, in order, with the number of that passage."""
     return [(-block, entries) for block, entries in tx.all(_segments, agent_id=agent_id, first=first, last=last)]
 
 
 def make_joint(tx: Tx, agent_id: AgentId) -> Joint | None:
-    """What can be joined next."""
+    """The next segments that can be joined."""
     life = extent(tx, agent_id)
     firsts = [-row[0] for row in tx.all(_firsts, agent_id=agent_id)]
     for size in (BLOCK, JOINED):
@@ -211,7 +212,7 @@ def make_joint(tx: Tx, agent_id: AgentId) -> Joint | None:
 
 
 def keep_rows(tx: Tx, agent_id: AgentId, joint: Joint, rows: Sequence[tuple[str, bytes]], *, last: bool) -> bool:
-    """These rows of the joint are there; after the last of them the segments are not, and only then the rows count."""
+    """Store these rows; with the last of them the segments are deleted, and only then the rows count."""
     life = hold(tx, agent_id)
     there = {-row[0] for row in tx.all(_firsts, agent_id=agent_id)}
     if life.forgotten != joint.forgotten or not there.issuperset(joint.firsts):
@@ -228,7 +229,7 @@ def keep_rows(tx: Tx, agent_id: AgentId, joint: Joint, rows: Sequence[tuple[str,
 
 
 async def settle(db: Database, agent_id: AgentId, *, fewest: int = SEGMENT) -> None:
-    """Fewer passages than `fewest` are not settled, and what can be joined is."""
+    """Settle passages until fewer than `fewest` are left, and join what can be joined."""
     while (made := await db.read(make_segment, agent_id, fewest)) is not None:
         await db.write(keep_segment, agent_id, made)
     while (joint := await db.read(make_joint, agent_id)) is not None:
@@ -248,5 +249,5 @@ _behind = statement(
 
 
 def behind(tx: Tx) -> list[AgentId]:
-    """Agents with passages that are to be settled; where they are very many, some of them."""
+    """Agents with passages to be settled; if they are very many, some of them."""
     return [row[0] for row in tx.all(_behind)]

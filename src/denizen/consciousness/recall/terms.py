@@ -1,7 +1,7 @@
-"""The terms by which a text is found. Pure.
+"""The search terms of a text. Pure.
 
-Words are folded and, where they are written in plain Latin letters, stemmed; words that say nothing are left out.
-Scripts that put no space between words are cut into pairs of letters, so that they can be searched at all.
+Words are folded and, if they are written in plain Latin letters, stemmed; stop words are left out. Scripts that put no
+space between words are cut into pairs of letters, so that they can be searched at all.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from collections.abc import Iterable, Iterator
 from typing import Final, Protocol, cast
 
 TERM_CHARACTERS: Final = 64
-"""A longer word is known by its beginning."""
+"""A longer word is indexed by its beginning."""
 
-_STOP_WORDS = frozenset(  # as words, because so many in quotation marks nobody could read
+_STOP_WORDS = frozenset(  # one string, because so many quotation marks would be unreadable
     """
     a about above after again against all am an and any are aren as at be because been before being below between both
     but by can could couldn d did didn do does doesn doing don down during each few for from further had hadn has hasn
@@ -29,7 +29,7 @@ _STOP_WORDS = frozenset(  # as words, because so many in quotation marks nobody 
 )
 _OWN_WORDS = frozenset(("i", "me", "my", "mine", "we", "our", "us"))
 _LATIN_WORD = re.compile(r"[a-z]+")
-# Blanks for whatever the patterns leave out: for plain letters, to split is several times as fast as to match.
+# Blanks for everything that the patterns leave out: for plain letters, splitting is several times as fast as matching.
 _BETWEEN_LATIN_WORDS = {code: " " for code in range(128) if not chr(code).isalpha()}
 _BETWEEN_WORDS = {code: " " for code in range(128) if not chr(code).isalnum()}
 _MOST_OWN_WORDS = 3
@@ -40,7 +40,7 @@ _UNSPACED = (
 )
 _RUN = re.compile(f"([{_UNSPACED}]+)|[^{_UNSPACED}]+")
 _KNOWN_WORDS = 50_000
-"""Stems that are kept: a life has not many more words that return."""
+"""How many stems are cached: an agent hardly uses more words repeatedly."""
 
 
 class _Stemmer(Protocol):
@@ -53,7 +53,7 @@ class _Local(threading.local):
     def __init__(self) -> None:
         import Stemmer  # pyright: ignore[reportMissingTypeStubs]
 
-        # Ours is the memory of stems; the library's own would only repeat it.
+        # We cache stems ourselves; the library's cache would be redundant.
         self.stemmer = cast("_Stemmer", Stemmer.Stemmer("porter", 0))  # pyright: ignore[reportUnknownMemberType]
 
 
@@ -62,7 +62,7 @@ _local: list[_Local] = []
 
 
 def count_terms(text: str) -> dict[str, int]:
-    """The terms of `text`, each with how often it occurs, in the order in which they first do."""
+    """The terms of `text`, each with its count, in the order of their first occurrence."""
     if text.isascii():
         words = text.lower().translate(_BETWEEN_WORDS).split()
     else:
@@ -100,7 +100,7 @@ def _pairs(run: str) -> Iterable[str]:
 
 
 def own_words(text: str) -> int:
-    """How often whoever speaks speaks of themselves; at most three times counts."""
+    """How often the speaker refers to themselves, up to three."""
     small = text.lower()
     words = small.translate(_BETWEEN_LATIN_WORDS).split() if small.isascii() else _LATIN_WORD.findall(small)
     return min(sum(map(_OWN_WORDS.__contains__, words)), _MOST_OWN_WORDS)

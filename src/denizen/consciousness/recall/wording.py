@@ -1,8 +1,8 @@
-"""What the words of passages mean where they stand, and how near they come to the words of a question.
+"""Word vectors of passages in context, and how near they are to the words of a question.
 
-Each word of the question looks for the one that is nearest to it among those of a passage, and counts as much as it is
-rare. Of a passage's words only the signs of each dimension are kept, a bit each, and none of those that say nothing: 48
-bytes for a piece of a word. As good as the numbers themselves, as far as could be measured.
+For each word of the question the nearest word of a passage counts, weighted by rarity. Of a passage's word vectors only
+the signs of each dimension are stored, a bit each, and no stop words: 48 bytes for a piece of a word. As good as the
+full numbers, as far as could be measured.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MOST_WORDS: Final = 20_000
-"""Of passages, with which those of a question are compared."""
+"""How many words of passages are compared with those of a question."""
 _AT_ONCE: Final = 50
 _ROWS: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """The words of a question that say something."""
+    """The words of a question, without stop words."""
 
     terms: tuple[str, ...]
-    """The term that each of them is."""
+    """The term of each word."""
     states: NDArray[float32]
-    """What each of them means: a row of length 1."""
+    """The vector of each word: a row of length 1."""
 
 
 def code(reading: Reading) -> bytes:
-    """What is kept of a passage's words."""
+    """The stored form of a passage's words."""
     import numpy
 
     states = numpy.frombuffer(reading.states, numpy.int8).reshape(len(reading.words), -1)
@@ -78,9 +78,9 @@ def _read(tx: Tx, agent_id: AgentId, embedder: str, numbers: Sequence[int]) -> I
 def compare(
     tx: Tx, agent_id: AgentId, embedder: str, words: Words, numbers: Sequence[int]
 ) -> tuple[NDArray[int64], NDArray[float64]]:
-    """Those of the passages whose words are known, ascending; and how near they come: a row for each of `words`.
+    """The passages with known words, ascending; and how near they are: a row for each of `words`.
 
-    `numbers` begin with the best: where all of them have too many words together, the last are left out.
+    `numbers` begin with the best: if all of them have too many words together, the last are left out.
     """
     import numpy
 
@@ -103,21 +103,21 @@ def compare(
 
 
 def _nearness(codes: bytes, states: NDArray[float32]) -> NDArray[float32]:
-    """How near each of the coded words, a row each, is to each of the states."""
+    """The nearness of each coded word, a row each, to each of the states."""
     import numpy
 
     count, size = 8 * len(codes) // states.shape[1], states.shape[1]
-    # In pieces so small that no library uses several threads for them: those fight with whatever else the machine does.
+    # In pieces so small that no library uses several threads for them: those would compete with everything else.
     whole = -(-count // _ROWS) * _ROWS
     bits = numpy.zeros((whole, size), numpy.float32)
     bits[:count] = numpy.unpackbits(numpy.frombuffer(codes, numpy.uint8).reshape(count, -1), axis=1)
     sums = numpy.matmul(bits.reshape(-1, _ROWS, size), states.T).reshape(whole, -1)[:count]
-    # A bit that is set is 1, the others are -1; and all words are of the same length.
+    # A set bit means 1, others -1; and all words have the same length.
     return (2 * sums - states.sum(axis=1)) / numpy.sqrt(numpy.float32(size))
 
 
 def weights_of(words: Words, rarity: Mapping[str, float]) -> NDArray[float64]:
-    """What each word of the question counts; together 1, or nothing."""
+    """The weight of each word of the question; 1 in total, or nothing."""
     import numpy
 
     weights = numpy.array([rarity.get(term, 0.0) for term in words.terms], numpy.float64)
