@@ -24,7 +24,7 @@ from denizen.storage.schema import entities, memberships, messages, spaces
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """Whose a memory is."""
+    """The owner of a memory."""
 
     scope: Scope
     organization_id: OrganizationId
@@ -56,7 +56,7 @@ class Audience:
     services: bool
 
     def owners(self, agent_id: AgentId) -> Iterator[Owner]:
-        """Those whose memories this agent may be reminded of among them."""
+        """Yields the owners whose memories this agent may be shown."""
         if len(self.organizations) != 1:
             return
         (home,) = self.organizations
@@ -82,7 +82,7 @@ _there = statement(
 
 
 def audience(tx: Tx, space_ids: Iterable[str]) -> Audience | None:
-    """Everyone in these spaces; None where there is no space, or too many to tell."""
+    """Returns everyone in these spaces; None if there are no spaces, too many, or one without members."""
     wanted = sorted(set(space_ids))
     if not wanted or len(wanted) > len(_SPACES):
         return None
@@ -100,10 +100,10 @@ def audience(tx: Tx, space_ids: Iterable[str]) -> Audience | None:
 
 @dataclass(frozen=True, slots=True)
 class Speaker:
-    """Somebody who said something, and whether their request named the organization."""
+    """The author of a message, and whether their request named the organization."""
 
     message_id: str
-    """What they said."""
+    """Their message."""
     id: EntityId
     kind: str
     role: Role
@@ -122,7 +122,7 @@ _spoken = statement(
 
 
 def speakers(tx: Tx, message_ids: Sequence[str]) -> list[Speaker]:
-    """Who said these, as they are now."""
+    """Returns the authors of these messages, with their present roles."""
     rows: list[tuple[Any, ...]] = []
     for first in range(0, len(message_ids), len(_MESSAGES)):
         some = message_ids[first : first + len(_MESSAGES)]

@@ -1,4 +1,4 @@
-"""How memory is configured: the part of the presets file that is about it, and the switches of a deployment. Pure.
+"""The settings of memory: its part of the presets file, and the switches of a deployment. Pure.
 
 A turn, in the file's words, is one message of the conversation.
 """
@@ -20,7 +20,7 @@ from denizen.memory.policy import Scope
 log_line = structlog.get_logger(__name__)
 
 Presets = Callable[[], Mapping[str, JsonValue]]
-"""What the presets file says now."""
+"""Returns the present content of the presets file."""
 
 T = TypeVar("T", bound=BaseModel)
 
@@ -30,7 +30,7 @@ STANDARD: Final = "standard"
 
 
 def model_name(given: str) -> str:
-    """The name of a model as we write it: some write a slash."""
+    """Returns the name of a model in our form: some write a slash."""
     return given if ":" in given else given.replace("/", ":", 1)
 
 
@@ -68,7 +68,9 @@ class Compaction(_Part):
         return self.profiles.get(name) or _BUILT_IN[name]
 
     def profile_for(self, modes: Iterable[str]) -> tuple[str, CompactionProfile]:
-        """The profile, and its name, of a conversation of these modes: an exact name first, then a part of one."""
+        """Returns the profile, with its name, for a conversation of these modes: an exact name first, then a part of
+        one.
+        """
         wanted = list(modes)
         for mode in wanted:
             if mode in self.by_mode:
@@ -124,7 +126,9 @@ class Switches(BaseModel):
     max_summary_tokens: int | None = Field(default=None, ge=100)
 
     def applied(self, profile: CompactionProfile) -> CompactionProfile:
-        """The profile under these switches. Switching on does not wake a profile that is off."""
+        """Returns the profile with these switches applied. A switch that is on does not turn on a profile
+        that is off.
+        """
         given = {
             "prompt": self.prompt_key,
             "model": None if self.model_id is None else model_name(self.model_id),
@@ -140,17 +144,17 @@ class Switches(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Configured:
-    """All of it, read."""
+    """The parsed settings."""
 
     compaction: Compaction
     routing: Routing
     long_term: LongTerm
     warnings: tuple[str, ...] = ()
-    """Names that are nearly ours: perhaps they were meant."""
+    """Names that are nearly ours: probably typing errors."""
 
 
 def read(presets: Mapping[str, JsonValue]) -> Configured:
-    """What the presets say of memory. Raises `SettingsError` that says where something is wrong."""
+    """Parses the memory part of the presets. Raises `SettingsError` that says where it is wrong."""
     compaction = _part(presets, "memoryCompaction", Compaction)
     for name in [compaction.default_profile, *compaction.by_mode.values()]:
         if name not in compaction.profiles and name not in _BUILT_IN:
@@ -199,20 +203,22 @@ def _unlike(where: str, given: Mapping[str, Any], shape: type[BaseModel]) -> Ite
 
 @dataclass(frozen=True, slots=True)
 class MemoryOptions:
-    """With what a runtime remembers."""
+    """The options of memory for a runtime."""
 
     presets: Presets = dict
-    """What the presets file says; by default nothing, so that everything has its default."""
+    """Returns the content of the presets file; by default nothing, so that everything has its default."""
     switches: Switches = field(default_factory=Switches)
     sink: str | None = None
-    """`module:name` of what is called with the database and the embedder and gives a `Sink`; None: ours."""
+    """`module:name` of a function that is called with the database and the embedder and returns a `Sink`;
+    None: ours.
+    """
     retriever: str | None = None
     prompts: Path | None = None
-    """The folder with prompts of one's own for summing up."""
+    """The folder with the operator's own prompts for summaries."""
 
 
 class Configuration:
-    """What holds now: the presets, read again when they have changed, under the switches."""
+    """The present settings: the presets, read again when they change, with the switches applied."""
 
     def __init__(self, presets: Presets = dict, switches: Switches | None = None) -> None:
         self._presets = presets
@@ -221,7 +227,9 @@ class Configuration:
         self._read = read({})
 
     def now(self) -> Configured:
-        """What the presets say; where they are wrong, what they said when they were right. Raises the first time."""
+        """Returns the present settings; the last valid ones if the presets are invalid. Raises if they never were
+        valid.
+        """
         found = self._presets()
         if found is not self._from:
             first, self._from = self._from is None, found
@@ -234,12 +242,12 @@ class Configuration:
         return self._read
 
     def profiles(self) -> list[CompactionProfile]:
-        """Those by which conversations may be summed up, as they hold here."""
+        """Returns all profiles by which conversations may be summarized here."""
         compaction = self.now().compaction
         named = [compaction.named(compaction.default_profile), *compaction.profiles.values()]
         return [self._switches.applied(each) for each in named]
 
     def profile(self, modes: Iterable[str]) -> tuple[str, CompactionProfile]:
-        """The profile for a conversation of these modes, and its name."""
+        """Returns the profile for a conversation of these modes, and its name."""
         name, profile = self.now().compaction.profile_for(modes)
         return name, self._switches.applied(profile)
