@@ -1,4 +1,4 @@
-"""What is sent and answered, as JSON. Names are those of the domain; times are ISO 8601, UTC."""
+"""Conversions between domain objects and the JSON of the API. Times are ISO 8601, UTC."""
 
 from __future__ import annotations
 
