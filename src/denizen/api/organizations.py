@@ -69,6 +69,6 @@ class Organizations(Subject):
         made = await importing.take_in(runtime.db, policy, home, path, handle=handle, name=name, by=by)
         if made.kind != "agent":
             return made
-        # Not refused: a file of another server cannot be changed. The agent is parked when it is to think.
+        # Not refused: a file of another server cannot be changed. The agent is parked when it would think.
         agent = await runtime.db.read(registry.get, AgentId(made.id))
         return replace(made, unpriced=tuple(await runtime.equipment().models_without_price(agent)))
