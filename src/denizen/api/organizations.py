@@ -37,7 +37,7 @@ class Organizations(Subject):
         return await self._runtime.db.read(directory.list_organizations)
 
     async def receipts(self, *, organization: OrganizationRef | None = None) -> builtins.list[Receipt]:
-        """What was forgotten, the oldest first: how much was removed from where, not what it said."""
+        """The receipts of forgetting, oldest first: how much was removed from where, not the text."""
         return await self._runtime.db.read(forgetting.receipts, await self._runtime.organization_id(organization))
 
     async def import_file(

@@ -39,7 +39,7 @@ MESSAGE_CHARACTERS: Final = 4_000
 """Longer messages are shown to the model shortened to this length."""
 
 Reserve = Callable[[Usage], Awaitable["Reserved"]]
-"""Reserves the most that a request may use in the budgets of whoever pays for it."""
+"""Reserves the most that a request may use in the budgets of the agent or panel that pays."""
 
 INSTRUCTIONS: Final = f"""{MARK}
 You keep the memory of a conversation. You are given what was known of it so far, and the messages that came next. \
@@ -157,7 +157,7 @@ def prompt_text(key: str, folder: Path | None) -> str:
 def question(made: Pass, instructions: str, profile: CompactionProfile) -> list[ModelMessage]:
     """Builds the request to the model."""
     told = "\n".join(_told(made))
-    # One pass: what was said is never a template.
+    # In one pass: text of messages is never treated as a template.
     system = instructions.replace("{tokens}", str(profile.max_summary_tokens))
     return [ModelRequest(parts=[SystemPromptPart(system)]), ModelRequest(parts=[UserPromptPart(told)])]
 
@@ -214,7 +214,7 @@ async def ask(
                     response = await asked.answer()
                 finally:
                     if asked.response is not None:
-                        # An answer that broke off is paid as far as it came.
+                        # An answer that was cut off is paid for as far as it came.
                         spent += _price(asked.response, name, prices)
                 try:
                     return Answered(documents.read(response.text or "", known), spent, reserved=tuple(calls))

@@ -1,8 +1,8 @@
-"""Who would hear what is remembered: everyone in all the spaces of a cycle. Only what all of them may know is theirs.
+"""The audience of recalled memories: everyone in all the spaces of a cycle. Only what all of them may know is recalled.
 
-What a person told is for that person alone; what they told one agent, for the two of them; what a conversation came
-to, for those in it; the organization's, for its people. A service is nobody who may know anything: it may stand for
-people elsewhere.
+A person's memory is for that person alone; one between a person and an agent, for the two; a conversation's, for its
+members; the organization's, for its people. A service in the audience may know nothing: it may pass things on to
+others.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def audience(tx: Tx, space_ids: Iterable[str]) -> Audience | None:
         return None
     rows = tx.all(_there, **{name: wanted[at] if at < len(wanted) else None for at, name in enumerate(_SPACES)})
     if {space_id for space_id, *_ in rows} != set(wanted):
-        return None  # a space in which nobody is, or that is gone: whoever hears there is not known
+        return None  # A space without members, or one that is gone: its audience is unknown.
     return Audience(
         frozenset(SpaceId(each) for each in wanted),
         frozenset(organization_id for _, organization_id, _, _ in rows),

@@ -36,16 +36,16 @@ class Unusable(ValueError):
 
 
 class Item(BaseModel):
-    """One thing that is known."""
+    """One fact, preference, decision or the like."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     text: str = Field(min_length=1, max_length=ITEM_CHARACTERS)
     confidence: float = Field(default=1.0, ge=0, le=1)
     sources: tuple[int, ...] = ()
-    """The numbers of the messages that say it."""
+    """The numbers of the source messages."""
     replaces: str | None = Field(default=None, max_length=ITEM_CHARACTERS)
-    """The text of what was known before, and is true no more."""
+    """The text of the outdated item that this one replaces."""
 
 
 def _items(value: object) -> object:
@@ -64,7 +64,7 @@ Items = Annotated[tuple[Item, ...], BeforeValidator(_items)]
 
 
 class Memory(BaseModel):
-    """`memory_json`."""
+    """The memory document, `memory_json`."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -103,7 +103,7 @@ class Memory(BaseModel):
 
 
 class Written(BaseModel):
-    """What a pass wrote."""
+    """The result of a pass."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 

@@ -274,7 +274,7 @@ def remember(
     hashes = list(by_hash)
     index = _Index(tx, key)
     if hashes:
-        # Held until the commit: another conversation of the same owner may be summed up at the same moment.
+        # Held until the commit: another conversation of the same owner may be summarized at the same moment.
         tx.run(_measure, owner=key, items=0, length=0)
     for at in range(0, len(hashes), len(_HASHES)):
         some = hashes[at : at + len(_HASHES)]

@@ -37,7 +37,7 @@ def still_there(tx: Tx, found: Sequence[Remembered], allowed: Sequence[Owner]) -
     """Returns those of the found memories that the panel's members may see now, with their present text."""
     own = {each.number: each for each in items.find(tx, [each.number for each in found if each.number > 0])}
     keys = {each.key for each in allowed}
-    # What another retriever found is not in our database: it is told as it was given.
+    # Memories from a custom retriever are not in our database: they are shown as given.
     there = [own.get(each.number) if each.number > 0 else each for each in found]
     return [each for each in there if each is not None and each.owner in keys]
 

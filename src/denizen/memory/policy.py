@@ -46,7 +46,9 @@ WHY: Final[dict[Verdict, str]] = {
 
 
 class Policy(BaseModel):
-    """What somebody has said of long-term memory: `memoryControl.longTermMemory` of a request, or what is stored."""
+    """Choices about long-term memory: `memoryControl.longTermMemory` of a request, or the stored ones of a
+    conversation.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
@@ -72,20 +74,20 @@ class Policy(BaseModel):
 
 
 class OrganizationMemory(BaseModel):
-    """What an organization has settled of long-term memory, for everyone in it. Each switch can only switch off."""
+    """An organization's settings for long-term memory. Each can only switch off."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     enabled: bool = True
-    """Whether anything is remembered beyond conversations' summaries, and brought back."""
+    """Whether long-term memories are stored and recalled at all."""
     conversation: bool = True
     user: bool = True
     persona: bool = True
     organization: bool = True
     publish: bool = True
-    """Whether anything new becomes the organization's; what is its already stays."""
+    """Whether new memories are shared with the organization; existing ones stay."""
     categories: tuple[Category, ...] = SHARED
-    """What may become the organization's."""
+    """The categories that may be shared with the organization."""
 
     def allows(self, scope: Scope) -> bool:
         return self.enabled and bool(getattr(self, scope))
@@ -139,7 +141,7 @@ def _barred(policy: Policy, scope: Scope, given: Circumstances) -> Verdict | Non
 
 
 def _publishing(policy: Policy, given: Circumstances) -> Verdict:
-    # For reading, naming the organization is enough; for writing, somebody has to have said it.
+    # Naming the organization is enough for reading; for writing, somebody must have chosen it explicitly.
     if policy.scopes.organization is not True:
         return "scope_off"
     if policy.share_with_organization is not True:

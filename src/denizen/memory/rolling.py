@@ -222,7 +222,7 @@ def unsummed(tx: Tx, state: Rolled, profile: CompactionProfile) -> list[Message]
     """Returns as many of the reader's messages after the cursor as decide what is summarized next."""
     found: list[Message] = []
     after, enough = state.upto, passing.wanted(profile)
-    # Of an advisor's conversation, others' replies are read past.
+    # Replies of other advisors are skipped.
     at_once = enough if state.reader_id == EVERYONE else _PAGE
     while len(found) < enough:
         page = _said(tx, state.space_id, state.reader_id, after, at_once)
@@ -269,11 +269,11 @@ _claim = insert(rollings).values(
 _claim_pass = statement(
     _claim.on_conflict_do_update(
         index_elements=["space_id", "reader_id"],
-        # Counted as a failure until it is kept: whoever dies meanwhile has not succeeded.
+        # Counted as a failure until it is stored: a process that dies meanwhile has not succeeded.
         set_={"tried_at": _claim.excluded.tried_at, "failures": rollings.c.failures + 1},
         where=or_(
             rollings.c.tried_at <= bindparam("not_since", type_=rollings.c.tried_at.type),
-            # Nobody claims for longer: the clock was set back since.
+            # No claim is longer: the clock was set back since.
             rollings.c.tried_at > bindparam("until", type_=rollings.c.tried_at.type),
         ),
     )
@@ -327,7 +327,7 @@ def keep(tx: Tx, made: Pass, written: Written, model: str) -> Written | None:
     Returns None, and changes nothing, if the input has changed.
     """
     space_id, reader_id = made.before.space_id, made.before.reader_id
-    # Whoever posts, edits, deletes or forgets waits: what is compared here is so until the commit.
+    # Posts, edits, deletions and forgetting wait: what is compared here cannot change before the commit.
     tx.one(_hold, space_id=space_id)
     state = find(tx, space_id, reader_id)
     numbers = {each.seq for each in made.messages}

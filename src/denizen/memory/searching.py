@@ -88,7 +88,7 @@ def _newest_with_term(at: int) -> Select[Any]:
     return select(newest.subquery(f"of{at}"))
 
 
-# Of several terms at once: over a network, each question that is asked alone costs more than its answer.
+# Several terms at once: over a network, a round trip costs more than the query.
 _postings = statement(union_all(*map(_newest_with_term, range(_TERMS_AT_ONCE))))
 _NUMBERS = [f"n{at}" for at in range(_AT_ONCE)]
 _listed = memories.c.number.in_([bindparam(name, type_=memories.c.number.type) for name in _NUMBERS])

@@ -35,30 +35,30 @@ def model_name(given: str) -> str:
 
 
 class _Part(BaseModel):
-    # Other fields are somebody else's: they are let be.
+    # Other fields belong to other parts: they are ignored.
     model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True)
 
 
 class CompactionProfile(_Part):
-    """When a conversation is summed up, how much of it at a time, and by what."""
+    """When a conversation is summarized, how much of it at a time, and with which model."""
 
     enabled: bool = True
     cooldown_ms: int = Field(default=60_000, ge=0, alias="cooldownMs")
-    """At most one pass in so many milliseconds."""
+    """The least time between two passes in milliseconds."""
     tail_turns: int = Field(default=12, ge=0, le=10_000, alias="tailTurnsToKeep")
-    """So many messages are never summed up: they are shown as they are."""
+    """The newest messages, which are never summarized but shown as they are."""
     min_turns: int = Field(default=12, ge=1, le=10_000, alias="minTurnsToSummarize")
-    """Fewer are not worth a pass."""
+    """The fewest messages that are worth a pass."""
     max_turns: int = Field(default=48, ge=1, le=1_000, alias="maxTurnsToSummarizePerPass")
     max_summary_tokens: int = Field(default=900, ge=100, le=20_000, alias="maxSummaryTokens")
-    """Of the summary and the memory together."""
+    """The limit of the summary and the memory together."""
     model: Annotated[str, AfterValidator(model_name)] = Field(default="default", min_length=1, alias="modelId")
-    """The utility model, named as an agent's own is; `openai/gpt-5-mini` is `openai:gpt-5-mini`."""
+    """The utility model, named like an agent's model; `openai/gpt-5-mini` is `openai:gpt-5-mini`."""
     prompt: str = Field(default=PROMPT, min_length=1, alias="promptKey")
 
 
 class Compaction(_Part):
-    """Which profile is for whom."""
+    """The profiles, and which one applies."""
 
     profiles: dict[str, CompactionProfile] = Field(default_factory=dict[str, CompactionProfile])
     default_profile: str = Field(default=STANDARD, alias="defaultProfile")
@@ -86,10 +86,10 @@ _BUILT_IN: Final = {OFF: CompactionProfile(enabled=False), STANDARD: CompactionP
 
 
 class Routing(_Part):
-    """Of the routing of prompt profiles: how often one looks again."""
+    """The part of prompt profile routing that memory uses: the interval of reviews."""
 
     every_turns: int = Field(default=6, ge=0, alias="reviewEveryNTurns")
-    """0: never."""
+    """Turns; 0: never."""
     on_compaction: bool = Field(default=True, alias="forceReviewOnCompaction")
 
 
@@ -101,18 +101,18 @@ def _of_every_scope(given: dict[Scope, int]) -> dict[Scope, int]:
 
 
 class LongTerm(_Part):
-    """How much is remembered at once."""
+    """How much is recalled at once."""
 
     enabled: bool = True
     top_k: Annotated[dict[Scope, Annotated[int, Field(ge=0, le=60)]], AfterValidator(_of_every_scope)] = Field(
         default=_TOP_K, alias="topKByScope"
     )
-    """How many of each scope; of one that is not named, as many as ever."""
+    """The most memories of each scope; a scope that is not named has its default."""
     max_characters: int = Field(default=2_800, ge=200, le=40_000, alias="maxCharacters")
 
 
 class Switches(BaseModel):
-    """What a deployment sets for all profiles, by `MEMORY_COMPACTION_*`. What is not set, the profile says."""
+    """Settings of a deployment for all profiles, by `MEMORY_COMPACTION_*`. The profile decides what is not set."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

@@ -75,7 +75,7 @@ def organization_of(tx: Tx, organization_id: OrganizationId) -> OrganizationMemo
     try:
         stored: Any = json.loads(row[0])
         return OrganizationMemory.model_validate(stored.get(ASSERTED) or {})
-    except (ValueError, AttributeError):  # a ValidationError is a ValueError
+    except (ValueError, AttributeError):  # A ValidationError is a ValueError.
         return None
 
 

@@ -48,7 +48,7 @@ def shares(
     yield Share(Owner("conversation", organization_id, space_id=space_id), everything)
     by_person: defaultdict[EntityId, list[Candidate]] = defaultdict(list)
     for each in everything:
-        # Where one person talks with agents it is about them; among several, about whoever said it.
+        # If one person talks with agents, it is about them; among several people, about the one who said it.
         authors = {said_by[source] for source in each.sources if source in said_by}
         whose = people if len(people) == 1 else authors
         if len(whose) == 1:

@@ -152,7 +152,7 @@ class _Details(BaseModel):
 
 
 class _Installed(BaseModel):
-    """One entry of `/api/tags`. What another version of Ollama adds does not matter."""
+    """One entry of `/api/tags`. Fields of other versions of Ollama are ignored."""
 
     model_config = ConfigDict(extra="ignore")
 

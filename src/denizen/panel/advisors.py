@@ -50,15 +50,15 @@ class AdvisorFields(TypedDict, total=False):
 
 
 class AdvisorDraft(BaseModel):
-    """An advisor as someone describes it: also a line of an exported file."""
+    """The description of an advisor: from a person, or from an exported file."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str
     handle: str | None = None
-    """`@handle` addresses it; made from the name where it is not given."""
+    """`@handle` addresses it; made from the name if not given."""
     description: str = Field(default="", max_length=20_000)
-    """Who it is, in the second or third person: it stands behind "You are …."."""
+    """Who it is, in the second or third person: it follows "You are …."."""
     colour: str = Field(default="", pattern=r"^(#[0-9a-fA-F]{6})?$")
     group: str = Field(default="", max_length=60)
     active: bool = True

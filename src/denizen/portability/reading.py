@@ -36,7 +36,7 @@ def require_valid(fault: Fault, number: int, check: Callable[[], object], otherw
 
 
 class _Begun(BaseModel):
-    """As much of a header as every version has."""
+    """The part of a header that every version has."""
 
     format: str = ""
     version: int = 0

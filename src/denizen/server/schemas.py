@@ -1,4 +1,4 @@
-"""Conversions between domain objects and the JSON of the API. Times are ISO 8601, UTC."""
+"""JSON shapes that several route modules share, and conversions of domain objects to JSON. Times are ISO 8601, UTC."""
 
 from __future__ import annotations
 

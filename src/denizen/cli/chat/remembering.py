@@ -17,7 +17,7 @@ HISTORY_NAME: Final = "chat_history"
 
 
 class Place(BaseModel):
-    """Where someone was last."""
+    """Someone's last space."""
 
     space: str | None = None
 
