@@ -18,7 +18,7 @@ from denizen.spaces.quotes import FORGOTTEN, Quotes
 _PARTS: Final = ("content", "args")
 """The fields of a log entry's parts that hold text."""
 _SEALED: Final = ("signature", "provider_details")
-"""What a provider has signed together with the content: it is invalid without it."""
+"""Signatures of a provider over the content: removed when the content changes."""
 
 
 @dataclass(frozen=True)

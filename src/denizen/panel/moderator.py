@@ -342,7 +342,7 @@ class Moderator:
     async def _reserve(
         self, work: Work, name: str, model: Model, output_tokens: int, server: ServerLimit | None
     ) -> str | None:
-        """Returns why there is no room in the budgets, if so. Without limits it opens no transaction."""
+        """Returns why there is no room in the budgets, if so. Without limits it writes nothing."""
         own = work.panel.settings.budget
         shared = await self._db.read(budgets.organization_budget, work.claim.organization_id)
         limits = [each for each in (own, shared) if each is not None]

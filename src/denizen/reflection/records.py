@@ -114,7 +114,7 @@ _skip = statement(
 
 
 def leave_past(tx: Tx, agent_id: AgentId) -> None:
-    """Marks all cycles of the agent so far as reflected on: another runtime did that, or they were imported."""
+    """Marks all cycles so far as reflected on: for a fork or an imported agent, whose past belongs to another."""
     tx.run(_skip, agent=agent_id)
 
 

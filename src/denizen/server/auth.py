@@ -121,7 +121,7 @@ def too_often(wait: float, why: str) -> Problem:
 
 
 def cookie_name(visit: Visit) -> str:
-    """The name of the session's cookie. It contains the port, because cookies are shared by all ports of a host."""
+    """The name of the session's cookie. Without HTTPS it has the port: all ports of a host share their cookies."""
     return "__Host-denizen" if visit.secure else f"denizen-{visit.port}"
 
 

@@ -51,7 +51,7 @@ class Visit:
     address: str
     """The client's address, as far as it is known."""
     secure: bool
-    """Whether it came by HTTPS all the way."""
+    """Whether it came by HTTPS, to this server or to a trusted proxy."""
     nearby: bool
     """Whether it came from this machine, or through a trusted proxy."""
     host: str
