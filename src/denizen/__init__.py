@@ -448,8 +448,9 @@ _PLACES = {
     "think": "denizen.models.scripted",
     "tool": "denizen.tools.functions",
 }
-"""Where each public name lives, and its name there if that is another. It is loaded when it is first used:
-`denizen --help` needs no language model."""
+"""The module of each public name, and its name there if it differs. Loaded when first used: `denizen --help` needs no
+language model.
+"""
 
 
 def __getattr__(name: str) -> object:

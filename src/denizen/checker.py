@@ -1,9 +1,9 @@
-"""Reads a whole database and says where it breaks an invariant, as far as rows can show it. It changes nothing.
+"""Checks a whole database for violations of the invariants, as far as rows can show them. It changes nothing.
 
-A database on which agents are thinking may be checked as well: a read sees one consistent moment, and at each moment
-all of this holds. Two things cannot be decided afterwards and are not reported: messages from before a member joined,
-or from the very microsecond, and what became of agents that were deleted. One is taken for granted: that the attention
-of a member has been the same since it joined, because no row says when it changed.
+A database in use may be checked as well: a read sees one consistent moment, and at each moment all of this holds. Two
+things cannot be decided afterwards and are not reported: messages from before a member joined, or from the very same
+microsecond, and what happened to agents that were deleted. One thing is assumed: that the attention of a member has not
+changed since it joined, because no row records when it changed.
 """
 
 from __future__ import annotations
@@ -66,24 +66,25 @@ MESSAGE_EVENTS: Final = ("space_message", "mention")
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """One thing that must not be."""
+    """A violation of an invariant."""
 
     invariant: int
-    """Which one it breaks: 0 rows that belong together, 1 one history, 2 messages and inboxes, 3 events, 4 nothing
-    twice, 5 one thinker, 6 skips, 11 whoever waits is answered, or told why."""
+    """The number of the invariant: 0 related rows, 1 one history, 2 messages and inboxes, 3 events, 4 nothing twice, 5
+    one thinker, 6 skips, 11 everyone who waits is answered, or told why.
+    """
     sentence: str
     ids: tuple[str, ...] = ()
-    """Whom and what it concerns."""
+    """The ids of the rows concerned."""
 
 
 async def check_database(db: Database) -> list[Violation]:
-    """Everything in the database that breaks an invariant; an empty list if nothing does."""
+    """Returns all violations in the database."""
     return await db.read(check)
 
 
 @long_running
 def check(tx: Tx) -> list[Violation]:
-    """Everything that breaks an invariant at this moment; an empty list if nothing does."""
+    """Returns all violations at this moment."""
     found: list[Violation] = []
     for (agent_id,) in tx.all(_agents):
         found += _check_agent(_read_agent(tx, agent_id))
@@ -98,7 +99,7 @@ def check(tx: Tx) -> list[Violation]:
     return found
 
 
-# What is read
+# The rows that are read
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +127,7 @@ class _Event:
     attempts: int
     cycle_id: str | None
     taken_out: bool
-    """Whether its message was deleted or forgotten, so that it waits no more."""
+    """Whether its message was deleted or forgotten, so that it does not wait any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,20 +148,20 @@ class _Cycle:
     first_seq: int
     steps: int
     tokens: tuple[int, int]
-    """Read and written, as the cycle sums them. What they cost is the ledger's to say: prices change."""
+    """Input and output, as the cycle sums them. Their cost is left to the ledger: prices change."""
     entries: tuple[_LogRow, ...]
     effects: tuple[_Effect, ...]
     messages: tuple[tuple[str, str], ...]
-    """Id and author of what was said in it."""
+    """Id and author of each message posted in it."""
     usage: tuple[tuple[int, int], ...]
-    """What the ledger says of each of its model calls."""
+    """The ledger's entries for its model calls."""
 
     @property
     def open(self) -> bool:
         return self.number is None
 
     def copied_by(self, agent_id: str) -> bool:
-        """Whether another agent lived it, and this one is a fork: what it said and cost is with the other."""
+        """Whether another agent ran it, and this one is a fork: its messages and cost belong to the other."""
         return self.id == f"{agent_id}-{self.number}"
 
 
@@ -171,14 +172,14 @@ class _Agent:
     id: str
     status: str
     mind: tuple[int, int] | None
-    """How many cycles it has lived, and where its window begins."""
+    """The number of its cycles, and where its window begins."""
     lease: tuple[str | None, int, int] | None
     cycles: tuple[_Cycle, ...]
     """By number, the open one last."""
     log: tuple[_LogRow, ...]
     events: tuple[_Event, ...]
     skipped: frozenset[str]
-    """The cycles that the ledger says were skipped."""
+    """The cycles that the ledger records as skipped."""
 
 
 def _where(query: Select[*tuple[Any, ...]], column: Any, name: str) -> Statement:
@@ -282,7 +283,7 @@ def _read_cycles(
 
 
 def _by_first(rows: Iterable[tuple[Any, ...]]) -> dict[str, list[tuple[Any, ...]]]:
-    """The rest of each row, gathered by its first column, in order."""
+    """Groups the rows by their first column, in order."""
     gathered: dict[str, list[tuple[Any, ...]]] = {}
     for first, *rest in rows:
         gathered.setdefault(first, []).append(tuple(rest))
@@ -302,7 +303,7 @@ def _check_agent(agent: _Agent) -> Iterator[Violation]:
 
 
 def _check_mind(agent: _Agent) -> Iterator[Violation]:
-    """The mind counts what there is."""
+    """The counts in the mind match the rows."""
     if agent.mind is None:
         yield Violation(1, "The agent has no mind.", (agent.id,))
         return
@@ -318,7 +319,7 @@ def _check_mind(agent: _Agent) -> Iterator[Violation]:
 
 
 def _check_order(agent: _Agent) -> Iterator[Violation]:
-    """The log is one history: numbered without gaps, cycle after cycle, in the order in which they were lived."""
+    """The log is one history: numbered without gaps, cycle after cycle, in order."""
     if [row.seq for row in agent.log] != [*range(1, len(agent.log) + 1)]:
         yield Violation(1, "The log's numbers have gaps, or do not begin at 1.", (agent.id,))
     lived = [cycle.id for cycle in agent.cycles]
@@ -360,7 +361,7 @@ def _decoded(cycle: _Cycle) -> list[ModelMessage] | None:
 
 
 def _steps(entries: Sequence[_LogRow], decoded: Sequence[ModelMessage]) -> list[_Step]:
-    """The responses of a cycle, each with its results."""
+    """Returns the responses of a cycle, each with its results."""
     found: list[_Step] = []
     for position, row in enumerate(entries):
         if row.kind != "response":
@@ -398,7 +399,7 @@ def _names(parts: Sequence[ToolCallPart] | Sequence[ToolReturnPart]) -> list[tup
 
 
 def _check_messages(agent: _Agent, cycle: _Cycle) -> Iterator[Violation]:
-    """Each message said in the cycle is the one effect of one call, and each such effect is a message."""
+    """Each message posted in the cycle is the one effect of one call, and each such effect is a message."""
     where = (agent.id, cycle.id)
     sent = sum(effect.tool == SEND_MESSAGE and effect.changes == 1 for effect in cycle.effects)
     if sent != len(cycle.messages):
@@ -410,7 +411,7 @@ def _check_messages(agent: _Agent, cycle: _Cycle) -> Iterator[Violation]:
 
 
 def _check_effects(agent: _Agent, cycle: _Cycle, steps: Sequence[_Step]) -> Iterator[Violation]:
-    """Each effect is that of a call, and the model was told its result."""
+    """Each effect belongs to a call, and the model was told its result."""
     where = (agent.id, cycle.id)
     for effect in cycle.effects:
         at = f"step {effect.step}, position {effect.position}"
@@ -419,7 +420,7 @@ def _check_effects(agent: _Agent, cycle: _Cycle, steps: Sequence[_Step]) -> Iter
             if not _is_delivered_text(effect, steps):
                 yield Violation(4, f"An effect of {effect.tool} at {at} belongs to no call.", where)
             continue
-        # A cycle that was cut short for good says honestly that it does not know.
+        # A cycle that was cut short for good says that the result is unknown.
         if effect.state == "intent" and (effect.step != len(steps) - 1 or cycle.outcome == "acted"):
             yield Violation(4, f"A call of {effect.tool} at {at} was begun and its end never recorded.", where)
         if effect.state == "done" and not _was_told(effect, steps[effect.step]):
@@ -434,19 +435,21 @@ def _call_of(effect: _Effect, steps: Sequence[_Step]) -> ToolCallPart | None:
 
 
 def _was_told(effect: _Effect, step: _Step) -> bool:
-    """Whether what the model was told is what is recorded; also true where it has been told nothing yet."""
+    """Whether the model was told the recorded result; also true if it has been told nothing yet."""
     told = (step.results or ())[effect.position : effect.position + 1]
     return all(each.content == effect.result for each in told)
 
 
 def _is_delivered_text(effect: _Effect, steps: Sequence[_Step]) -> bool:
-    """Whether it is a text that the model wrote without a call, sent in its name because a person waited."""
+    """Whether it is a text that the model wrote without a call, posted in its name because a person waited."""
     is_text = effect.step < len(steps) and not steps[effect.step].calls
     return effect.tool == SEND_MESSAGE and is_text and effect.position == 0
 
 
 def _check_unrecorded(agent: _Agent, cycle: _Cycle, steps: Sequence[_Step]) -> Iterator[Violation]:
-    """What has a result was done; only the last step of a cycle may have been refused or cut short as a whole."""
+    """A call with a result was executed; only the last step of a cycle may have been refused or cut short as
+    a whole.
+    """
     recorded = {(effect.step, effect.position) for effect in cycle.effects}
     for number, step in enumerate(steps[: len(steps) if cycle.open else -1]):
         missing = [at for at in range(len(step.calls)) if (number, at) not in recorded]
@@ -455,7 +458,7 @@ def _check_unrecorded(agent: _Agent, cycle: _Cycle, steps: Sequence[_Step]) -> I
 
 
 def _check_usage(agent: _Agent, cycle: _Cycle, steps: Sequence[_Step]) -> Iterator[Violation]:
-    """The ledger holds each model call of the cycle once, and once it has ended their sum is the cycle's."""
+    """The ledger has each model call of the cycle once, and when it has ended their sum is the cycle's."""
     where = (agent.id, cycle.id)
     if len(cycle.usage) != len(steps):
         sentence = f"The ledger holds {len(cycle.usage)} model calls of a cycle with {len(steps)} responses."
@@ -544,7 +547,7 @@ class _Message:
     mentions: frozenset[str]
     created_at: int
     changed_at: int | None
-    """When it was last edited, or deleted; whom it mentioned before is not kept."""
+    """When it was last edited or deleted; its earlier mentions are not stored."""
 
 
 def _check_space(tx: Tx, space_id: str, last_seq: int) -> Iterator[Violation]:
@@ -562,7 +565,7 @@ def _check_space(tx: Tx, space_id: str, last_seq: int) -> Iterator[Violation]:
 def _check_unheard(
     space_id: str, said: Sequence[_Message], heard: set[tuple[str, str]], listeners: Sequence[tuple[Any, ...]]
 ) -> Iterator[Violation]:
-    """Who attends to a message has it in the inbox."""
+    """Every agent that attends to a message has it in the inbox."""
     for agent_id, attention, joined_at, handle in listeners:
         for message in said:
             attends = attention == "all" or (attention == "mentions" and handle in message.mentions)
@@ -572,7 +575,7 @@ def _check_unheard(
 
 
 def _check_heard(space_id: str, said: Mapping[str, _Message], heard: Sequence[tuple[Any, ...]]) -> Iterator[Violation]:
-    """What is in an inbox is what was said, there, by another, and once."""
+    """A message in an inbox was posted there, by another, and is there once."""
     for (agent_id, message_id), times in Counter((row[0], row[1]) for row in heard).items():
         if times > 1:
             yield Violation(2, f"A message is {times} times in one inbox.", (space_id, message_id, agent_id))
@@ -587,7 +590,7 @@ def _check_heard(space_id: str, said: Mapping[str, _Message], heard: Sequence[tu
             yield Violation(2, f"A message is a {kind} for an agent whom it does not so address.", ids)
 
 
-# Who waits
+# Waiting people
 
 _later = messages.alias("later")
 _told_why = exists().where(
@@ -634,7 +637,7 @@ _ended = statement(
 
 
 def _check_waiting(tx: Tx) -> Iterator[Violation]:
-    """Whoever waits for an answer that does not come by itself is told why in the space."""
+    """A person who waits for an answer that does not come by itself is told why in the space."""
     for agent_id, event_id in tx.all(_set_aside):
         yield Violation(11, "Somebody waits for an answer to a message that was set aside.", (agent_id, event_id))
     for agent_id, event_id in tx.all(_held_up, now=tx.now):
@@ -644,13 +647,13 @@ def _check_waiting(tx: Tx) -> Iterator[Violation]:
         yield Violation(11, "A message has no answer, and whoever waits for it is not told so.", (agent_id, event_id))
 
 
-# What belongs to nothing
+# Rows without an owner
 
 
 _lost_events = statement(
     select(events.c.agent_id, events.c.id)
     .where(events.c.type.in_(MESSAGE_EVENTS))
-    # An imported one whose message stayed in the other house has its words itself.
+    # An imported one whose message stayed on the other server has the text itself.
     .where(
         (events.c.message_id.is_(None) & events.c.payload.is_(None))
         | (events.c.message_id.is_not(None) & events.c.message_id.not_in(select(messages.c.id)))
@@ -709,7 +712,7 @@ _MINDS_OF_VOICES = (voice_stances, voice_feelings, voice_signals, voice_reflecti
 
 
 def _beyond(table: Table, column: str, limit: ColumnElement[int], source: FromClause, *ids: str) -> Statement:
-    """The rows whose number is none of those that there were."""
+    """Selects the rows whose number is above the limit."""
     return statement(select(*(table.c[name] for name in ids)).select_from(source).where(table.c[column] > limit))
 
 
@@ -729,7 +732,7 @@ def _nobodys(table: Table) -> Statement:
 
 
 def _twice(table: Table, when: str, *what: str) -> Statement:
-    """What stands there more than once of the same turn."""
+    """Selects duplicates of the same turn."""
     same = [table.c[name] for name in what]
     return statement(
         select(*same).where(table.c[when].is_not(None)).group_by(*same, table.c[when]).having(func.count() > 1)
@@ -762,7 +765,7 @@ _REFLECTED = (
 
 
 def _check_reflection(tx: Tx) -> Iterator[Violation]:
-    """What was lived is reflected on once, and nothing else is."""
+    """Each cycle and turn is reflected on once, and nothing else is."""
     for sentence, query in _REFLECTED:
         for row in tx.all(query):
             yield Violation(4, sentence, tuple(str(each) for each in row))
@@ -817,7 +820,7 @@ _UNMARKED: Final = (
 
 
 def _check_marks(tx: Tx) -> Iterator[Violation]:
-    """What was made from text from outside says so."""
+    """What is based on text from outside is marked so."""
     for sentence, query in _UNMARKED:
         for row in tx.all(query):
             yield Violation(1, sentence, tuple(str(each) for each in row))
@@ -835,11 +838,11 @@ def _check_leftovers(tx: Tx) -> Iterator[Violation]:
 
 
 _SHOWN: Final = 5
-"""So many of the missing ids are named."""
+"""The most missing ids that are named."""
 
 
 def _broken(key: ForeignKey) -> Statement:
-    """The values of a column that refer to a row that does not exist, and how many rows hold each."""
+    """Selects the values of a column that refer to a missing row, and how many rows hold each."""
     target = key.column.table.alias("target")
     missing = ~exists(select(target.c[key.column.name]).where(target.c[key.column.name] == key.parent))
     return statement(
@@ -899,7 +902,7 @@ _incomplete: Final = (
 
 @long_running
 def check_references(tx: Tx) -> list[Violation]:
-    """Every row that refers to one that does not exist, and what has lost a part of it."""
+    """Returns every row that refers to a missing one, or has lost a part."""
     found: list[Violation] = []
     for sentence, query in _incomplete:
         found += [Violation(0, sentence, tuple(map(str, row))) for row in tx.all(query)]

@@ -1,4 +1,4 @@
-"""Time as everything in Denizen is told it: microseconds since 1970, UTC. The one fake beside the model is here."""
+"""Time: microseconds since 1970, UTC, from a clock that tests can replace."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ Instant = NewType("Instant", int)
 SECOND = 1_000_000
 
 LATEST: Final = Instant(221_845_392_000 * SECOND)
-"""The beginning of the year 9000: no clock of any zone fails to tell a time before it."""
+"""The beginning of the year 9000: times before it can be formatted in any zone."""
 
 
 class Clock(Protocol):
-    """What time it is, and waiting for it."""
+    """Tells the time, and waits."""
 
     def now(self) -> Instant: ...
 
     async def sleep(self, seconds: float) -> None: ...
 
     async def wait(self, event: asyncio.Event, seconds: float) -> bool:
-        """Wait for the event, so long at most; whether it is set."""
+        """Waits for the event, at most so long; returns whether it is set."""
         ...
 
 
@@ -51,7 +51,7 @@ class SystemClock:
 
 
 class ManualClock:
-    """A clock that stands still until it is moved; sleepers wake when it passes their time."""
+    """A clock for tests: it stands still until it is moved; sleepers wake when it passes their time."""
 
     def __init__(self, start: datetime = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)) -> None:
         self._now = instant(start)
@@ -80,13 +80,13 @@ class ManualClock:
         return event.is_set()
 
     def advance(self, seconds: float) -> None:
-        """Move on by `seconds` and wake whoever slept until then."""
+        """Moves on by `seconds` and wakes those who slept until then."""
         self._move_to(self._now + int(seconds * SECOND))
 
     def skip(self, most: float) -> bool:
-        """Move on to when the next sleeper wakes, if that is in `most` seconds or less; whether it moved.
+        """Moves on to the next sleeper's time, if that is in at most `most` seconds; returns whether it moved.
 
-        While nobody sleeps it stands still, so that time does not pass behind the back of those who are at work.
+        While nobody sleeps it stands still, so that no time passes while work is in progress.
         """
         at = self._next()
         if at is None or at - self._now > int(most * SECOND):
@@ -95,7 +95,7 @@ class ManualClock:
         return True
 
     async def sleeper(self, most: float) -> None:
-        """Return when someone sleeps who will wake in `most` seconds or less."""
+        """Returns when there is a sleeper that will wake in at most `most` seconds."""
         while (at := self._next()) is None or at - self._now > int(most * SECOND):
             self._fell_asleep.clear()
             await self._fell_asleep.wait()
@@ -125,9 +125,9 @@ def moment(at: int) -> datetime:
 
 @lru_cache(maxsize=512)
 def zone_or_utc(name: str) -> tzinfo:
-    """The time zone of that name; UTC where this machine does not know it, because another one may have.
+    """Returns the time zone of that name; UTC if this machine does not know it, because another one may have.
 
-    For telling times. Whoever takes a name from outside refuses what is not known: `plans.schedule.named_zone`.
+    For formatting times. Code that takes a name from outside refuses unknown ones: `plans.schedule.named_zone`.
     """
     try:
         return ZoneInfo(name)

@@ -16,11 +16,11 @@ _records: list[list[str]] = []
 _guard = threading.Lock()
 
 armed = False
-"""Whether any point does anything. Callers on a hot path may look at it before they make up a name."""
+"""Whether any point is armed. Hot paths may check it before they build a name."""
 
 
 class _Armed:
-    """What happens at a point, and how many passes it lets through before that."""
+    """An action at a point, and how many passes it lets through before."""
 
     def __init__(self, action: Callable[[], object], after: int) -> None:
         self.action = action
@@ -28,7 +28,7 @@ class _Armed:
 
 
 def declare(name: str) -> str:
-    """Make `name` known to `declared`. The name is returned, so that a module can keep it as a constant."""
+    """Declares the point `name`, and returns the name, so that a module can keep it as a constant."""
     _declared.add(name)
     return name
 
@@ -39,20 +39,22 @@ def declared() -> frozenset[str]:
 
 
 def reach(name: str) -> None:
-    """Pass the point `name`: its action runs if it is armed and has let its passes through. Any thread may pass."""
+    """Passes the point `name`: its action runs if it is armed and has let its passes through. Callable from
+    any thread.
+    """
     if armed:
         _pass(name)
 
 
 def arm(name: str, action: Callable[[], object], after: int = 0) -> None:
-    """Run `action` each time `name` is reached, except the first `after` times. What it raises, the passer raises."""
+    """Runs `action` each time `name` is reached, except the first `after` times. What it raises is raised there."""
     with _guard:
         _actions[name] = _Armed(action, after)
         _refresh()
 
 
 def disarm(name: str | None = None) -> None:
-    """Make `name`, or every point, do nothing again."""
+    """Disarms `name`, or every point."""
     with _guard:
         if name is None:
             _actions.clear()
@@ -63,7 +65,7 @@ def disarm(name: str | None = None) -> None:
 
 @contextmanager
 def recording() -> Generator[list[str]]:
-    """Within it, the list grows by the name of each point passed, in order, repetitions included."""
+    """Records the names of the points passed inside the block, in order, with repetitions."""
     names: list[str] = []
     with _guard:
         _records.append(names)
@@ -90,6 +92,6 @@ def _pass(name: str) -> None:
         due = point is not None and point.left <= 0
         if point is not None:
             point.left -= 1
-    # Outside the guard: an action may block, or reach other points.
+    # Outside the lock: an action may block, or reach other points.
     if point is not None and due:
         point.action()

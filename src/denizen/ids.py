@@ -1,4 +1,4 @@
-"""Identifiers: UUIDv7, so that rows made together lie together. Not an order of commit: never use one as a cursor."""
+"""Identifiers: UUIDv7, so that rows created together lie together. Not in commit order: never use one as a cursor."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ AgentId = EntityId
 
 
 def new_id() -> str:
-    """A fresh UUIDv7 in its usual 36 characters."""
+    """Returns a new UUIDv7 in its usual 36 characters."""
     milliseconds, rest = divmod(time.time_ns(), 1_000_000)
-    # The twelve bits after the version count on within the millisecond, so that ids of one process sort as they came.
+    # The twelve bits after the version count up within the millisecond, so that ids of one process sort in order.
     value = milliseconds << 80 | 0x7 << 76 | rest * 4096 // 1_000_000 << 64 | 0x2 << 62
     value |= int.from_bytes(os.urandom(8), "big") >> 2
     text = f"{value:032x}"

@@ -1,4 +1,4 @@
-"""Hiding secrets in what people read: passwords in URLs, provider keys, bearer tokens, values under telling names."""
+"""Masks secrets in what people read: passwords in URLs, provider keys, bearer tokens, values with telling names."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from urllib.parse import quote
 
 MASK: Final = "•••"
 _SHORTEST: Final = 4
-"""Shorter secrets are none, and hiding them would riddle every text."""
+"""Shorter values are not secrets, and masking them would riddle every text."""
 
-# Up to the last @: a password that was not percent-encoded may hold an @ or a / itself.
+# Up to the last @: a password that was not percent-encoded may contain an @ or a / itself.
 _PASSWORD_IN_URL = re.compile(r"(?P<before>\b[a-z][a-z0-9+.-]*://[^\s/:@?#]*:)[^\s'\"<>]*(?=@)", re.IGNORECASE)
 _SECRET_IN_QUERY = re.compile(
     r"(?P<before>[?&](?:password|passwd|token|secret|key|api_?key|access_token|sslpassword)=)[^\s&#'\"]+", re.IGNORECASE
@@ -29,14 +29,14 @@ _NAMES: Final = re.compile(
 
 
 def masked(text: str) -> str:
-    """The text with everything in it that looks like a secret replaced by a mark."""
+    """Replaces everything in the text that looks like a secret."""
     for pattern in _TEXTS:
         text = pattern.sub(rf"\g<before>{MASK}", text)
     return text
 
 
 def without(text: str, secrets: Iterable[str]) -> str:
-    """The text with these very secrets replaced by a mark, as they are and as JSON or a URL would spell them."""
+    """Replaces these secrets in the text, as they are and as JSON or a URL would spell them."""
     spellings = {
         spelling
         for secret in secrets
@@ -50,5 +50,5 @@ def without(text: str, secrets: Iterable[str]) -> str:
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether a value under this name is to be hidden whatever it looks like."""
+    """Whether a value with this name is masked whatever it looks like."""
     return _NAMES.search(name) is not None

@@ -1,4 +1,4 @@
-"""The first small world: made once in an empty database, so that there is someone to talk to."""
+"""Creates the first small world in an empty database, so that there is someone to talk to."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ _alone = Statement(
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """Whom the house belongs to, and whether it was made just now."""
+    """The server's owner, and whether the world was created just now."""
 
     owner: Entity
     new: bool
 
 
 async def welcome(runtime: Runtime, owner_name: str) -> World:
-    """There is a world: the one that was, or, where there was none, an owner, two agents and three spaces."""
+    """Returns the existing world or, in an empty database, creates an owner, two agents and three spaces."""
     return await runtime.db.write(_welcome, owner_name)
 
 
 def _welcome(tx: Tx, owner_name: str) -> World:
     found = directory.list_organizations(tx)
     if not found:
-        # Instances that are started together find the same empty database. SQLite lets in one writer anyway.
+        # Instances that start together find the same empty database. SQLite allows only one writer anyway.
         tx.one(_alone)
         found = directory.list_organizations(tx)
     if found:

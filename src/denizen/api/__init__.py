@@ -1,1 +1,1 @@
-"""What can be done with a runtime, by subject, and how it is put together."""
+"""The Python API of a runtime by subject, and its wiring."""

@@ -141,8 +141,9 @@ def drafted(runtime: Wiring, given: Iterable[AdvisorLike]) -> list[AdvisorDraft]
 
 
 def check_reflection(runtime: Wiring, *given: object) -> None:
-    """Raises `InvalidInput` where a panel or an advisor is to reflect with a profile, metaprompt or classifier that is
-    not configured here. None is always right."""
+    """Raises `InvalidInput` if a panel or an advisor would reflect with a profile, metaprompt or classifier that is not
+    configured here. None is always valid.
+    """
     for each in given:
         if each is not None:
             settings = checked(PanelSettings, {"reflection": each}, "a panel").reflection

@@ -21,7 +21,7 @@ from denizen.memory.searching import Found as FoundMemory
 
 
 class Memory(Subject):
-    """What is remembered beyond the life of an agent.
+    """Summaries of conversations and long-term memories.
 
     ```python
     assert (await denizen.memory.summary(kitchen)).summary == ""

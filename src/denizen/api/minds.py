@@ -1,7 +1,7 @@
-"""`denizen.minds`: look into an agent: its inbox, its history, its cycles, and what it recalls.
+"""`denizen.minds`: inspect an agent: its inbox, its history, its cycles, and its recall.
 
-Where a `reader` is given, what comes from private spaces that they are not in is left out. Without one, everything is
-shown: who runs this program has the database anyway.
+With a `reader`, what comes from private spaces that they are not in is left out. Without one, everything is shown: the
+operator of this program has the database anyway.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from denizen.tools.recalling import Recall, look
 
 
 class Minds(Subject):
-    """What an agent has lived through, what waits for it, and what it recalls.
+    """The history, the inbox and the recall of an agent.
 
     ```python
     await denizen.spaces.post(kitchen, noor, "Good morning.")

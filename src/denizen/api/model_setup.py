@@ -31,7 +31,7 @@ from denizen.storage.database import Tx
 from denizen.tools import addresses
 
 PATIENCE_SECONDS: Final = 10.0
-"""How long a server may take to list its models, where a person asks. One that is not there is known at once."""
+"""How long a server may take to list its models, if a person asks. A missing server is noticed at once."""
 MOST_LISTED: Final = 50
 """How many models of one server are described."""
 NOT_AN_OPERATOR: Final = "Models of the server are for its operators: the owners of the first organization."
@@ -169,7 +169,7 @@ class ModelSetup(Subject):
         return provider, address
 
     def _changes_address(self, provider: ModelProvider | None, address: str | None) -> bool:
-        """Whether the address is another than the one for which a key is kept: nobody is sent a key for another."""
+        """Whether the address differs from the one that the stored key is for: a key is sent to no other."""
         if provider is None or address is None:
             return False
         return address != (self._runtime.model_catalog.addresses.get(provider.prefix) or provider.usual_address)
@@ -211,17 +211,17 @@ def _choose(
         audit.record(tx, home, by, "forget_chosen_model")
     else:
         audit.record(tx, home, by, "choose_model", None, model=name, **given)
-    # Whoever could not think with the model before may do so with this one.
+    # Agents that could not think with the old model may be able to with this one.
     parking.retry_all(tx)
     return server_models.change(tx, name, given)
 
 
 async def _refuse_metadata(address: str) -> None:
-    """Raises `InvalidInput` where the host of the address has an address of the kind that keeps credentials."""
+    """Raises `InvalidInput` if the host resolves to a cloud metadata address."""
     parts = urlsplit(address)
     try:
         found = await addresses.resolve(parts.hostname or "", parts.port or 0)
     except OSError:
-        return  # that nothing answers there is told by the test
+        return  # The test reports that nothing answers there.
     if any(is_metadata(str(each)) for each in found):
         raise InvalidInput("address: This address belongs to the machine's network, not to a model server.")

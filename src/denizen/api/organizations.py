@@ -37,7 +37,7 @@ class Organizations(Subject):
         return await self._runtime.db.read(directory.list_organizations)
 
     async def receipts(self, *, organization: OrganizationRef | None = None) -> builtins.list[Receipt]:
-        """What was forgotten, the oldest first: how much was removed from where, not what it said."""
+        """The receipts of forgetting, oldest first: how much was removed from where, not the text."""
         return await self._runtime.db.read(forgetting.receipts, await self._runtime.organization_id(organization))
 
     async def import_file(
@@ -69,6 +69,6 @@ class Organizations(Subject):
         made = await importing.take_in(runtime.db, policy, home, path, handle=handle, name=name, by=by)
         if made.kind != "agent":
             return made
-        # Not refused: a file of another server cannot be changed. The agent is parked when it is to think.
+        # Not refused: a file of another server cannot be changed. The agent is parked when it would think.
         agent = await runtime.db.read(registry.get, AgentId(made.id))
         return replace(made, unpriced=tuple(await runtime.equipment().models_without_price(agent)))

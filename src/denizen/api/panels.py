@@ -97,10 +97,10 @@ class Panels(Subject):
         return await self._runtime.db.read(transcript.markdown, id_of(panel))
 
     def check_reflection(self, *given: object) -> None:
-        """Raises `InvalidInput` where a panel or an advisor is to reflect with what is not configured here.
+        """Raises `InvalidInput` if a panel or an advisor would reflect with something that is not configured here.
 
-        Only an open runtime knows its profiles and metaprompts: who writes settings without `create` and `edit` asks
-        here before.
+        Only an open runtime knows its profiles and metaprompts: code that writes settings without `create` and `edit`
+        checks here first.
         """
         check_reflection(self._runtime, *given)
 

@@ -85,7 +85,7 @@ class Spaces(Subject):
         await self._runtime.db.write(directory.set_agent_run_limit, id_of(space), limit)
 
     async def let_agents_go_on(self, space: SpaceRef, by: EntityRef) -> None:
-        """Agents that had stopped waking each other in the space go on; those with unread messages wake."""
+        """Let agents that had stopped waking each other in the space continue; those with unread messages wake."""
         await self._runtime.db.write(floor_rule.let_agents_go_on, id_of(space), id_of(by))
 
     async def join(self, space: SpaceRef, who: EntityRef, *, attention: Attention = "all") -> None:
@@ -147,8 +147,9 @@ class Spaces(Subject):
             return await post()
 
     async def edit_message(self, message: MessageRef, text: str, *, by: EntityRef) -> Message:
-        """Change the text of a message; agents that have read it are told once. Its author may, or who runs the
-        space."""
+        """Change the text of a message; agents that have read it are told once. For its author, or a manager of the
+        space.
+        """
         return await self._runtime.db.write(changing.edit_message, id_of(message), id_of(by), await _draft(text))
 
     async def delete_message(self, message: MessageRef, *, by: EntityRef) -> Message:
@@ -245,7 +246,7 @@ def post_message(
 
 
 async def _draft(text: str) -> Draft:
-    # Rendering long Markdown takes its time: not on the event loop.
+    # Rendering long Markdown takes time: not on the event loop.
     return await asyncio.to_thread(posting.draft, text) if len(text) > 2_000 else posting.draft(text)
 
 

@@ -1,4 +1,4 @@
-"""What all subjects of a runtime have in common: the runtime, and how things are named in their arguments."""
+"""The base of all subjects of a runtime, and the types of their arguments."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ OrganizationRef = Organization | OrganizationId
 
 
 class Subject:
-    """One subject of a runtime, such as `denizen.agents`. It holds nothing of its own."""
+    """One subject of a runtime, such as `denizen.agents`. It has no state of its own."""
 
     def __init__(self, runtime: Wiring) -> None:
         self._runtime = runtime
 
 
 def id_of(thing: Any) -> Any:
-    """The id of a thing that is given as itself or as its id."""
+    """Returns the id of a thing given as itself or as its id."""
     return thing if isinstance(thing, str) else thing.id
 
 
 def optional_id_of(thing: Any) -> Any:
-    """The same, where the thing may be left out."""
+    """The same, if the thing may be None."""
     return None if thing is None else id_of(thing)

@@ -1,4 +1,4 @@
-"""The wiring: the database, the bus, and everything that lives between them, made once and in one place."""
+"""The wiring of a runtime: the database, the bus, and everything between them, created once and in one place."""
 
 from __future__ import annotations
 
@@ -75,17 +75,20 @@ from denizen.tools.tool import OutsideTool
 log_line = structlog.get_logger(__name__)
 
 READY_SECONDS: Final = 3
-"""How long the database may take to say that it is there."""
+"""How long the database may take to answer a readiness check."""
 ANSWERING: Final = "answer to a call"
-"""For what an address at which a service answers is signed."""
+"""The purpose with which the answer address of a service is signed."""
 
 
 class Wiring:
-    """What a runtime is made of, and how it is opened, lives and is closed. The subjects in the modules beside it use
-    what is public here; programs use the subjects."""
+    """The parts of a runtime, and how it is opened, runs and is closed. The subjects in the modules beside it use what
+    is public here; programs use the subjects.
+    """
 
     finds_models: ClassVar[bool] = True
-    """Whether a runtime that names no model looks for one. Tests turn it off: what they see is the same everywhere."""
+    """Whether a runtime without a configured model looks for one. Tests turn it off, so that they see the same
+    everywhere.
+    """
 
     def __init__(
         self,
@@ -120,14 +123,14 @@ class Wiring:
     ) -> None:
         self.clock: Clock = clock or SystemClock()
         self.model_catalog = Models(models)
-        """Every model that agents can be given, by name. `denizen.models` tests and chooses them."""
+        """All models that agents can be given, by name. `denizen.models` tests and chooses them."""
         self.vault = Vault(_keys(secret_key, secret_key_file, database_url), shared_secrets or {})
         self.server_models = ServerModels(self.model_catalog, default_model, found_model or FOUND_NOTHING)
-        """The model of agents that name none. Where it is neither given nor found, it is looked for at the opening."""
+        """The default model of agents. If it is neither given nor found, it is looked for when the runtime opens."""
         self._finds_model = default_model is None and found_model is None and self.finds_models
         self.instance = new_id()
         self._lock = None if lock_folder is None else InstanceLock(lock_folder, self.instance)
-        """By which others on this machine know whether this process is alive."""
+        """Lets other processes on this machine find out whether this one is alive."""
         self._policy = DefinitionPolicy(
             host_access, check_model=self.model_catalog.check_name, check_reflection=self.require_classifier
         )
@@ -137,14 +140,14 @@ class Wiring:
         self._shared_bus = redis_url is not None
         self._tools = {each.name: each for each in tools}
         self.embedder = make_embedder(embedder) if isinstance(embedder, str) else embedder
-        """With what agents recall by meaning; None: they recall by words."""
+        """The embedder for recall by meaning; None: recall by words only."""
         self._closes_embedder = isinstance(embedder, str)
         self.prices = prices or {}
-        """The prices of models, by name, instead of the known ones."""
+        """Prices of models, by name, which override the known ones."""
         self.contexts = dict(contexts or {})
-        """How many tokens models take, by name, where that is set; `*` stands for all that say nothing."""
+        """Context sizes of models in tokens, by name, if set; `*` is the default for unknown ones."""
         self.server_budget = None if server_budget is None else ServerBudget(server_budget, self.prices)
-        """What all organizations here together may use in a day; None: that is not limited."""
+        """The daily budget of all organizations together; None: unlimited."""
         self._stops = {**BUILT_IN, **(stops or {})}
         self._routes = dict(routes or {})
         self._steps = dict(steps or {})
@@ -153,23 +156,23 @@ class Wiring:
         self._background_calls = BackgroundCalls()
         self._voices = LiveTexts()
         self.public_url = public_url.rstrip("/")
-        """Where others reach this server, as they are told it."""
+        """The public address of this server."""
         self.telemetry = telemetry or Telemetry(Metrics())
-        """With what this runtime is watched; by default it counts, and traces nothing."""
+        """The metrics and traces of this runtime; by default metrics only."""
         self.prompt_config = PromptConfig(presets, prompts, classifier)
         """Prompt profiles and metaprompts: the file `presets`, with the add-ons in `prompts`."""
         self._outside = Outside(self.clock, self.answer_address)
         self.draining = False
-        """Told to stop: whoever asks is sent to other instances, and no cycle is begun here any more."""
+        """Whether it was told to stop: clients are sent to other instances, and no cycle is begun here."""
         self._memory = memory
         self.keeper: Keeper | None = None
-        """Sums conversations up; None where the runtime has no memory."""
+        """Summarizes conversations; None if the runtime has no memory."""
         self._reminder: Reminder | None = None
         self._advising: Advising | None = None
         self._db: Database | None = None
         self._residents: Residents | None = None
         self._has_lived = False
-        """Whether agents have lived in this process before."""
+        """Whether agents have run in this process before."""
         self._moderator: Moderator | None = None
         self._make_recallable: Callable[[AgentId], None] | None = None
         self._closing = AsyncExitStack()
@@ -203,7 +206,7 @@ class Wiring:
         return self
 
     def require_classifier(self, settings: ReflectionSettings) -> None:
-        """Raises `InvalidInput` where sentiment is to be told by a classifier that this house does not have."""
+        """Raises `InvalidInput` if the settings use a classifier for sentiment that is not configured here."""
         require_classifier(settings, self.prompt_config.configuration(), self.prompt_config.classifier)
 
     async def _find_model(self) -> None:
@@ -217,12 +220,12 @@ class Wiring:
 
     @property
     def default_model(self) -> str:
-        """The model of agents that name none."""
+        """The default model of agents."""
         return self.server_models.default
 
     def _begin_remembering(self, options: MemoryOptions) -> None:
         configuration = Configuration(options.presets, options.switches)
-        configuration.now()  # what is wrong with it is said at the start
+        configuration.now()  # Problems with it are reported at the start.
         sink = None if options.sink is None else sinks.load(options.sink, "memory.sink", "keep")
         retriever = DatabaseRetriever
         if options.retriever is not None:
@@ -254,7 +257,7 @@ class Wiring:
         return await self.panel_deps().model_for(house.organization_id, name)
 
     async def empty_write_ahead_log(self) -> None:
-        """What was erased is not in SQLite's write-ahead log any more either."""
+        """Empties SQLite's write-ahead log, so that erased text is not there any more either."""
         await empty_write_ahead_log(self._database_url)
 
     async def __aexit__(self, *error: object) -> None:
@@ -278,17 +281,17 @@ class Wiring:
         return [self._tools[name] for name in sorted(self._tools)]
 
     def register_tool(self, tool: OutsideTool) -> None:
-        """Agents can be given this tool by its name from now on."""
+        """Registers a tool that agents can be given by its name."""
         self._tools[tool.name] = tool
 
     async def tools_for(self, organization_id: OrganizationId) -> list[OutsideTool]:
-        """Those that agents of this organization can be given by name."""
+        """Returns the tools that agents of this organization can be given by name."""
         if await self.db.read(directory.first_organization) == organization_id:
             return self.tools
         return [each for each in self.tools if each.name in self._policy.access.tools]
 
     def definition_policy(self, author: Author | None = None) -> DefinitionPolicy:
-        """What may be said in definitions here: by that person or, without one, by this program."""
+        """Returns the policy for definitions here: for that person or, without one, for this program."""
         return self._policy if author is None else self._policy.by(author)
 
     @property
@@ -301,7 +304,9 @@ class Wiring:
         return self._bus
 
     def _announce(self, announcements: Sequence[Announcement]) -> None:
-        """After a commit: whoever lives here is woken directly; the others, and readers of streams, by the bus."""
+        """Called after a commit: wakes the agents that run here directly; other instances, and readers of streams, by
+        the bus.
+        """
         for topic, payload in announcements:
             if topic == WAKE:
                 if self._residents is not None:
@@ -310,7 +315,7 @@ class Wiring:
                 if self._shared_bus:
                     self._bus.publish(topic, {**payload, "by": self.instance})
             elif topic == PLANNED:
-                # Whoever made the plan waits for it; should this instance be gone by then, a sweep of another finds it.
+                # The instance that made the plan waits for it; if it is gone by then, a sweep of another finds it.
                 if self._residents is not None:
                     self._residents.expect(Instant(int(str(payload["at"]))))
             elif topic == PANEL:
@@ -319,7 +324,7 @@ class Wiring:
                 if self._shared_bus:
                     self._bus.publish(topic, {**payload, "by": self.instance})
             elif topic == RECALLABLE:
-                # Lost where nobody lives here: whoever lives next looks for those that have waited.
+                # Lost if no agents run here: the next process that runs them looks for waiting ones.
                 if self._make_recallable is not None:
                     self._make_recallable(AgentId(str(payload["agent"])))
             else:
@@ -330,7 +335,7 @@ class Wiring:
                 self._bus.publish(topic, payload)
 
     def _look_back_at(self, panel_id: SpaceId) -> None:
-        """A turn of the panel may be over: there may be something to sum up, and something to reflect on."""
+        """Notes that a turn of the panel may be over: there may be something to summarize and to reflect on."""
         if self.keeper is not None:
             self.keeper.hint_again(panel_id)
         if self._residents is not None:
@@ -344,7 +349,7 @@ class Wiring:
 
     @asynccontextmanager
     async def living(self) -> AsyncGenerator[Residents]:
-        """Inside, agents wake, think and sleep by themselves; on leaving, cycles finish or are handed back."""
+        """Runs the agents inside the block; on leaving, cycles finish or are handed back."""
         if self._residents is not None:
             raise InvalidInput("The agents of this runtime are already running.")
         equipment = self.equipment()
@@ -362,7 +367,7 @@ class Wiring:
             lock=self._lock,
         )
         if not self._has_lived:
-            # It may have other keys, models and tools than the last process had.
+            # It may have other keys, models and tools than the last process.
             await self.db.write(parking.retry_all)
             self._has_lived = True
         async with AsyncExitStack() as stack:
@@ -378,7 +383,7 @@ class Wiring:
                 await stack.enter_async_context(self.keeper.following())
             self._residents = await stack.enter_async_context(residents)
             stack.callback(self._forget_residents)
-            # After them: a hint may come at once. What came before is found by the sweep.
+            # After them: a hint may come at once. Earlier ones are found by the sweep.
             if self._shared_bus:
                 from denizen.agents.hints import listening
                 from denizen.panel.hints import overhearing
@@ -402,7 +407,7 @@ class Wiring:
         )
 
     def panel_deps(self) -> PanelDeps:
-        """What advisors of panels answer with."""
+        """What the advisors of panels answer with."""
         return PanelDeps(
             self.db,
             self._bus,
@@ -417,7 +422,7 @@ class Wiring:
         )
 
     def reflecting(self) -> Reflecting:
-        """What the voices of panels reflect with."""
+        """What the advisors of panels reflect with."""
         prompt_config = self.prompt_config
         return Reflecting(
             self.panel_deps(), prompt_config.configuration, prompt_config.classifier, claimant=self._claimant
@@ -433,19 +438,21 @@ class Wiring:
         self._make_recallable = None
 
     async def drain(self) -> None:
-        """No cycle is begun here any more; those under way have finished, or are handed back after `grace_seconds`."""
+        """Begins no more cycles here; waits until running ones have finished, or hands them back after
+        `grace_seconds`.
+        """
         self.draining = True
         if self._residents is not None and self._moderator is not None:
             await asyncio.gather(self._residents.stop(), self._moderator.stop())
 
     def hurry(self) -> None:
-        """Whatever still finishes while we drain is handed back at once: it goes on elsewhere, or later."""
+        """Hands back at once whatever is still finishing: it continues elsewhere, or later."""
         if self._residents is not None and self._moderator is not None:
             self._residents.hurry()
             self._moderator.hurry()
 
     async def missing(self) -> list[str]:
-        """What this instance lacks to take work: `database`, `schema`, `bus`, or that it is `draining`."""
+        """Returns what this instance lacks to take work: `database`, `schema`, `bus`, or that it is `draining`."""
         lacks = [*await self._missing_in_database()]
         if not self._bus.is_connected:
             lacks.append("bus")
@@ -467,9 +474,11 @@ class Wiring:
             await self._until_idle(residents)
 
     async def panels_settled(self) -> None:
-        """Inside `living`: what panels were asked is answered, as far as this process does it, and thought over."""
+        """Inside `living`: waits until this process has answered the open questions to panels, and reflected
+        on them.
+        """
         if self._moderator is not None and self._residents is not None:
-            # Whoever has answered has said by then that there may be something to think over.
+            # An advisor that has answered has noted by then that there may be something to reflect on.
             await self._moderator.run_until_idle()
             await self._residents.panel_afterthoughts.settled()
 
@@ -509,11 +518,13 @@ class Wiring:
         )
 
     def answer_address(self, call_id: str) -> str:
-        """Where a service that has taken a call gives its answer; whoever knows the address may answer."""
+        """Returns the address at which a service gives its answer to a call; knowing the address is enough to
+        answer.
+        """
         return f"{self.public_url}/hooks/calls/{call_id}?key={self.vault.sign(call_id, ANSWERING)}"
 
     async def organization_id(self, given: Organization | OrganizationId | None) -> OrganizationId:
-        """The one that was given; else the only one there is, which is made if there is none."""
+        """Returns the given organization; otherwise the only one, which is created if there is none."""
         if given is not None:
             return given.id if isinstance(given, Organization) else given
         return await self.db.write(_only_organization)
@@ -523,7 +534,7 @@ class Wiring:
             self.telemetry.tracer.remember(event_id)
 
     async def metrics(self) -> str:
-        """What was counted here, and what the database counts now, in the text format of Prometheus."""
+        """Returns the metrics of this process and of the database, in Prometheus's text format."""
         metrics = self.telemetry.metrics
         if metrics is None:
             raise InvalidInput("This runtime has no metrics. Give it a Telemetry with Metrics.")
@@ -536,12 +547,12 @@ def _keys(given: str | None, file: Path | None, database_url: str) -> Keys:
         return given_keys(given)
     if file is not None:
         return keys_in_file(file)
-    # What is gone with the process needs no key that outlives it.
+    # A temporary database needs no key that outlives the process.
     return keys_in_memory() if database_url in ("sqlite://", "sqlite:///", "sqlite:///:memory:") else no_keys
 
 
 def _review_profiles(tx: Tx, house: ConversationInfo) -> None:
-    """The profiles that agents have in a conversation that was summed up are chosen anew with its next turn."""
+    """Has the profiles of agents in a summarized conversation chosen anew for its next turn."""
     for agent_id, _ in house.agents:
         choosing.ask_review_in(tx, agent_id, house.space_id)
 

@@ -1,4 +1,4 @@
-"""`denizen agents`: who lives in the house, made, changed, suspended, resumed and deleted."""
+"""`denizen agents`: lists, creates, changes, suspends, resumes and deletes agents."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from denizen.shapes.agents import AgentTrouble
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Manage agents.")
 
 _BETWEEN: Final = 20
-"""What a table of five columns has beside what stands in it, and a little more."""
+"""The width of the borders and padding of a table of five columns, and a little more."""
 STYLES: Final = {"alive": "green", "sleeping": "cyan", "paused": "yellow", "suspended": "yellow", "dead": "red"}
 
 _Model = Annotated[str | None, typer.Option(help="Its model: `provider:name`, or `default`.")]
@@ -170,7 +170,7 @@ def _confirm(question: str) -> None:
         raise typer.Abort
 
 
-# What is given
+# Arguments
 
 
 def _fields(model: str | None, instructions: str | None, settings: Iterable[str] | None) -> dict[str, JsonValue]:
@@ -188,7 +188,7 @@ def _fields(model: str | None, instructions: str | None, settings: Iterable[str]
 
 
 def _value(text: str) -> JsonValue:
-    """As JSON where it is some, else as it stands."""
+    """Parses the text as JSON if it is valid, otherwise returns it as it is."""
     try:
         return json.loads(text)
     except ValueError:
@@ -212,11 +212,11 @@ def _role(instructions: str | None, file: Path | None) -> str | None:
     return instructions if file is None else file.read_text()
 
 
-# What is shown
+# Output
 
 
 def _table(found: Sequence[Agent], width: int) -> Table:
-    """What identifies an agent is never cut: what it is about has the room that is left."""
+    """The identifying columns are never cut: the description gets the room that is left."""
     rows = [(f"@{each.handle}", _cut(each.name, 20), each.status, _cut(each.model, 24)) for each in found]
     taken = sum(max(len(row[at]) for row in rows) for at in range(4))
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)

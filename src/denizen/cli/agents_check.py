@@ -1,4 +1,4 @@
-"""Whether every agent can think: asked of the server that runs here, or found out in this process where none does."""
+"""Checks whether every agent can think: by the running server, or in this process if there is none."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from denizen.shapes.health import AgentHealth
 
 
 async def examine(settings: Settings, *, probe: bool = False) -> list[Finding]:
-    """One finding for each agent that needs a person, with what to do; otherwise one that all can think."""
+    """Returns one finding for each agent that needs a person, with what to do; otherwise one that all can think."""
     found = await _ask_server(settings, probe=probe)
     if found is None:
         found = await _look_here(settings, probe=probe)
@@ -19,7 +19,7 @@ async def examine(settings: Settings, *, probe: bool = False) -> list[Finding]:
 
 
 def findings(agents: Sequence[AgentHealth]) -> list[Finding]:
-    """What is to be said of these agents."""
+    """Returns the findings for these agents."""
     troubled = [finding for each in agents if (finding := _finding(each)) is not None]
     able = sum(1 for each in agents if each.can_think)
     if agents and able == len(agents):
@@ -52,7 +52,7 @@ def _advice(agent: AgentHealth) -> str:
 
 
 async def _ask_server(settings: Settings, *, probe: bool) -> Sequence[AgentHealth] | None:
-    """What the server here says; None where none answers, or its token is not known here."""
+    """Asks the local server; None if none answers, or there is no token for it."""
     from denizen.cli.house import kept_token, server_url
     from denizen.client import Client
     from denizen.errors import NotFound, RequestRefused, ServerError, ServerUnreachable, TokenRefused
@@ -69,7 +69,7 @@ async def _ask_server(settings: Settings, *, probe: bool) -> Sequence[AgentHealt
 
 
 async def _look_here(settings: Settings, *, probe: bool) -> Sequence[AgentHealth] | None:
-    """What this process finds in a database of this version; None where there is none."""
+    """Checks a database of this version in this process; None if there is none."""
     from denizen.cli.house import has_database, runtime_of
     from denizen.server.shapes.health import agent_health_out
     from denizen.spaces import directory

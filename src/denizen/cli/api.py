@@ -1,5 +1,6 @@
-"""How a command reaches the HTTP API: of the server that was named, of the server that runs on this home, or of the
-same application in this process."""
+"""Connects a command to the HTTP API: of the named server, of the server that runs on this home, or of the same
+application in this process.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +47,7 @@ def as_mention(named: str | None) -> str | None: ...
 
 
 def as_mention(named: str | None) -> str | None:
-    """A handle with its @, without which the API takes it for an id."""
+    """Returns a handle with its @, without which the API takes it for an id."""
     return named if named is None or named.startswith("@") or AN_ID.fullmatch(named.lower()) else f"@{named}"
 
 
@@ -54,7 +55,7 @@ AgentName = Annotated[
     str, typer.Argument(metavar="AGENT", callback=as_mention, help="The agent's handle, with or without @, or its id.")
 ]
 PROBE_SECONDS: Final = 10.0
-"""Where nothing listens one knows at once; a server that is busy may need a while to answer."""
+"""A missing server is noticed at once; a busy one may need a while to answer."""
 
 
 def use_api(
@@ -104,7 +105,7 @@ def use_access(
 
 
 def named(loaded: Loaded, url: str | None, token: str | None) -> tuple[str | None, str | None]:
-    """The server that is meant and the token for it, by an option, the environment or .env."""
+    """Returns the server and the token, from an option, the environment or .env."""
     return url or loaded.dotenv.get("DENIZEN_URL"), token or loaded.dotenv.get("DENIZEN_TOKEN")
 
 
@@ -112,25 +113,27 @@ def named(loaded: Loaded, url: str | None, token: str | None) -> tuple[str | Non
 async def open_api(
     settings: Settings, url: str | None, token: str | None, *, models: bool = False, answering: bool = False
 ) -> AsyncGenerator[Client]:
-    """A client of the server that was named, of the one that runs on this home, or of the application in here."""
+    """Provides a client of the named server, of the one that runs on this home, or of the application in this
+    process.
+    """
     address = url or await find_server(settings, token)
     if address is not None:
         async with client_for(settings, address, token) as client:
             yield client
         return
-    # Imported here: asking a server needs none of it, and it takes seconds.
+    # Imported here: a client of a server needs none of it, and it takes seconds.
     with importing("denizen.cli.in_process"):
         from denizen.cli.in_process import open_application
 
     async with open_application(settings, models=models or answering, agents=answering) as application:
         yield application.client
         if answering:
-            # What was answered here is thought over here: a server beside would learn of it with the next turn.
+            # What was answered here is reflected on here: a server beside would notice it only with the next turn.
             await application.runtime.panels_settled()
 
 
 async def find_server(settings: Settings, token: str | None = None) -> str | None:
-    """Where the server that runs on this home answers; None where none does, or no token for it is known."""
+    """Returns the address of the server that runs on this home; None if there is none, or no token for it is known."""
     address = running_server(settings)
     if address is None or (token or kept_token(settings, address)) is None:
         return None
@@ -138,7 +141,7 @@ async def find_server(settings: Settings, token: str | None = None) -> str | Non
 
 
 async def is_denizen(url: str) -> bool:
-    """Whether a Denizen listens there. Any other program that does is none of ours."""
+    """Whether a Denizen listens there, and not another program."""
     async with Client(url, "") as client:
         try:
             async with asyncio.timeout(PROBE_SECONDS):
@@ -148,7 +151,7 @@ async def is_denizen(url: str) -> bool:
 
 
 def client_for(settings: Settings, url: str, token: str | None) -> Client:
-    """A client of that server, with the token that was given, or with the one that this machine keeps."""
+    """Creates a client of that server, with the given token, or the one stored on this machine."""
     secret = token or kept_token(settings, url)
     if secret is None:
         raise TokenRefused(
@@ -159,7 +162,7 @@ def client_for(settings: Settings, url: str, token: str | None) -> Client:
 
 
 async def find(client: Client, wanted: str) -> Space:
-    """The space that is meant: one's own by name, any that one may see by id."""
+    """Returns the space: one of the caller's by name, any visible one by id."""
     try:
         return find_space(await client.spaces(), wanted, await client.me())
     except InvalidInput:

@@ -1,4 +1,4 @@
-"""`denizen apply`: agents, spaces and people as files say they are; and an agent as a file."""
+"""`denizen apply`: creates and changes agents, spaces and people from definition files; prints an agent as a file."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from denizen.errors import DefinitionsInvalid, RequestRefused
 from denizen.shapes.definitions import Applied, ChangeOut, FieldChangeOut
 
 SUFFIXES: Final = (".yaml", ".yml", ".json")
-"""What is read of a folder."""
+"""The files that are read from a folder."""
 STDIN: Final = "-"
 _SHOWN_CHARACTERS: Final = 100
 
@@ -98,9 +98,9 @@ def _as_file(said: Mapping[str, JsonValue]) -> str:
 
 
 def read_paths(paths: Iterable[str]) -> list[Declared]:
-    """Every document of the files that are named, and of those in folders that are named.
+    """Reads every document in the named files and folders.
 
-    Raises one `DefinitionsInvalid` with all that is wrong.
+    Raises one `DefinitionsInvalid` with all problems.
     """
     problems: list[str] = []
     found: list[Source] = []
@@ -137,7 +137,7 @@ def _source(name: str) -> Source:
     return Source("stdin" if name == STDIN else name, text, lambda other: (folder / other).read_text("utf-8-sig"))
 
 
-# Telling
+# Output
 
 
 def _tell_problems(problems: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""`denizen approvals`: effects that wait for a person's approval, and approvals that still count."""
+"""`denizen approvals`: lists and answers requests for approval, and lists and revokes approvals."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ app = typer.Typer(
 )
 
 _SHOWN: Final = 60
-"""Characters of the arguments in a table; `show` has all of them."""
+"""Characters of the arguments in a table; `show` prints all of them."""
 _Waiting = Annotated[
     str, typer.Argument(metavar="ID", help="Id of the waiting call, or the code that is shown with it.")
 ]
@@ -32,7 +32,7 @@ _Waiting = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class _Approvals:
-    """What waits for oneself, and what still counts."""
+    """The caller's open requests, and the approvals that still count."""
 
     waiting: list[CallOut]
     given: list[ApprovalOut]
@@ -161,7 +161,9 @@ async def _load(client: Client, agent: str | None) -> _Approvals:
 
 
 async def _waiting_id(client: Client, wanted: str) -> str:
-    """The id of the call with that id or code. An unknown id goes to the server, which knows what became of it."""
+    """Returns the id of the call with that id or code. An unknown id goes to the server, which knows what happened to
+    it.
+    """
     found = _find(await client.calls(), wanted)
     return wanted if found is None else found.id
 

@@ -1,4 +1,4 @@
-"""`denizen backup` and `denizen restore`: everything that agents and people said and did, as one file, and back."""
+"""`denizen backup` and `denizen restore`: the whole database as one file, and back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`denizen check`: read the whole database, and list what breaks an invariant."""
+"""`denizen check`: reads the whole database, and lists violations of the invariants."""
 
 from __future__ import annotations
 

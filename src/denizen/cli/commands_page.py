@@ -1,4 +1,4 @@
-"""The page docs/cli.md: every command with its arguments and options, from the commands themselves."""
+"""Generates docs/cli.md: every command with its arguments and options, from the commands themselves."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ This page is made by `denizen config commands`.
 
 
 def render() -> str:
-    """The whole page."""
+    """Renders the whole page."""
     panels: dict[str, list[str]] = {}
     for entry in COMMANDS:
         panels.setdefault(entry.panel, []).extend(_sections(command_of(entry), f"denizen {entry.name}", entry.help))
@@ -40,7 +40,7 @@ def render() -> str:
 
 
 def _sections(command: Any, name: str, otherwise: str) -> Iterator[str]:
-    """One for the command, and one for each of those below it."""
+    """Yields a section for the command, and one for each of its subcommands."""
     below: dict[str, Any] = getattr(command, "commands", {})
     yield "\n".join(_section(command, name, otherwise, with_usage=not below))
     for each, inner in below.items():

@@ -1,4 +1,4 @@
-"""`denizen config`: every setting, its value, where that came from and what it means."""
+"""`denizen config`: shows every setting, its value, its source and its meaning."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def access() -> None:
 
 
 def render_access() -> str:
-    """The tables of docs/access.md, from the routes and the restrictions themselves."""
+    """Renders the tables of docs/access.md from the routes and the restrictions."""
     from denizen.agents import restrictions
     from denizen.app import Runtime
     from denizen.server.application import create_app
@@ -76,7 +76,7 @@ def commands() -> None:
 
 
 def render_reference() -> str:
-    """The page docs/settings.md, from the fields themselves."""
+    """Renders docs/settings.md from the fields."""
     lines = [
         "# Settings",
         "",
@@ -154,5 +154,5 @@ def _mark(source: Source) -> Text:
     if source.used:
         return Text("✓ found    ", style="green")
     if source.found:
-        return Text("! not used ", style="yellow")  # the one in the current folder takes its place
+        return Text("! not used ", style="yellow")  # The one in the current folder takes precedence.
     return Text("  not there", style="dim")

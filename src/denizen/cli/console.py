@@ -1,4 +1,4 @@
-"""What every command shares: how it begins, how it speaks, how it says that something went wrong."""
+"""Shared by all commands: start-up, output, errors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 MADE_FROM_OUTSIDE: Final = "made from text from outside"
-"""Stands beside what an agent wrote after it had read such text."""
+"""Shown beside what an agent wrote after it had read such text."""
 
 
 def is_verbose(context: typer.Context) -> bool:
@@ -41,26 +41,26 @@ def begin(context: typer.Context, options: Mapping[str, object] | None = None) -
 
 
 def stdout() -> Console:
-    """Where results go."""
+    """For results."""
     from rich.console import Console
 
     return Console(highlight=False, soft_wrap=False)
 
 
 def stderr() -> Console:
-    """Where everything goes that is not the result."""
+    """For everything that is not a result."""
     from rich.console import Console
 
     return Console(stderr=True, highlight=False)
 
 
 def print_json(value: Any) -> None:
-    """The value as JSON on stdout, for programs: never coloured, never wrapped."""
+    """Prints the value as JSON on stdout, for programs: never coloured, never wrapped."""
     sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
 
 
 def print_error(error: DenizenError, *, with_traceback: bool = False) -> None:
-    """What went wrong, in red on stderr, with its code."""
+    """Prints the error in red on stderr, with its code."""
     import traceback
 
     from rich.text import Text
@@ -68,6 +68,6 @@ def print_error(error: DenizenError, *, with_traceback: bool = False) -> None:
     console = stderr()
     if with_traceback:
         console.print(Text(masked("".join(traceback.format_exception(error))).rstrip(), style="dim"))
-    # What a server refuses has the code that the server gave it.
+    # A refused request has the server's code.
     code = error.problem if isinstance(error, RequestRefused) and error.problem else error.code
     console.print(Text.assemble((masked(str(error)), "red"), (f" [{code}]", "dim red")), soft_wrap=True)

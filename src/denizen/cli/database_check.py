@@ -1,4 +1,4 @@
-"""How the database is, found out without creating, migrating or changing anything in it."""
+"""Checks the database without creating, migrating or changing anything in it."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ from denizen.consciousness.lease import LEASE_SECONDS
 from denizen.storage.migrating import HEAD, REVISIONS
 
 QUICK_CHECK_BYTES: Final = 200_000_000
-"""Files up to this size are checked through; a larger one would keep its user waiting."""
+"""Files up to this size are checked completely; a larger one would take too long."""
 QUICK_CHECK_SECONDS: Final = 5.0
 ANSWER_SECONDS: Final = 3
 
 Query = Callable[[str], Any]
-"""Runs a query that gives one row."""
+"""Runs a query that returns one row."""
 
 _SQLITE_OPEN_LOCK: Final = 128
 """Every process that has a database in write-ahead mode open holds a lock on this byte of its -shm file."""
-# C's `struct flock`, which Python leaves to whoever uses it: its layout, and in which order it holds the five things
-# type of lock, whence, start, length, process.
+# C's `struct flock`, which Python does not define: its layout, and the order of its five fields: type of lock, whence,
+# start, length, process.
 _LOCK_OF_LINUX: Final = ("hhqqi4x", (0, 1, 2, 3, 4))
 _LOCK_OF_MACOS: Final = ("qqihh", (2, 3, 4, 0, 1))
 
 
 def examine(url: str, embedder: str = "none") -> list[Finding]:
-    """What there is to say about the database at `url` and about who lives in it. Blocks; call it in a thread.
+    """Returns the findings about the database at `url` and its agents. Blocks; call it in a thread.
 
-    `embedder` is what the vectors are known by with which agents should recall.
+    `embedder` is the name of the vectors with which agents should recall.
     """
     scheme, _, rest = url.partition("://")
     if scheme.startswith("postgresql"):
@@ -57,14 +57,14 @@ def _examine_sqlite(path: Path, embedder: str) -> Iterator[Finding]:
         said = f"There is no database at {path} yet."
         yield Finding("Database", "note", said, "Nothing to do: the first `denizen up` makes it.")
         return
-    holder = _holder(path)  # before we have it open ourselves
+    holder = _holder(path)  # Before we have it open ourselves.
     try:
         with closing(_connect_sqlite(path)) as connection:
 
             def query(sql: str) -> Any:
                 return connection.execute(sql).fetchone()
 
-            query("SELECT count(*) FROM sqlite_master")  # the first that reads the file
+            query("SELECT count(*) FROM sqlite_master")  # The first query that reads the file.
             yield _sqlite_itself(path, holder)
             yield _integrity(connection, path)
             versioned = query("SELECT name FROM sqlite_master WHERE name = 'alembic_version'")
@@ -74,7 +74,7 @@ def _examine_sqlite(path: Path, embedder: str) -> Iterator[Finding]:
 
 
 def _connect_sqlite(path: Path) -> sqlite3.Connection:
-    # For reading and writing, though nothing is written: a connection for reading only leaves its -wal and -shm behind.
+    # For reading and writing, though nothing is written: a read-only connection leaves its -wal and -shm behind.
     connection = sqlite3.connect(f"file:{quote(str(path))}?mode=rw", uri=True, timeout=1.0, isolation_level=None)
     connection.execute("PRAGMA query_only = ON")
     return connection
@@ -115,7 +115,7 @@ def _integrity(connection: sqlite3.Connection, path: Path) -> Finding:
 
 
 def _holder(path: Path) -> int | None:
-    """A process that has the database open, where this system tells."""
+    """Returns a process that has the database open, if this system tells."""
     if sys.platform not in ("linux", "darwin"):
         return None
     import fcntl
@@ -166,7 +166,7 @@ def _now() -> int:
 
 
 def _contents(query: Query, versioned: object, now: Callable[[], int], embedder: str) -> Iterator[Finding]:
-    """The schema, and who lives in it where it is one that we know."""
+    """Yields findings about the schema, and about its agents if the schema is known."""
     row = query("SELECT version_num FROM alembic_version") if versioned else None
     if row is None:
         said, advice = "The database is empty.", "Nothing to do: the first `denizen up` fills it."
@@ -207,7 +207,7 @@ def _agents(query: Query, now: int) -> Iterator[Finding]:
     )[0]
     said = f"{counted(active + suspended, 'agent')}: {awake} awake, {active - awake} asleep, {suspended} suspended."
     yield Finding("Agents", "ok", said)
-    # The second condition says what the index of open events says, so that the done ones are not read.
+    # The second condition repeats that of the index of open events, so that finished ones are not read.
     events, agents = query(
         "SELECT count(*), count(DISTINCT agent_id) FROM events WHERE state = 'dead' AND state <> 'done'"
     )

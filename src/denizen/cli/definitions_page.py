@@ -1,4 +1,4 @@
-"""The page docs/definitions.md: every key of a definition file, from the models and what stands below their fields."""
+"""Generates docs/definitions.md: every key of a definition file, from the models and the docstrings of their fields."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ MEANINGS: Final = {
     "plans[].name": "By its name a plan is known.",
     "members[].handle": "Of the member.",
 }
-"""Of keys that have no words of their own where they are defined."""
+"""The meanings of keys that have no docstring where they are defined."""
 
 _HEAD: Final = """\
 # Definition files
@@ -115,7 +115,7 @@ async with Runtime() as denizen:
 
 
 def render_reference() -> str:
-    """The whole page."""
+    """Renders the whole page."""
     sections = [
         ("Agents", AgentDocument, "`kind: agent`, which need not be said."),
         ("Spaces", SpaceDocument, "`kind: space`."),
@@ -130,7 +130,7 @@ def _section(title: str, model: type[BaseModel], about: str) -> str:
 
 
 def keys(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, str, str]]:
-    """Every key of such a document, with those inside it: path, default, meaning."""
+    """Yields every key of such a document, with nested ones: path, default, meaning."""
     meanings = _meanings(model)
     for name in sorted(model.model_fields, key=lambda each: _FIRST.index(each) if each in _FIRST else len(_FIRST)):
         field = model.model_fields[name]
@@ -143,13 +143,13 @@ def keys(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, str, s
 
 
 def _kind(model: type[BaseModel]) -> str:
-    """By which it is told from others in its place."""
+    """Returns the value that distinguishes it from others in its place."""
     field = model.model_fields.get("kind")
     return str(get_args(field.annotation)[0]) if field is not None else model.__name__
 
 
 def _models(annotation: Any, suffix: str = "") -> Iterator[tuple[str, type[BaseModel]]]:
-    """The models that a value of this type may be or hold, and how their keys are reached."""
+    """Yields the models that a value of this type may be or hold, and the suffix of the path to their keys."""
     origin, arguments = get_origin(annotation), get_args(annotation)
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield suffix, annotation
@@ -186,7 +186,7 @@ def _summary(model: type[BaseModel]) -> str:
 
 
 def _meanings(model: type[BaseModel]) -> dict[str, str]:
-    """What stands below each field of the model and of those it is made from; the nearest wins."""
+    """Returns the docstring of each field of the model and of its bases; the nearest wins."""
     found: dict[str, str] = {}
     for each in reversed(model.__mro__):
         if each.__module__.startswith("denizen."):

@@ -1,4 +1,4 @@
-"""`denizen doctor`: checks everything that Denizen needs, and says what to do about what is not right."""
+"""`denizen doctor`: checks everything that Denizen needs, and says how to fix what is wrong."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ NO_ROOM: Final = 50_000_000
 ANSWER_SECONDS: Final = 3.0
 AGENTS_SECONDS: Final = 30.0
 PROBE_SECONDS: Final = 150.0
-"""How long looking at all agents may take, without and with asking their models."""
+"""The time limits of checking all agents, without and with asking their models."""
 
 _MARKS: Final[dict[Status, tuple[str, str]]] = {"ok": ("✓", "green"), "note": ("!", "yellow"), "problem": ("✗", "red")}
 
@@ -71,7 +71,9 @@ def _examine_settings(*, probe: bool) -> list[Finding]:
 
 
 def _import_what_checks_need() -> None:
-    """Before the time of the checks runs: on a slow machine this takes seconds, and it would hold up the event loop."""
+    """Before the time limits of the checks start: on a slow machine this takes seconds, and it would block the event
+    loop.
+    """
     for module in (
         "denizen.cli.database_check",
         "denizen.cli.agents_check",
@@ -83,11 +85,11 @@ def _import_what_checks_need() -> None:
         try:
             import_module(module)
         except Exception:  # noqa: BLE001, S110
-            pass  # the check that needs it fails in the same way, and tells
+            pass  # The check that needs it fails in the same way, and reports it.
 
 
 async def examine(settings: Settings, *, probe: bool = False) -> list[Finding]:
-    """What all the checks of these settings find, in a fixed order. They run together."""
+    """Returns the findings of all checks of these settings, in a fixed order. The checks run concurrently."""
     checks = {
         "Home": lambda: in_thread(lambda: _home(settings)),
         "Database": lambda: in_thread(lambda: _database(settings)),
@@ -137,7 +139,7 @@ def _home(settings: Settings) -> list[Finding]:
 
 
 def _key_file(path: Path) -> list[Finding]:
-    """Whether the key of the secrets is its owner's alone; nothing, where none was made."""
+    """Whether only its owner can read the key of the secrets; nothing if there is no key file."""
     if not is_there(path):
         return []
     if path.stat().st_mode & 0o077:
@@ -146,7 +148,7 @@ def _key_file(path: Path) -> list[Finding]:
 
 
 def _open_to_others(settings: Settings) -> list[Finding]:
-    """Whether the folder and the other files are their owner's alone; nothing, if they are."""
+    """Whether only their owner can read the folder and the other files; nothing if so."""
     found = [str(each) for each in open_to_others(settings) if each.name != KEY_FILE]
     if not found:
         return []
@@ -172,7 +174,7 @@ def _database(settings: Settings) -> list[Finding]:
 
 
 def _recall(name: str) -> list[Finding]:
-    """Whether agents can recall by meaning as they should; how far they can is told by the database."""
+    """Whether agents can recall by meaning as configured; the check of the database says how far."""
     from denizen.models.embedders import check_installed
 
     try:
@@ -216,11 +218,11 @@ async def _model(settings: Settings) -> list[Finding]:
 
 
 def _trouble_with(known: ServerModels) -> str | None:
-    """Why the model cannot be asked, as far as that is known without asking: its key is missing, its name is wrong."""
+    """Returns why the model cannot be used, as far as known without a request: a missing key, a wrong name."""
     try:
         known.models.resolve(known.default)
     except ModelError as error:
-        # A chosen model has its key in the database: whether agents can think with it is another check.
+        # A chosen model has its key in the database: whether agents can use it is another check.
         return None if known.source == "chosen" else masked(str(error))
     return None
 
@@ -262,7 +264,7 @@ async def _server(settings: Settings) -> list[Finding]:
 
 
 def _version_in(answer: Any) -> str | None:
-    """The version that our own server tells; None where it is not ours."""
+    """Returns the version of our own server; None if it is not ours."""
     try:
         body = answer.json()
     except ValueError:

@@ -1,4 +1,4 @@
-"""`denizen export` and `denizen import`: an agent with its whole life, or a space with its messages, as a file."""
+"""`denizen export` and `denizen import`: an agent with its whole history, or a space with its messages, as a file."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ async def _export(client: Client, agent: str | None, space: str | None, output: 
     async with aclosing(lines):
         if output is None:
             return await _print(lines)
-        # Beside it first: whoever finds the file finds a whole one.
+        # Written to a temporary file first: the file itself is always complete.
         part = output.with_name(f"{output.name}.part")
         try:
             count = await _write(lines, part)
@@ -106,9 +106,9 @@ async def _print(lines: AsyncGenerator[str]) -> int:
 
 async def _write(lines: AsyncGenerator[str], path: Path) -> int:
     count = 0
-    # For its owner only: it holds what others have said in private.
+    # For its owner only: it holds private messages.
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-        os.fchmod(file.fileno(), 0o600)  # one that was there kept its mode
+        os.fchmod(file.fileno(), 0o600)  # An existing file kept its mode.
         async for line in lines:
             file.write(line)
             count += 1
@@ -116,7 +116,7 @@ async def _write(lines: AsyncGenerator[str], path: Path) -> int:
 
 
 def _readable(file: Path, folder: Path) -> Path:
-    """A file that can be read twice."""
+    """Returns a file that can be read twice."""
     if str(file) == "-":
         kept = folder / "stdin"
         kept.write_bytes(sys.stdin.buffer.read())
@@ -127,7 +127,7 @@ def _readable(file: Path, folder: Path) -> Path:
 
 
 def _naming(file: Path, error: RequestRefused) -> RequestRefused:
-    """The same error with the name of the file, which the server calls the body of the request."""
+    """Returns the same error with the name of the file, which the server calls the body of the request."""
     said = str(error)
     if error.problem == ImportInvalid.code and said.startswith("body,"):
         said = f"{file.name}{said.removeprefix('body')}"

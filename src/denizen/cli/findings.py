@@ -1,4 +1,4 @@
-"""What a check-up finds: one line each, with advice where something is not right. One check cannot spoil another."""
+"""Findings of a check-up: one line each, with advice if something is wrong. A failing check does not affect others."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ Status = Literal["ok", "note", "problem"]
 """All is well; worth knowing; a person must act."""
 
 LIMIT_SECONDS: Final = 10.0
-"""How long a check may take before it is given up."""
+"""The time limit of a check."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What one check has found."""
+    """The result of one check."""
 
     check: str
     status: Status
@@ -36,7 +36,7 @@ class Finding:
 async def guarded(
     check: str, run: Callable[[], Awaitable[list[Finding]]], limit_seconds: float = LIMIT_SECONDS
 ) -> list[Finding]:
-    """What the check finds; a problem if it fails or does not end in time."""
+    """Runs the check; returns a problem if it fails or exceeds the time limit."""
     try:
         async with asyncio.timeout(limit_seconds):
             return await run()
@@ -45,18 +45,18 @@ async def guarded(
     except DenizenError as error:
         return [Finding(check, "problem", masked(str(error)))]
     except Exception as error:  # noqa: BLE001
-        # Whatever goes wrong in one check, the others still have something to say.
+        # Whatever goes wrong in one check, the others still run.
         return [Finding(check, "problem", masked(f"The check itself failed: {type(error).__name__}: {error}"))]
 
 
 async def in_thread(fn: Callable[[], T]) -> T:
-    """What `fn` returns, run in a thread that nobody waits for when the program ends."""
+    """Runs `fn` in a daemon thread, which nobody waits for when the program ends."""
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[T] = loop.create_future()
 
     def settle(outcome: T | BaseException) -> None:
         if answer.done():
-            return  # the time limit was faster
+            return  # The time limit was faster.
         if isinstance(outcome, BaseException):
             answer.set_exception(outcome)
         else:
@@ -70,14 +70,14 @@ async def in_thread(fn: Callable[[], T]) -> T:
         try:
             loop.call_soon_threadsafe(settle, outcome)
         except RuntimeError:
-            pass  # the loop has ended meanwhile: nobody wants to know any more
+            pass  # The loop has ended meanwhile: nobody needs the result any more.
 
     threading.Thread(target=run, name="check", daemon=True).start()
     return await answer
 
 
 def is_there(path: Path) -> bool:
-    """Whether this user can see it; what lies in a folder that may not be entered counts as not there."""
+    """Whether this user can see it; a file in a folder that may not be entered counts as missing."""
     try:
         return path.exists()
     except OSError:
@@ -85,13 +85,13 @@ def is_there(path: Path) -> bool:
 
 
 def may_write(path: Path) -> bool:
-    """Whether this user, as whom the process acts, may write it and, if it is a folder, into it."""
+    """Whether this user may write to it and, if it is a folder, into it."""
     needed = os.W_OK | os.X_OK if path.is_dir() else os.W_OK
     return os.access(path, needed, effective_ids=os.access in os.supports_effective_ids)
 
 
 def size(count: int) -> str:
-    """So many bytes, as people say it."""
+    """Returns a number of bytes for people."""
     value = float(count)
     for unit in ("bytes", "kB", "MB", "GB"):
         if value < 1000:

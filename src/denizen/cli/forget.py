@@ -1,4 +1,4 @@
-"""`denizen forget`: a message, a person or a space, gone everywhere, with a receipt of how much was removed where."""
+"""`denizen forget`: removes a message, a person or a space everywhere, with a receipt of what was removed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ app = typer.Typer(
 )
 
 SHOWN_CHARACTERS: Final = 60
-"""Of a message, so that whoever is asked knows which one it is."""
+"""Characters of a message that are shown, so that the user recognizes it."""
 _TABLES: Final = {
     "agents": "definitions of agents",
     "calls": "tool calls",
@@ -72,12 +72,12 @@ class _Subject:
     kind: Kind
     id: str
     named: str
-    """As people know it."""
+    """Its name for people."""
 
 
 @dataclass(frozen=True, slots=True)
 class _How:
-    """Whether it is only to be tried, whether anyone is asked, and how it is told."""
+    """Options: dry run, confirmation, output format."""
 
     dry_run: bool
     yes: bool
@@ -138,7 +138,7 @@ async def _the_message(client: Client, id: str) -> _Subject:
         found = await client.message(id)
         where = await client.space(found.space_id)
     except RequestRefused:
-        # Whoever looks after a house may have something forgotten that was not said to them.
+        # An admin may forget a message that was not posted to them.
         return _Subject("message", id, f"message {id}")
     text = one_line(printable(found.text))
     shown = text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}…"
@@ -152,7 +152,7 @@ async def _the_person(client: Client, named: str) -> _Subject:
 
 
 async def _the_space(client: Client, named: str) -> _Subject:
-    """By its whole name: what is not quite what was meant would be gone for good."""
+    """By its exact name: a wrong space would be lost for good."""
     found = await client.spaces_named(named)
     if len(found) > 1:
         ids = ", ".join(each.id for each in found)
@@ -181,7 +181,7 @@ async def _forget(client: Client, found: Awaitable[_Subject], how: _How) -> None
 
 def _confirmed() -> bool:
     stderr().print(Text("Forget it for good? [y/N] "), end="")
-    # Where nobody is there to be asked, nothing is read, and that is no yes.
+    # Without a terminal nothing can be asked, and no answer is not a yes.
     return sys.stdin.readline().strip().casefold() in ("y", "yes")
 
 
@@ -193,7 +193,7 @@ def _tell(subject: _Subject, receipt: ReceiptOut, *, as_json: bool) -> None:
 
 
 def show(console: Console, named: str, receipt: ReceiptOut) -> None:
-    """The receipt for people. What was forgotten is named only before it is."""
+    """Prints the receipt. What was forgotten is named only before it is."""
     if receipt.dry_run:
         console.print(Text.assemble(("Would forget ", "bold"), (named, "cyan")), soft_wrap=True)
     else:

@@ -1,4 +1,4 @@
-"""`denizen fork`: a new agent with the past of another."""
+"""`denizen fork`: creates an agent with the past of another."""
 
 from __future__ import annotations
 

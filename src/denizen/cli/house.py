@@ -1,4 +1,4 @@
-"""The house as settings describe it: its folder, its runtime, and whom it belongs to."""
+"""Opens the server's runtime from settings: its folder, its database, and its owner."""
 
 from __future__ import annotations
 
@@ -28,32 +28,36 @@ if TYPE_CHECKING:
 
 CONNECT_SECONDS: Final = 2
 LOCK_FOLDER: Final = "instances"
-"""In the home folder: a lock file for each process in which agents live."""
+"""In the home folder: a lock file for each process that runs agents."""
 TOKEN_FILE: Final = "token"  # noqa: S105  the name of the file
-"""In the home folder: the owner's access token, which `denizen up` puts there for the command line of this machine."""
+"""In the home folder: the owner's access token, which `denizen up` stores there for the command line of this
+machine.
+"""
 
 ADDRESS_FILE: Final = "address"
-"""In the home folder while `denizen up` runs: where it answers, which may be another port than the configured one."""
+"""In the home folder while `denizen up` runs: its address, which may have another port than the configured one."""
 
 
 def server_url(settings: Settings) -> str:
-    """Where the server of this home answers, or would: as the running one says, else as the settings do."""
+    """Returns the address of this home's server: as the running one says, otherwise from the settings."""
     return _certified_url(settings) or _running_address(settings) or settings.address
 
 
 def running_server(settings: Settings) -> str | None:
-    """Where the server that runs on this home answers; None where none runs."""
+    """Returns the address of the server that runs on this home; None if none runs."""
     address = _running_address(settings)
     return None if address is None else _certified_url(settings) or address
 
 
 def _certified_url(settings: Settings) -> str | None:
-    # A certificate is for the name that others use.
+    # A certificate is for the public name.
     return None if settings.tls.certificate is None else settings.public_url
 
 
 def _running_address(settings: Settings) -> str | None:
-    """What the server that runs has put down; None where nothing answers there: it may have been killed."""
+    """Returns the address that the running server has stored; None if nothing answers there: it may have been
+    killed.
+    """
     try:
         address = (settings.home / ADDRESS_FILE).read_text().strip()
         parts = urlsplit(address)
@@ -65,7 +69,7 @@ def _running_address(settings: Settings) -> str | None:
 
 @contextmanager
 def announced_address(home: Path, address: str) -> Generator[None]:
-    """Inside, other commands of this home find the server that answers there."""
+    """Stores the address inside the block, so that other commands of this home find the server."""
     path = home / ADDRESS_FILE
     # Never half written: a command that reads it meanwhile would take the server for stopped.
     written = path.with_suffix(f".{os.getpid()}")
@@ -75,14 +79,15 @@ def announced_address(home: Path, address: str) -> Generator[None]:
         yield
     finally:
         with suppress(OSError):
-            # Another one may have begun in this folder since.
+            # Another server may have started in this folder since.
             if path.read_text().strip() == address:
                 path.unlink()
 
 
 def kept_token(settings: Settings, address: str) -> str | None:
-    """The owner's access token, which `denizen up` has put into the home folder: for the house here, and shown to no
-    other server."""
+    """Returns the owner's access token, which `denizen up` has stored in the home folder: for the server here, and sent
+    to no other.
+    """
     from denizen.settings.loopback import is_loopback
 
     own = [each.rstrip("/") for each in (settings.address, server_url(settings), settings.public_url) if each]
@@ -104,7 +109,7 @@ class House:
 
 @asynccontextmanager
 async def open_house(settings: Settings) -> AsyncGenerator[House]:
-    """Inside, the house is open and there is a world in it; nobody lives yet."""
+    """Opens the runtime, with a world in it, inside the block; agents do not run yet."""
     from denizen.welcome import welcome
 
     make_home(settings)
@@ -115,7 +120,7 @@ async def open_house(settings: Settings) -> AsyncGenerator[House]:
 
 
 async def runtime_of(settings: Settings, telemetry: Telemetry | None = None) -> Runtime:
-    """The runtime that the settings describe, not open yet."""
+    """Creates the runtime from the settings, not open yet."""
     # Imported here: talking to a running server needs none of it, and it takes a second.
     from denizen.agents.residents import Pace
     from denizen.app import Runtime
@@ -149,7 +154,7 @@ async def runtime_of(settings: Settings, telemetry: Telemetry | None = None) -> 
 
 @asynccontextmanager
 async def open_records(settings: Settings) -> AsyncGenerator[tuple[Runtime, World]]:
-    """Inside, what the house keeps can be read and written. No model is looked for, and nobody lives."""
+    """Opens the database for reading and writing inside the block. No model is looked for, and no agents run."""
     from denizen.app import Runtime
     from denizen.cycles.server_models import FOUND_NOTHING
     from denizen.welcome import welcome
@@ -172,7 +177,9 @@ async def open_records(settings: Settings) -> AsyncGenerator[tuple[Runtime, Worl
 
 
 async def server_models_of(settings: Settings) -> ServerModels:
-    """The default model of this machine, as `denizen up` would have it, and where its model servers are."""
+    """Returns the default model of this machine, as `denizen up` would choose it, and the addresses of its model
+    servers.
+    """
     from denizen.app import Runtime
     from denizen.cycles.server_models import ServerModels
     from denizen.models.catalog import Models
@@ -181,7 +188,7 @@ async def server_models_of(settings: Settings) -> ServerModels:
     choice = await choose_model(settings.model, os.environ)
     known = ServerModels(Models(), settings.model, choice)
     known.models.ollama_url = choice.ollama_url
-    # That the database cannot be read is for others to say: models are there without it.
+    # A database that cannot be read is reported elsewhere: models are available without it.
     with suppress(StorageError):
         if await has_database(settings):
             async with Runtime(settings.database_url, default_model=settings.model, found_model=choice) as runtime:
@@ -190,7 +197,7 @@ async def server_models_of(settings: Settings) -> ServerModels:
 
 
 async def has_database(settings: Settings) -> bool:
-    """Whether there is a database of this version already."""
+    """Whether a database of this version exists."""
     from denizen.storage.migrating import HEAD
     from denizen.storage.opening import revision
 
@@ -200,14 +207,14 @@ async def has_database(settings: Settings) -> bool:
 
 
 def prices_of(settings: Settings) -> dict[str, Price]:
-    """What models cost, where a setting says so."""
+    """Returns the prices of models from the settings."""
     from denizen.models.prices import Price
 
     return {name: Price(**each.model_dump()) for name, each in settings.prices.items()}
 
 
 def what_is_remembered(settings: Settings) -> MemoryOptions | None:
-    """How conversations are summed up and what is remembered beyond them; None: nothing is."""
+    """Returns the settings of summaries and long-term memory; None if both are off."""
     from denizen.memory.settings import MemoryOptions, Switches
     from denizen.profiles.files import PresetFile
 
@@ -225,14 +232,14 @@ def what_is_remembered(settings: Settings) -> MemoryOptions | None:
 
 
 def host_access(settings: Settings) -> HostAccess:
-    """What organizations other than the first may use of this machine."""
+    """Returns what organizations other than the first may use of this machine."""
     from denizen.agents.restrictions import HostAccess
 
     return HostAccess(**settings.organizations.model_dump())
 
 
 def server_budget(settings: Settings) -> BudgetSettings | None:
-    """What all agents and panels of the server together may use in a day; None: that is not limited."""
+    """Returns the daily budget of all agents and panels of the server; None if there is no limit."""
     from denizen.cycles.budgets import BudgetSettings
 
     given = {name: value for name, value in settings.budget.model_dump().items() if value}
@@ -240,7 +247,7 @@ def server_budget(settings: Settings) -> BudgetSettings | None:
 
 
 def how_it_is_watched(settings: TelemetrySettings) -> Telemetry:
-    """What counts and traces the house. Raises `InvalidInput` where traces are wanted and cannot be made."""
+    """Creates the metrics and traces. Raises `InvalidInput` if traces are wanted and cannot be made."""
     from denizen import __version__
     from denizen.telemetry.metrics import Metrics
     from denizen.telemetry.telemetry import Telemetry
@@ -252,7 +259,7 @@ def how_it_is_watched(settings: TelemetrySettings) -> Telemetry:
 
 
 def how_secrets_are_kept(settings: Settings) -> dict[str, Any]:
-    """What a runtime has to know about the key of the secrets, and those that the environment shares."""
+    """Returns the arguments of a runtime for the key of the secrets, and for those that the environment shares."""
     from denizen.access.secrets import shared_in
     from denizen.access.vault import KEY_FILE
 
@@ -264,7 +271,7 @@ def how_secrets_are_kept(settings: Settings) -> dict[str, Any]:
 
 
 def how_agents_reflect(settings: Settings) -> dict[str, Any]:
-    """What a runtime has to know about prompt profiles and reflection."""
+    """Returns the arguments of a runtime for prompt profiles and reflection."""
     from denizen.reflection.sentiment import load_classifier
 
     place = settings.reflection.classifier
@@ -276,7 +283,7 @@ def how_agents_reflect(settings: Settings) -> dict[str, Any]:
 
 
 def make_home(settings: Settings) -> None:
-    """The folder for our data is there and can be written to. It and the database's files are for their owner only."""
+    """Creates the folder for our data, writable. It and the database's files are for their owner only."""
     home = settings.home
     try:
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -289,19 +296,20 @@ def make_home(settings: Settings) -> None:
             "Make it writable, or choose another with DENIZEN_HOME."
         ) from error
     for path in open_to_others(settings):
-        # A file of another user stays as it is; `denizen doctor` tells of it.
+        # A file of another user stays as it is; `denizen doctor` reports it.
         with suppress(PermissionError):
             path.chmod(stat.S_IMODE(path.stat().st_mode) & 0o700)
 
 
 def open_to_others(settings: Settings) -> list[Path]:
-    """What others on this machine may read or write of what is kept here: the folder, and the files of the token, the
-    key and the database."""
+    """Returns what others on this machine may read or write: the folder, and the files of the token, the key and the
+    database.
+    """
     from denizen.access.vault import KEY_FILE
 
     home = settings.home
     places = [home, home / TOKEN_FILE, home / KEY_FILE, *_database_files(settings.database_url)]
-    # Whoever keeps everything in their own home folder decides about that themselves.
+    # Users who keep everything in their own home folder decide about its mode themselves.
     return [each for each in places if each != Path.home() and _others_may(each)]
 
 
@@ -321,7 +329,7 @@ def _others_may(path: Path) -> bool:
 
 
 def owner_name() -> str:
-    """What to call whoever starts Denizen first."""
+    """Returns a name for the first owner."""
     try:
         return getpass.getuser().replace(".", " ").title()
     except (KeyError, OSError):

@@ -1,4 +1,4 @@
-"""The application of the server in the process of a command: no socket, called as the owner of this home."""
+"""Runs the server's application inside a command: without a socket, called as the owner of this home."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from denizen.settings.shape import Settings
 from denizen.spaces.directory import Entity
 
 LOOK_SECONDS: Final = 2.0
-"""How often a quiet stream looks at the database: another process may write to it."""
+"""How often a quiet stream checks the database: another process may write to it."""
 _UNLIMITED: Final = 2**62
 
 
 @dataclass(frozen=True, slots=True)
 class Application:
-    """A client of the application in this process, and the runtime that it serves."""
+    """A client of the application in this process, and its runtime."""
 
     client: Client
     runtime: Runtime
@@ -36,7 +36,9 @@ class Application:
 async def open_application(
     settings: Settings, *, models: bool = False, agents: bool = False
 ) -> AsyncGenerator[Application]:
-    """With `models`, models can be asked, and tools and presets are known; with `agents`, agents live meanwhile."""
+    """Opens the application. With `models`, models can be used, and tools and presets are loaded; with `agents`, agents
+    run meanwhile.
+    """
     async with AsyncExitStack() as stack:
         if models or agents:
             house = await stack.enter_async_context(open_house(settings))
@@ -51,7 +53,7 @@ async def open_application(
 
 @asynccontextmanager
 async def client_of(runtime: Runtime, person: Entity) -> AsyncGenerator[Client]:
-    """A client that asks this runtime as that person."""
+    """Provides a client that calls this runtime as that person."""
     reach = Reach(frozenset({urlsplit(runtime.public_url).hostname or ""}))
     app = create_app(runtime, limits=_limits(), reach=reach, on_demand=True)
     async with (
@@ -62,7 +64,7 @@ async def client_of(runtime: Runtime, person: Entity) -> AsyncGenerator[Client]:
 
 
 def _limits() -> Limits:
-    """None of those that protect a server from strangers."""
+    """Without the limits that protect a server from strangers."""
     return Limits(
         body_bytes=_UNLIMITED,
         import_bytes=_UNLIMITED,

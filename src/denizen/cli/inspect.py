@@ -1,4 +1,4 @@
-"""`denizen inspect`: how an agent is, on one page."""
+"""`denizen inspect`: shows the state of an agent on one page."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _PARTS: Final = {
     "open": ("open cycle", "green"),
     "free": ("free", "dim"),
 }
-"""Of what the next request holds: what each is called, and its colour."""
+"""The parts of the next request: the label of each, and its colour."""
 _EIGHTHS: Final = " ▏▎▍▌▋▊▉█"
 
 
@@ -56,11 +56,11 @@ def inspect(
         show(stdout(), found)
 
 
-# What is shown
+# Output
 
 
 def show(console: Console, found: MindOut) -> None:
-    """The whole page, as wide as the console."""
+    """Prints the whole page, as wide as the console."""
     console.print(_headline(found))
     for title, content in _sections(found, console.width):
         console.print()
@@ -137,7 +137,7 @@ def _sections(found: MindOut, width: int) -> Iterator[tuple[Text, RenderableType
 
 
 def _standing(each: StandingOut) -> Iterator[str]:
-    """The profile and the state of mind of one conversation, each with its reason."""
+    """Yields the profile and the state of mind of one conversation, each with its reason."""
     yield f"{each.space}: {each.told or 'no particular state of mind'}"
     if each.last is not None:
         reason = f": {each.last.reason}" if each.last.reason else ""
@@ -184,7 +184,7 @@ def _part_name(part: WindowPart) -> str:
 
 
 def _bar(share: float, width: int) -> str:
-    """A bar of so much of the width, to an eighth of a character; never nothing for something."""
+    """Returns a bar of this share of the width, to an eighth of a character; never empty for a positive share."""
     eighths = min(round(share * width * 8), width * 8) or (1 if share > 0 else 0)
     whole, rest = divmod(eighths, 8)
     return "█" * whole + (_EIGHTHS[rest] if rest else "")

@@ -1,4 +1,4 @@
-"""Tokens, login links and keys in the database of this home: for whoever can open it, without a server or a token."""
+"""Tokens, login links and keys in the database of this home, for its operator: without a server or a token."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ T = TypeVar("T")
 
 
 class LocalAccess:
-    """What `Client` knows of tokens, login links and keys, on the database. Whoever can open it may do everything."""
+    """The part of `Client` for tokens, login links and keys, on the database. Access to the database is enough for
+    everything.
+    """
 
     def __init__(self, runtime: Runtime, owner: Entity) -> None:
         self._runtime = runtime
@@ -59,7 +61,7 @@ class LocalAccess:
         return self._owner if whose == "me" else await self._runtime.people.find(whose, organization=self._home)
 
     def _key(self, secret: Secret, names: Mapping[EntityId, str]) -> KeyOut:
-        """Unlike a server, the database itself tells of everyone's."""
+        """Unlike a server, the database shows everyone's keys."""
         key = key_out(secret)
         owner = secret.owner_id
         return key if owner in (None, self._owner.id) else key.model_copy(update={"whose": f"@{names[owner]}"})
@@ -93,13 +95,13 @@ class LocalAccess:
     async def _change(
         self, action: str, subject: EntityId, fn: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """What `fn` changes is in the audit log, as a change of whoever runs the server."""
+        """Runs `fn`, and records its change in the audit log as one of the operator."""
         return await self._runtime.db.write(_audited, self._home, action, subject, lambda tx: fn(tx, *args, **kwargs))
 
 
 @asynccontextmanager
 async def open_local_access(settings: Settings) -> AsyncGenerator[LocalAccess]:
-    """Inside, the database of this home is open."""
+    """Opens the database of this home inside the block."""
     async with open_records(settings) as (runtime, world):
         yield LocalAccess(runtime, world.owner)
 
@@ -116,7 +118,7 @@ def _tokens(tx: Tx, owner: Entity, named: str | None, everyone: bool) -> list[Li
 
 
 def _find(tx: Tx, home: OrganizationId, named: str) -> Entity:
-    """Whoever of the organization has this handle or id."""
+    """Returns the entity of the organization with this handle or id."""
     try:
         return directory.find_entity(tx, home, named)
     except NotFound:

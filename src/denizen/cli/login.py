@@ -1,4 +1,4 @@
-"""`denizen login`: a link to sign in with a browser, good once."""
+"""`denizen login`: creates a link that signs a browser in, once."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The command `denizen`: what it can do, and how it fails.
+"""The command `denizen`: its subcommands, and its error handling.
 
-A command's module is imported when the command is used, so that `--help`, `--version` and completion stay fast.
-A command is a plain function with Typer's annotations, or a `Typer` where it has commands of its own; it raises
-`DenizenError` where it cannot go on, and that becomes one sentence on stderr and exit status 1.
+A command's module is imported when the command is used, so that `--help`, `--version` and completion stay fast. A
+command is a plain function with Typer's annotations, or a `Typer` if it has subcommands; it raises `DenizenError` if it
+cannot continue, which becomes one sentence on stderr and exit status 1.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from denizen.errors import DenizenError
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A command as the help lists it, and where it lives."""
+    """A command as the help lists it, and its location."""
 
     name: str
     place: str
@@ -84,7 +84,7 @@ EXAMPLES: Final = """\
 
 
 class _Lazy(TyperCommand):
-    """A command known by name and help only, until it is used."""
+    """A command of which only the name and help are loaded until it is used."""
 
     def __init__(self, entry: Entry) -> None:
         super().__init__(entry.name, help=entry.help, rich_help_panel=entry.panel)
@@ -95,7 +95,7 @@ class _Lazy(TyperCommand):
 
 
 class _Group(TyperGroup):
-    """All commands. An error of ours ends each of them the same way."""
+    """All commands. Handles our errors for each of them in the same way."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -113,15 +113,15 @@ class _Group(TyperGroup):
 
 
 def command_of(entry: Entry) -> Any:
-    """The command itself, imported now."""
+    """Imports the command."""
     module, _, attribute = entry.place.partition(":")
     try:
         target = getattr(import_module(module), attribute)
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module}.".startswith(f"{error.name}."):
-            raise  # the command is there, and something that it needs is not
+            raise  # The command exists, but something that it needs is missing.
         raise DenizenError(f"This Denizen was built without the command {entry.name!r}.") from error
-    if not gc.isenabled():  # by `main`, until everything is imported
+    if not gc.isenabled():  # Disabled by `main` until everything is imported.
         gc.freeze()
         gc.enable()
     if not isinstance(target, typer.Typer):
@@ -167,18 +167,18 @@ def start(
 
 
 def main() -> None:
-    """Run the command line of this process, and exit."""
-    # What this process and its programs write is for its user only: conversations, exports, backups.
+    """Runs the command line of this process, and exits."""
+    # Files of this process and its programs are for its user only: conversations, exports, backups.
     os.umask(0o077)
-    # What is imported stays to the end. Looking through it for garbage took a quarter of a start.
+    # What is imported stays to the end. Garbage collection of it took a quarter of a start.
     gc.disable()
     try:
         try:
             typer.main.get_command(app).main(prog_name="denizen")
         finally:
             gc.enable()
-            sys.stdout.flush()  # here, where it can be caught, and not when Python ends
+            sys.stdout.flush()  # Here, where errors can be caught, and not when Python exits.
     except BrokenPipeError:
-        # Whoever read our output has read enough. What is still buffered goes nowhere, without a word.
+        # The reader of our output has closed the pipe. What is still buffered is dropped silently.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)

@@ -1,4 +1,4 @@
-"""`denizen migrate`: which steps the schema of the database has, and those it lacks."""
+"""`denizen migrate`: shows which migrations the database has, and runs the missing ones."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def migrate(
 
 
 async def _migrate(settings: Settings, check: bool) -> str | None:
-    """The last step that the database had."""
+    """Returns the last migration that the database had."""
     make_home(settings)
     before = await opening.revision(settings.database_url)
     if before is not None and before not in REVISIONS:

@@ -1,6 +1,6 @@
-"""`denizen mind`: an agent's states of mind, conversation by conversation: shown, set, reset, tried by hand.
+"""`denizen mind`: shows, sets, resets and tries an agent's states of mind, by conversation.
 
-What is told of them is told of those of panels too: `denizen panel mind`.
+Its output functions also serve `denizen panel mind`.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def show(
 
 
 def _show(each: StandingOut) -> None:
-    """One conversation, in as many lines as there is to say."""
+    """Prints one conversation."""
     console = stdout()
     console.print(Text.assemble((printable(each.space), "cyan"), f"  {as_told(each.state)}"), soft_wrap=True)
     told = [f"profile {each.profile.id}: {each.profile.reason}"] if each.profile.id is not None else []
@@ -206,7 +206,7 @@ def _there(
 
 
 async def _find(client: Client, agent: str, wanted: str) -> str:
-    """The one of the agent's spaces that has this id or name: those that one may see, and those it has a stance in."""
+    """Returns the agent's space with this id or name: among those the caller may see, and those it has a stance in."""
     if AN_ID.fullmatch(wanted.strip().lower()):
         return wanted.strip().lower()
     known = {each.space_id: each.space for each in await client.stances(agent)}
@@ -224,13 +224,13 @@ async def _find(client: Client, agent: str, wanted: str) -> str:
 
 
 def those_said(mood: str | None, skill: str | None, complexity: str | None) -> dict[str, str]:
-    """What of a state of mind shall be different."""
+    """Returns the parts of a state of mind that are to change."""
     given = {"mood": mood, "user_skill": skill, "task_complexity": complexity}
     return {name: value for name, value in given.items() if value is not None}
 
 
 def tell_runs(found: Iterable[RunOut], as_json: bool, *, when: str = "cycle") -> None:
-    """How a state of mind came to be what it is; `when` is what its times are counted in."""
+    """Prints the history of a state of mind; `when` is the unit of its times."""
     if as_json:
         rows = [{"at": _time(each.at), when: each.cycle, "cause": each.cause, "metaprompt": each.metaprompt,
                  "outcome": each.outcome, "reason": each.reason, **dict(each.state)} for each in found]  # fmt: skip
@@ -240,7 +240,7 @@ def tell_runs(found: Iterable[RunOut], as_json: bool, *, when: str = "cycle") ->
 
 
 def tell_signals(found: Iterable[SignalOut], as_json: bool, *, when: str = "cycle") -> None:
-    """What was seen in how people feel."""
+    """Prints the signals of people's sentiment."""
     if as_json:
         rows = [{"at": _time(each.at), when: each.cycle, "person": each.person, "name": each.name,
                  "rule": each.rule, "score": each.score} for each in found]  # fmt: skip
@@ -250,7 +250,7 @@ def tell_signals(found: Iterable[SignalOut], as_json: bool, *, when: str = "cycl
 
 
 def tell_tried(tried: TriedOut, as_json: bool, once_applied: str) -> None:
-    """What was asked, and what came of it."""
+    """Prints the prompt and the result."""
     if as_json:
         print_json(tried.model_dump(mode="json"))
         return
@@ -270,7 +270,7 @@ def _say(found: StanceOut, as_json: bool) -> None:
 
 
 def as_told(state: StateOut) -> str:
-    """The state of mind as whoever has it is told of it."""
+    """Returns the state of mind as the agent is told of it."""
     return printable(words.StateOfMind(**state.model_dump()).line() or "no particular state of mind")
 
 

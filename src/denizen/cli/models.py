@@ -1,4 +1,4 @@
-"""`denizen models`: which models there are, what each can do, whether one answers, and which is the default."""
+"""`denizen models`: lists models with their abilities, tests one, and chooses the default."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Listed:
     name: str
     default: bool
     reachable: bool | None
-    """None: it was not asked, as that would cost something."""
+    """None: not tested, as that would cost something."""
     found: str
     """Why it is listed."""
     facts: ModelFacts | None
@@ -70,7 +70,7 @@ def models(
     if as_json:
         print_json([_as_object(each) for each in found])
         return
-    # Lines and not a table: eight columns do not fit into a terminal.
+    # Lines instead of a table: eight columns do not fit into a terminal.
     console = stdout()
     for each in found:
         console.print(Text(f"{each.name} (default)" if each.default else each.name, style="cyan"))
@@ -154,7 +154,7 @@ async def _tested_here(settings: Settings, name: str, address: str | None, key: 
     catalog, real = known.models, known.default if name == "default" else name
     try:
         if await has_database(settings):
-            # With the keys and addresses that are kept.
+            # With the stored keys and addresses.
             async with open_records(settings) as (runtime, _):
                 runtime.model_catalog.ollama_url = catalog.ollama_url
                 result = await runtime.models.test(real, address=address, key=key)
@@ -194,7 +194,7 @@ async def _choose(
 
 
 async def _on_server(settings: Settings, url: str, token: str | None, *, everything: bool) -> list[Listed]:
-    """The list as the server sees it: for operators, with the model servers on its machine."""
+    """Returns the list as the server sees it: for operators, with the model servers on its machine."""
     async with client_for(settings, url, token) as client:
         told = await client.models()
         if told.may_choose:
@@ -245,7 +245,7 @@ async def _on_this_machine(settings: Settings, *, everything: bool) -> list[List
 
 
 def _of_providers(*, everything: bool) -> Mapping[str, str]:
-    """Models of providers for which this machine has a key: the usual ones, or all."""
+    """Returns the models of providers for which this machine has a key: the usual ones, or all."""
     from denizen.models.catalog import keys_of_server, known_names
     from denizen.models.discovery import USUAL_MODELS
 
@@ -284,7 +284,7 @@ def _as_object(each: Listed) -> dict[str, object]:
 
 
 def _lines(each: Listed) -> Sequence[str]:
-    """What is known of it, to stand below its name."""
+    """Returns what is known of it, to print below its name."""
     told = [each.found]
     if each.problem:
         told.append(f"Cannot be used: {each.problem}")

@@ -1,4 +1,4 @@
-"""`denizen profiles`: the prompt profiles of the house: which there are, whether they are right, what they would do."""
+"""`denizen profiles`: lists, checks and tries the server's prompt profiles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`denizen replay`: what a model was asked in a past cycle, exactly, and what came back; or comes back from another."""
+"""`denizen replay`: shows the exact model requests of a past cycle and their answers, or those of another model."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def replay(
         return
 
     async def work(client: Client) -> list[tuple[RequestOut, AnswerAgain]]:
-        # What was asked first: where that is not there, nothing is paid for.
+        # The original requests first: if they are missing, nothing is paid for.
         asked = await client.replay(agent, cycle, step=step)
         return list(zip(asked, await client.rethink(agent, cycle, model, step=step), strict=True))
 
@@ -75,11 +75,11 @@ def replay(
         _show_again(stdout(), again)
 
 
-# What is shown
+# Output
 
 
 def _show(console: Console, steps: Sequence[RequestOut], *, short: bool) -> None:
-    """The first request whole, then what each further one has more, so that nothing is shown twice."""
+    """Prints the first request whole, then what each further one adds, so that nothing is shown twice."""
     shown: list[JsonValue] = []
     for each in steps:
         console.print(Rule(_title(each), align="left", style="dim"))
@@ -94,12 +94,12 @@ def _show(console: Console, steps: Sequence[RequestOut], *, short: bool) -> None
 
 
 def _known(shown: Sequence[JsonValue], messages: Sequence[JsonValue]) -> int:
-    """How many of the messages were shown with the request before; 0 where what was in it has left the window."""
+    """Returns how many of the messages were shown with the last request; 0 if some of them have left the window."""
     if not shown:
         return 0
     *before, answer = map(_content, map(_decoded, shown))
     now = [_content(_decoded(each)) for each in messages]
-    # A preview of the inbox stands at the end of one request, and in no other.
+    # A preview of the inbox is at the end of one request only.
     for had in ([*before, answer], [*before[:-1], answer]):
         if now[: len(had)] == had:
             return len(had)
@@ -142,7 +142,7 @@ def _print_indented(console: Console, text: str) -> None:
     if console.is_terminal:
         console.print(Padding(Text(text), (0, 0, 0, 2), expand=False))
         return
-    # Whoever reads this from a pipe gets the lines as they are.
+    # Piped output gets the lines as they are.
     for line in text.split("\n"):
         console.print(Text(f"  {line}".rstrip()), soft_wrap=True)
 

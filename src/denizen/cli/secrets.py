@@ -1,4 +1,4 @@
-"""`denizen secrets`: the keys of providers and services, put into the database sealed, and never shown again."""
+"""`denizen secrets`: stores keys of providers and services, encrypted; they are never shown again."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def key(as_json: AsJson = False) -> None:
 
 
 def read_secret(asked: str) -> str:
-    """What the person types, unseen; or what was piped in, without the line break at its end."""
+    """Reads a secret from the terminal without echo, or from a pipe, without the line break at its end."""
     if sys.stdin.isatty():
         return getpass.getpass(f"{asked}: ")
     return sys.stdin.read().rstrip("\r\n")

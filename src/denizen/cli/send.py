@@ -1,4 +1,4 @@
-"""`denizen send` and `denizen trigger`: say something in a space; tell an agent of something that happened."""
+"""`denizen send` and `denizen trigger`: posts a message in a space; sends an event to an agent."""
 
 from __future__ import annotations
 

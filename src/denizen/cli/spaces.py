@@ -1,4 +1,4 @@
-"""`denizen spaces`: where people and agents talk, and who is there."""
+"""`denizen spaces`: lists and manages spaces and their members."""
 
 from __future__ import annotations
 

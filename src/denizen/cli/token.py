@@ -1,4 +1,4 @@
-"""`denizen token`: access tokens, made, listed, given a new secret and revoked."""
+"""`denizen token`: creates, lists, renews and revokes access tokens."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def _show(made: TokenCreated, as_json: bool) -> None:
     if as_json:
         print_json(made.token.model_dump(mode="json") | {"secret": made.secret})
         return
-    # Alone on stdout, so that it can be piped on.
+    # Alone on stdout, so that it can be piped.
     typer.echo(made.secret)
     stderr().print(f"Shown this once. Its id is {made.token.id}.", style="dim")
 
@@ -112,7 +112,7 @@ def _table(found: Sequence[ListedToken]) -> Table:
 
 
 def age_of(age: timedelta) -> str:
-    """An age in days, hours or minutes, whichever is the greatest that is not zero."""
+    """Returns an age in days, hours or minutes: the largest unit that is not zero."""
     if age.days:
         return f"{age.days} d"
     hours, rest = divmod(age.seconds, 3600)

@@ -1,4 +1,4 @@
-"""`denizen up`: the server and the agents in one process, until it is told to stop."""
+"""`denizen up`: runs the server and the agents in one process, until it is told to stop."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def up(
 
 
 async def _up(settings: Settings) -> None:
-    # First, so that what is not safe and a taken port are told before anything is made.
+    # First, so that unsafe settings and a taken port are reported before anything is created.
     reach, tls = reach_of(settings), _tls(settings)
     if tls is not None:
         check_tls(tls)
@@ -90,7 +90,7 @@ async def _up(settings: Settings) -> None:
         await told.once.wait()
         stderr().print("Stopping: agents finish what they are doing. Once more hurries them.", style="dim")
         told.twice_calls(runtime.hurry)
-        # The server goes on meanwhile: who reads along reads to the end, and who asks is told to go elsewhere.
+        # The server keeps running meanwhile: readers of streams read to the end, and new requests are sent elsewhere.
         await runtime.drain()
         stop.set()
     stderr().print("Stopped. Everything is saved.", style="dim")
@@ -107,7 +107,7 @@ class Told:
             asyncio.get_running_loop().add_signal_handler(number, self._hear)
 
     def twice_calls(self, hurry: Callable[[], None]) -> None:
-        """From now on a further signal calls this, and one that came already has."""
+        """Calls `hurry` with a further signal, also if that has come already."""
         self._hurry = hurry
         if self._hurried:
             hurry()
@@ -120,7 +120,7 @@ class Told:
 
 
 async def _owners_token(runtime: Runtime, home: Path, world: World) -> str | None:
-    """A new token for the owner, if the house is new or its token was lost; None if there is one already.
+    """Creates a token for the owner, if the server is new or its token was lost; None if there is one already.
 
     A new one replaces the token that was made for this folder before.
     """
@@ -135,7 +135,7 @@ async def _owners_token(runtime: Runtime, home: Path, world: World) -> str | Non
 
 
 def token_name(home: Path) -> str:
-    """The name of the token that is kept in this folder. Instances with one database have folders of their own."""
+    """The name of the token in this folder. Instances with one database have folders of their own."""
     place = "".join(char if char.isprintable() else "?" for char in f"{socket.gethostname()}:{home}")
     prefix = "command line, "
     room = MAX_NAME_CHARS - len(prefix)
@@ -144,10 +144,10 @@ def token_name(home: Path) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Secrets:
-    """What only a terminal is shown."""
+    """What is shown only on a terminal."""
 
     token: str | None
-    """Of the owner, if it was made just now."""
+    """The owner's token, if it was made just now."""
     login_link: str
 
 
@@ -211,11 +211,11 @@ def _say_hello(
         # Not in the table, which would cut it: a link has to stay whole to be opened.
         console.print(Text.assemble(("sign in  ", "dim"), secrets.login_link), soft_wrap=True)
         console.print(f"         once, in the next ten minutes; `{_called()} login` makes another", style="dim")
-    console.file.flush()  # under a supervisor, stdout is no terminal and would keep this to itself
+    console.file.flush()  # Under a supervisor, stdout is not a terminal and would buffer this.
 
 
 def _budget(settings: Settings) -> str:
-    """The daily limit of the server, and where to change it."""
+    """Returns the daily limit of the server, and where to change it."""
     limits = settings.budget
     dollars = f"${limits.dollars_per_day:g}" if limits.dollars_per_day else ""
     tokens = f"{limits.tokens_per_day:,} tokens" if limits.tokens_per_day else ""
@@ -226,7 +226,9 @@ def _budget(settings: Settings) -> str:
 
 
 def _called() -> str:
-    """What to type for `denizen` here: where it is not on the path, as after `make run`, the file that was called."""
+    """Returns what to type for `denizen` here: if it is not on the path, as after `make run`, the file that
+    was called.
+    """
     called = Path(sys.argv[0])
     if shutil.which("denizen") is not None or called.name != "denizen":
         return "denizen"

@@ -1,4 +1,4 @@
-"""`denizen webhooks`: addresses at which services tell an agent what happens."""
+"""`denizen webhooks`: addresses at which services send events to an agent."""
 
 from __future__ import annotations
 

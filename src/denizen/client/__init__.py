@@ -1,7 +1,7 @@
-"""A Denizen server from outside: its REST API and its streams, typed. It needs nothing of a running Denizen but a URL.
+"""A typed client for the REST API and the streams of a Denizen server. It only needs a URL.
 
-A stream goes on for ever: when the connection is lost it says so, tries again, and resumes after the last message it
-gave, so that every message comes once and in order. What cannot get better by trying again is raised.
+A stream never ends by itself: if the connection is lost, it says so, reconnects, and resumes after the last message, so
+that every message comes once and in order. Errors that a retry cannot fix are raised.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Ways in, keys, forgetting, and files, over HTTP."""
+"""Administration over HTTP: tokens, keys, forgetting, files, the audit log."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Administration(Connection):
     """Tokens and keys, forgetting, export and import, definition files."""
 
     async def forget(self, kind: str, id: str, *, also_replies: bool = False, dry_run: bool = False) -> ReceiptOut:
-        """A message, memory, person or space is gone everywhere."""
+        """Forgets a message, memory, person or space everywhere."""
         wanted = {"kind": kind, "id": id, "also_replies": also_replies, "dry_run": dry_run}
         return await self._ask(ReceiptOut, "POST", "/api/forget", json=wanted)
 
@@ -34,14 +34,14 @@ class Administration(Connection):
         return (await self._ask(KeyList, "GET", "/api/keys")).keys
 
     async def set_key(self, name: str, value: str, *, whose: str = "organization") -> KeyOut:
-        """The key is kept, sealed: the organization's, or one's own (`me`)."""
+        """Stores a key, encrypted: the organization's, or the caller's own (`me`)."""
         return await self._ask(KeyOut, "PUT", path_to("keys", name), json={"value": value, "whose": whose})
 
     async def delete_key(self, name: str, *, whose: str = "organization") -> None:
         await self._tell("DELETE", path_to("keys", name), params={"whose": whose})
 
     async def tokens(self, entity: str | None = None, *, everyone: bool = False) -> list[ListedToken]:
-        """One's own, another's, or those of all for whom one may make some."""
+        """Returns the caller's tokens, another's, or those of everyone for whom the caller may create some."""
         asked = those_given(entity=entity, everyone=everyone or None)
         return (await self._ask(TokenList, "GET", "/api/tokens", params=asked)).tokens
 
@@ -53,7 +53,7 @@ class Administration(Connection):
         role: str | None = None,
         expires_at: datetime | None = None,
     ) -> TokenCreated:
-        """For oneself or, if one may, for another. The secret is shown this once."""
+        """Creates a token for the caller or, if permitted, for another. Its secret is shown only once."""
         wanted = those_given(name=name, entity=entity, role=role, expires_at=iso(expires_at))
         return await self._ask(TokenCreated, "POST", "/api/tokens", json=wanted)
 
@@ -64,32 +64,32 @@ class Administration(Connection):
         await self._tell("DELETE", path_to("tokens", token_id))
 
     async def create_login(self, entity: str | None = None) -> LoginCreated:
-        """A link with which one signs in with a browser, once."""
+        """Creates a link that signs a browser in, once."""
         return await self._ask(LoginCreated, "POST", "/api/logins", json=those_given(entity=entity))
 
     async def apply(
         self, documents: Iterable[tuple[str, Mapping[str, JsonValue]]], *, dry_run: bool = False
     ) -> Applied:
-        """What the documents of definition files say is so; each comes with its place, under which it is told of."""
+        """Applies the documents of definition files; each comes with its location, which errors name."""
         told = [{"place": place, "document": dict(document)} for place, document in documents]
         return await self._ask(
             Applied, "POST", "/api/apply", json={"documents": told, "dry_run": dry_run}, timeout=LONG
         )
 
     async def document(self, agent: str) -> Mapping[str, JsonValue]:
-        """The agent as such a document; where it holds a secret, the name of one stands."""
+        """Returns the agent as a definition document; secrets are replaced by their names."""
         return (await self._ask(DocumentOut, "GET", path_to("agents", agent, "document"))).document
 
     def export_agent(self, agent: str) -> AsyncGenerator[str]:
-        """The lines of a file that holds the agent with its whole life."""
+        """Yields the lines of a file with the agent and its whole history."""
         return self._lines(path_to("agents", agent, "export"))
 
     def export_space(self, space_id: str) -> AsyncGenerator[str]:
-        """The lines of a file that holds the space with everything that was said in it."""
+        """Yields the lines of a file with the space and its messages."""
         return self._lines(path_to("spaces", space_id, "export"))
 
     async def import_file(self, path: Path, *, handle: str | None = None, name: str | None = None) -> ImportedOut:
-        """What the file holds is there, all of it or nothing. An agent is suspended until it is resumed."""
+        """Imports a file: all of it or nothing. An agent is suspended until it is resumed."""
         asked, headers = those_given(handle=handle, name=name), {"Content-Type": "application/jsonl"}
         return await self._ask(
             ImportedOut, "POST", "/api/import", params=asked, headers=headers, content=_parts(path), timeout=LONG
@@ -105,12 +105,12 @@ class Administration(Connection):
         before: int | None = None,
         limit: int = 50,
     ) -> AuditPage:
-        """Who changed what, the newest first."""
+        """Returns who changed what, newest first."""
         asked = those_given(by=by, kind=kind, since=iso(since), until=iso(until), before=before, limit=limit)
         return await self._ask(AuditPage, "GET", "/api/audit", params=asked)
 
     async def open_private_space(self, space_id: str, reason: str) -> OpeningOut:
-        """An owner may read the private space for an hour; its members are told."""
+        """Opens the private space to the owner for an hour; its members are told."""
         return await self._ask(OpeningOut, "POST", path_to("spaces", space_id, "open"), json={"reason": reason})
 
     async def _lines(self, path: str) -> AsyncGenerator[str]:
@@ -120,7 +120,7 @@ class Administration(Connection):
                 if response.status_code != 200:
                     await response.aread()
                     raise refusal(response)
-                # By bytes: texts may hold other characters that some take for the end of a line.
+                # Bytes, because texts may hold other characters that some take for a line break.
                 rest = b""
                 async for part in response.aiter_bytes():
                     *whole, rest = (rest + part).split(b"\n")

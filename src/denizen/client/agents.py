@@ -1,4 +1,4 @@
-"""Agents and what they may use, over HTTP."""
+"""Agents, models, budgets and webhooks, over HTTP."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from denizen.shapes.usage import BudgetOut, UsageOut
 from denizen.shapes.webhooks import TriggerAccepted, WebhookCreated, WebhookList, WebhookOut
 
 PROBE_SECONDS: Final = 120.0
-"""Models that are asked whether they answer may take their time."""
+"""Testing models may take long."""
 
 
 class Agents(Connection):
-    """Agents as their keepers deal with them."""
+    """Managing agents."""
 
     async def agents(self) -> list[AgentOut]:
-        """Those that are not dead."""
+        """Returns the agents that are not dead."""
         found: list[AgentOut] = []
         after: str | None = ""
         while after is not None:
@@ -42,21 +42,21 @@ class Agents(Connection):
     async def create_agent(
         self, name: str, fields: Mapping[str, JsonValue] | None = None, *, key: str | None = None
     ) -> AgentDetail:
-        """A new agent; `fields` are `handle`, `spaces` and those of a definition."""
+        """Creates an agent; `fields` are `handle`, `spaces` and those of a definition."""
         wanted = {"name": name, **(fields or {})}
         return await self._ask(AgentDetail, "POST", "/api/agents", json=wanted, headers=keyed(key))
 
     async def edit_agent(self, agent: str, changes: Mapping[str, JsonValue]) -> AgentDetail:
-        """Only what is given is changed; None resets a field to its default."""
+        """Changes the given fields; None resets a field to its default."""
         return await self._ask(AgentDetail, "PATCH", path_to("agents", agent), json=dict(changes))
 
     async def health_report(self, *, probe: bool = False) -> HealthOut:
-        """What needs a person. With `probe`, each model is asked for a few tokens."""
+        """Returns what needs a person. With `probe`, each model is asked for a few tokens."""
         asked = those_given(probe="true" if probe else None)
         return await self._ask(HealthOut, "GET", "/api/health", params=asked, timeout=PROBE_SECONDS)
 
     async def try_again(self, agent: str, *, space: str | None = None) -> AgentOut:
-        """The agent tries again now: in one space, or, for admins, everywhere."""
+        """Makes the agent retry now: in one space, or, for admins, everywhere."""
         return await self._ask(AgentOut, "POST", path_to("agents", agent, "try-again"), json=those_given(space=space))
 
     async def suspend_agent(self, agent: str) -> AgentOut:
@@ -66,7 +66,7 @@ class Agents(Connection):
         return await self._ask(AgentOut, "POST", path_to("agents", agent, "resume"))
 
     async def delete_agent(self, agent: str) -> None:
-        """It is dead; its past stays."""
+        """Deletes the agent; its past stays."""
         await self._tell("DELETE", path_to("agents", agent))
 
     async def fork_agent(
@@ -78,7 +78,7 @@ class Agents(Connection):
         at: int | None = None,
         key: str | None = None,
     ) -> AgentDetail:
-        """A new agent with the past of this one, up to cycle `at`."""
+        """Creates an agent with the past of this one, up to cycle `at`."""
         wanted = those_given(handle=handle, name=name, at=at)
         return await self._ask(AgentDetail, "POST", path_to("agents", agent, "fork"), json=wanted, headers=keyed(key))
 
@@ -87,17 +87,17 @@ class Agents(Connection):
         return await self._ask(AgentModels, "GET", "/api/models", params=those_given(setup="true" if setup else None))
 
     async def test_model(self, name: str, *, address: str | None = None, key: str | None = None) -> TestOut:
-        """Have the server ask the model for one small call."""
+        """Makes the server ask the model for one small call."""
         wanted = those_given(name=name, address=address, key=key)
         return await self._ask(TestOut, "POST", "/api/models/test", json=wanted, timeout=LONG)
 
     async def choose_model(self, name: str, *, address: str | None = None, key: str | None = None) -> AgentModels:
-        """Agents of the server that name no model think with this one from now on."""
+        """Sets the server's default model."""
         wanted = those_given(name=name, address=address, key=key)
         return await self._ask(AgentModels, "PUT", "/api/models/default", json=wanted)
 
     async def forget_chosen_model(self) -> AgentModels:
-        """They think with what is found again, as if nobody had chosen."""
+        """Resets the default model: the server uses what it finds."""
         return await self._ask(AgentModels, "DELETE", "/api/models/default")
 
     async def trigger(
@@ -111,7 +111,7 @@ class Agents(Connection):
         urgent: bool = False,
         key: str | None = None,
     ) -> TriggerAccepted:
-        """Tell the agent of something that happened. With an `id` or a key, telling it twice is telling it once."""
+        """Sends an event to the agent. With an `id` or a key, a repeated event is delivered once."""
         told = those_given(service=service, text=text, data=data, id=id, urgent=urgent)
         return await self._ask(
             TriggerAccepted, "POST", path_to("agents", agent, "trigger"), json=told, headers=keyed(key)
@@ -129,7 +129,7 @@ class Agents(Connection):
         organization_id: str | None = None,
         memory_control: Mapping[str, JsonValue] | None = None,
     ) -> ChatAnswer:
-        """Say something to an agent, and what it says to it until its cycle ends or the time is over."""
+        """Posts a message to an agent, and returns its answer when its cycle ends or the time is over."""
         said = those_given(agent=agent, text=text, space=space, metadata=metadata, seconds=seconds)
         said |= those_given(organizationId=organization_id, memoryControl=memory_control)
         waiting = httpx2.Timeout(REQUEST_SECONDS, read=seconds + _GRACE_SECONDS)
@@ -150,7 +150,7 @@ class Agents(Connection):
         return await self._ask(BudgetOut, "GET", "/api/organization/budget")
 
     async def set_budget(self, **limits: float | None) -> BudgetOut:
-        """These are the limits, and no others: `dollars_per_day`, `tokens_per_day`, `dollars`, `tokens`."""
+        """Replaces all limits: `dollars_per_day`, `tokens_per_day`, `dollars`, `tokens`."""
         return await self._ask(BudgetOut, "PUT", "/api/organization/budget", json=limits)
 
     async def webhooks(self, agent: str) -> list[WebhookOut]:
@@ -159,16 +159,16 @@ class Agents(Connection):
     async def create_webhook(
         self, agent: str, name: str, *, scheme: str = "generic", secret: str | None = None, urgent: bool = False
     ) -> WebhookCreated:
-        """An address for a service. The secret is shown this once."""
+        """Creates a webhook. Its secret is shown only once."""
         wanted = those_given(name=name, scheme=scheme, secret=secret, urgent=urgent)
         return await self._ask(WebhookCreated, "POST", path_to("agents", agent, "webhooks"), json=wanted)
 
     async def revoke_webhook(self, webhook_id: str) -> None:
-        """Nothing is received there any more."""
+        """Revokes the webhook: it receives nothing any more."""
         await self._tell("DELETE", path_to("webhooks", webhook_id))
 
     async def stream_agent(self, agent: str, *, after: int | None = None) -> AsyncGenerator[LifeEvent]:
-        """An agent's life: how it is; for admins also every cycle after a number, and the open one as it comes."""
+        """Streams an agent's status; for admins also every cycle after a number, and the open one as it proceeds."""
 
         def once(last: str | None) -> AsyncGenerator[tuple[str | None, LifeEvent]]:
             return self._events(path_to("agents", agent, "stream"), last)
@@ -179,4 +179,4 @@ class Agents(Connection):
 
 
 _GRACE_SECONDS: Final = 15.0
-"""How much longer than the server we wait for an answer that it waits for."""
+"""How much longer than the server we wait for an answer."""

@@ -1,4 +1,4 @@
-"""One person's way to a server: a small method for each thing it does, over REST and streams."""
+"""The client of a Denizen server for one caller: a method for each request, over REST and streams."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Asking a Denizen server over HTTP, and following what it streams."""
+"""Requests to a Denizen server over HTTP, and its streams."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from denizen.shapes.value import Value
 
 REQUEST_SECONDS: Final = 20.0
 SILENT_SECONDS: Final = 45.0
-"""A stream that says nothing for so long is dead: the server shows every 15 seconds that it is not."""
+"""A stream that is silent for so long is dead: the server sends something every 15 seconds."""
 _BUSY: Final = (429, 502, 503, 504)
-"""Statuses of a server, or of what stands before it, that will answer later."""
+"""Statuses of a server, or of a proxy before it, that are worth a retry."""
 
 
 class _Problem(Value):
@@ -31,13 +31,13 @@ class _Problem(Value):
 
 
 LONG: Final = httpx2.Timeout(REQUEST_SECONDS, read=600)
-"""For what takes as long as there is much of it."""
+"""For requests that take longer with more data."""
 
 _Told = TypeVar("_Told", bound=BaseModel)
 
 
 class Connection:
-    """One server as one caller, and how everything is asked of it."""
+    """The connection of one caller to one server."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class Connection:
             headers["Authorization"] = f"Bearer {token}"
         if not token.isascii() or not token.isprintable():
             raise InvalidInput("The access token contains invalid characters. Copy it again.")
-        # Proxies of the environment are for the world outside; a server of one's own is not there.
+        # Proxies of the environment are for the internet; one's own server is not there.
         self._http = httpx2.AsyncClient(
             base_url=self.url,
             headers=headers,
@@ -73,14 +73,14 @@ class Connection:
         await self._http.aclose()
 
     async def health(self) -> Health:
-        """That there is a Denizen, and which. Needs no token."""
+        """Returns the server's health and version. Needs no token."""
         return await self._ask(Health, "GET", "/healthz")
 
     async def me(self) -> Me:
         return await self._ask(Me, "GET", "/api/me")
 
     async def _events(self, path: str, last: str | None) -> AsyncGenerator[tuple[str | None, LifeEvent]]:
-        """One connection's worth of events, each with its id: it ends where the connection does."""
+        """Yields the events of one connection, each with its id, until it ends."""
         headers = {"Accept": "text/event-stream"} | ({} if last is None else {"Last-Event-ID": last})
         waiting = httpx2.Timeout(REQUEST_SECONDS, read=SILENT_SECONDS)
         try:
@@ -139,7 +139,7 @@ def path_to(*parts: str) -> str:
 
 
 def those_given(**fields: Any) -> dict[str, Any]:
-    """Those that were given: the server knows what the others are by default."""
+    """Returns the arguments that were given: the server knows the defaults of the others."""
     return {name: value for name, value in fields.items() if value is not None}
 
 

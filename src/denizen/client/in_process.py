@@ -27,9 +27,9 @@ _CLIENT: Final = ("127.0.0.1", 0)
 async def in_process_transport(
     app: AsgiApp, scope: Mapping[str, Any] | None = None
 ) -> AsyncGenerator[httpx2.AsyncBaseTransport]:
-    """Inside, the application runs with its lifespan, and requests over the transport are requests to it.
+    """Runs the application with its lifespan inside the block; requests over the transport go to it.
 
-    `scope` is added to the ASGI scope of each request. At the end, requests that are not answered are cancelled.
+    `scope` is added to the ASGI scope of each request. At the end, unanswered requests are cancelled.
     """
     lifespan, raised = _Lifespan(), None
     async with asyncio.TaskGroup() as tasks:
@@ -91,7 +91,7 @@ class _Transport(httpx2.AsyncBaseTransport):
 
 
 class _Exchange(httpx2.AsyncByteStream):
-    """One request and its response, which is the stream that is read."""
+    """One request and its response stream."""
 
     def __init__(self, request: httpx2.Request) -> None:
         self.begun: asyncio.Future[tuple[int, list[tuple[bytes, bytes]]]] = asyncio.get_running_loop().create_future()
@@ -100,7 +100,7 @@ class _Exchange(httpx2.AsyncByteStream):
         assert isinstance(request.stream, httpx2.AsyncByteStream)
         self._body = aiter(request.stream)
         self._body_was_read = False
-        # One part at a time: who reads slowly makes the application wait.
+        # One part at a time: a slow reader makes the application wait.
         self._parts: asyncio.Queue[bytes | None] = asyncio.Queue(maxsize=1)
         self._answered = asyncio.Event()
         self._error: Exception | None = None
@@ -112,7 +112,7 @@ class _Exchange(httpx2.AsyncByteStream):
                 raise httpx2.RemoteProtocolError("The application ended without a complete response.")
         except Exception as error:
             if self._answered.is_set():
-                raise  # nobody waits for it any more
+                raise  # Nobody waits for it any more.
             if self.begun.done():
                 self._error = error
                 await self._parts.put(None)
@@ -151,13 +151,13 @@ class _Exchange(httpx2.AsyncByteStream):
         self.hang_up()
 
     def hang_up(self) -> None:
-        """A request whose response was not sent completely is cancelled; otherwise the application may finish."""
+        """Cancels a request whose response was not sent completely; otherwise the application may finish."""
         if not self._answered.is_set():
             self.cancel()
 
 
 class _Lifespan:
-    """The start and the end of an application. One that knows no lifespan is used without."""
+    """The start and the end of an application. An application without a lifespan works as well."""
 
     def __init__(self) -> None:
         self.started: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -168,7 +168,7 @@ class _Lifespan:
         try:
             await app({"type": "lifespan", "asgi": _ASGI, "state": {}}, self._receive, self._send)
         except Exception:
-            # By the specification an application may raise where it does not support the protocol.
+            # By the specification an application may raise if it does not support the protocol.
             if self.started.done():
                 raise
         finally:

@@ -1,4 +1,4 @@
-"""What is remembered beyond the life of an agent, over HTTP."""
+"""Summaries of conversations and long-term memories, over HTTP."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from denizen.shapes.memory import ConversationMemory, MemoryOut, MemoryPage, Org
 
 
 class Remembering(Connection):
-    """What conversations came to, and what is remembered of them."""
+    """Summaries of conversations, and memories."""
 
     async def memories(
         self,
@@ -20,8 +20,9 @@ class Remembering(Connection):
         before: str | None = None,
         limit: int = 50,
     ) -> MemoryPage:
-        """What is remembered of oneself (`user`), between oneself and an agent (`persona`), for everyone
-        (`organization`), or of the conversations that one is in (`conversation`)."""
+        """Returns memories about the caller (`user`), between the caller and an agent (`persona`), of the organization
+        (`organization`), or of the caller's conversations (`conversation`).
+        """
         asked = those_given(scope=scope, agent=agent, q=query, before=before, limit=limit)
         return await self._ask(MemoryPage, "GET", "/api/memory", params=asked)
 
@@ -29,11 +30,11 @@ class Remembering(Connection):
         return await self._ask(MemoryOut, "GET", path_to("memory", memory_id))
 
     async def correct_memory(self, memory_id: str, text: str) -> MemoryOut:
-        """It says this from now on."""
+        """Corrects the text of the memory."""
         return await self._ask(MemoryOut, "PATCH", path_to("memory", memory_id), json={"text": text})
 
     async def forget_memory(self, memory_id: str) -> None:
-        """It is gone, whoever else has it, and does not come again."""
+        """Forgets the memory and its copies for good."""
         await self._tell("DELETE", path_to("memory", memory_id))
 
     async def memory_report(self) -> ReportOut:
@@ -43,7 +44,7 @@ class Remembering(Connection):
         return await self._ask(ConversationMemory, "GET", path_to("spaces", space_id, "memory"))
 
     async def set_memory_policy(self, space_id: str, **policy: JsonValue) -> ConversationMemory:
-        """What shall be remembered of a conversation: `enabled`, `scopes`, `share_with_organization`."""
+        """Sets what may be remembered of a conversation: `enabled`, `scopes`, `share_with_organization`."""
         return await self._ask(ConversationMemory, "PATCH", path_to("spaces", space_id, "memory"), json=policy)
 
     async def conversation_memories(self, space_id: str, *, before: str | None = None, limit: int = 50) -> MemoryPage:
@@ -51,7 +52,7 @@ class Remembering(Connection):
         return await self._ask(MemoryPage, "GET", path_to("spaces", space_id, "memories"), params=asked)
 
     async def agent_memories(self, agent: str, *, before: str | None = None, limit: int = 50) -> MemoryPage:
-        """What is remembered between an agent and oneself; for admins, and anyone."""
+        """Returns the memories between an agent and the caller; for admins, between the agent and anyone."""
         asked = those_given(before=before, limit=limit)
         return await self._ask(MemoryPage, "GET", path_to("agents", agent, "memories"), params=asked)
 

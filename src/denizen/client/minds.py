@@ -1,4 +1,4 @@
-"""Looking into an agent, over HTTP."""
+"""Inspecting an agent, over HTTP."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from denizen.shapes.plans import GoalList, GoalOut, NoteList, NoteOut, PlanList,
 
 
 class Minds(Connection):
-    """What waits for an agent, what it lived through, what it means to do."""
+    """The inbox, the history and the plans of an agent."""
 
     async def mind(self, agent: str) -> MindOut:
         return await self._ask(MindOut, "GET", path_to("agents", agent, "mind"))
@@ -33,7 +33,7 @@ class Minds(Connection):
         return await self._ask(InboxPage, "GET", path_to("agents", agent, "inbox"), params=asked)
 
     async def requeue(self, agent: str, event_id: str) -> None:
-        """A dead event is tried again."""
+        """Retries a dead event."""
         await self._tell("POST", path_to("agents", agent, "inbox", event_id, "requeue"))
 
     async def mark_urgent(self, agent: str, event_id: str) -> None:
@@ -47,17 +47,17 @@ class Minds(Connection):
         return await self._ask(CycleDetail, "GET", path_to("agents", agent, "cycles", str(number)))
 
     async def request(self, agent: str, cycle: int, step: int) -> RequestOut:
-        """What the model was asked in that step, exactly, and what it answered."""
+        """Returns the exact request of that step, and the model's answer."""
         path = path_to("agents", agent, "cycles", str(cycle), "steps", str(step))
         return await self._ask(RequestOut, "GET", path)
 
     async def replay(self, agent: str, cycle: int, *, step: int | None = None) -> list[RequestOut]:
-        """The same of every step of a cycle, or of one."""
+        """Returns the requests of every step of a cycle, or of one."""
         steps = [step] if step is not None else range(len((await self.cycle(agent, cycle)).each_step))
         return [await self.request(agent, cycle, each) for each in steps]
 
     async def rethink(self, agent: str, cycle: int, model: str, *, step: int | None = None) -> list[AnswerAgain]:
-        """What another model answers to the same requests; nothing is written."""
+        """Returns another model's answers to the same requests; nothing is written."""
         path, wanted = path_to("agents", agent, "cycles", str(cycle), "rethink"), those_given(model=model, step=step)
         return (await self._ask(AnswersAgain, "POST", path, json=wanted, timeout=LONG)).answers
 
@@ -76,7 +76,7 @@ class Minds(Connection):
         return await self._ask(CrossingPage, "GET", path_to("agents", agent, "crossings"), params=asked)
 
     async def approvals(self, agent: str) -> list[ApprovalOut]:
-        """What the agent may do again because people approved it."""
+        """Returns the approvals that still allow the agent to act."""
         return (await self._ask(ApprovalList, "GET", path_to("agents", agent, "approvals"))).approvals
 
     async def revoke_approval(self, agent: str, approval: str) -> None:

@@ -36,7 +36,7 @@ class Panels(Connection):
     """Panels, their advisors and their rounds."""
 
     async def panels(self) -> list[Panel]:
-        """The panels one is in."""
+        """Returns the caller's panels."""
         return (await self._ask(_Panels, "GET", "/api/panels")).panels
 
     async def panel(self, panel_id: str) -> Panel:
@@ -59,7 +59,7 @@ class Panels(Connection):
         return await self._ask(Panel, "POST", "/api/panels", json=body, headers=keyed(key))
 
     async def change_panel(self, panel_id: str, *, name: str | None = None, **settings: JsonValue) -> Panel:
-        """The panel with another name, or with these settings changed."""
+        """Renames the panel, or changes these settings."""
         body = those_given(name=name) | {"settings": settings}
         return await self._ask(Panel, "PATCH", path_to("panels", panel_id), json=body)
 
@@ -77,7 +77,7 @@ class Panels(Connection):
         return (await self._ask(_Advisors, "PUT", path_to("panels", panel_id, "advisors", "order"), json=body)).advisors
 
     async def switch_group(self, panel_id: str, group: str, active: bool) -> list[Advisor]:
-        """The advisors of the group answer, or do not; gives all."""
+        """Switches the advisors of the group on or off; returns all."""
         body = {"group": group, "active": active}
         return (await self._ask(_Advisors, "PUT", path_to("panels", panel_id, "advisors", "group"), json=body)).advisors
 
@@ -100,12 +100,12 @@ class Panels(Connection):
     async def ask_panel(
         self, panel_id: str, text: str, *, key: str | None = None, organization_id: str | None = None
     ) -> RoundOut:
-        """The message stands in the panel, and everyone it is for has it to answer."""
+        """Posts a message to the panel, which begins a round."""
         path, said = path_to("panels", panel_id, "rounds"), those_given(text=text, organizationId=organization_id)
         return await self._ask(RoundOut, "POST", path, json=said, headers=keyed(key))
 
     async def rounds(self, panel_id: str, *, before: int | None = None, limit: int = 20) -> RoundPage:
-        """The rounds of the last turns before that one."""
+        """Returns the rounds of the last turns before that one."""
         return await self._ask(
             RoundPage, "GET", path_to("panels", panel_id, "rounds"), params=those_given(before=before, limit=limit)
         )
@@ -114,22 +114,22 @@ class Panels(Connection):
         return await self._ask(RoundOut, "GET", path_to("panels", panel_id, "rounds", round_id))
 
     async def cancel_round(self, panel_id: str, round_id: str, advisor: str | None = None) -> RoundOut:
-        """The advisor, or everyone who has not finished, answers no more."""
+        """Cancels the advisor's reply, or all unfinished ones."""
         return await self._of_round(panel_id, round_id, "cancel", {"advisor": advisor})
 
     async def retry_round(self, panel_id: str, round_id: str, advisor: str | None = None) -> RoundOut:
-        """The advisor, or everyone who has failed or was cancelled, is asked again."""
+        """Asks the advisor again, or all that failed or were cancelled."""
         return await self._of_round(panel_id, round_id, "retry", {"advisor": advisor})
 
     async def synthesize(self, panel_id: str, round_id: str) -> RoundOut:
         return await self._of_round(panel_id, round_id, "synthesis", None)
 
     async def crosstalk(self, panel_id: str, round_id: str, *, rounds: int = 1) -> RoundOut:
-        """The advisors answer each other; gives the first round of it."""
+        """Makes the advisors answer each other; returns the first round of it."""
         return await self._of_round(panel_id, round_id, "crosstalk", {"rounds": rounds})
 
     async def vote(self, panel_id: str, round_id: str, question: str = "") -> RoundOut:
-        """Gives the round of the vote."""
+        """Returns the round of the vote."""
         return await self._of_round(panel_id, round_id, "vote", {"question": question})
 
     async def _of_round(
@@ -138,20 +138,20 @@ class Panels(Connection):
         return await self._ask(RoundOut, "POST", path_to("panels", panel_id, "rounds", round_id, what), json=body)
 
     async def reply_context(self, panel_id: str, round_id: str, advisor: str) -> ContextOut:
-        """What the advisor was shown when it answered."""
+        """Returns the request that the advisor was sent."""
         path = path_to("panels", panel_id, "rounds", round_id, "replies", advisor, "context")
         return await self._ask(ContextOut, "GET", path)
 
     async def panel_cost(self, panel_id: str, text: str) -> CostOut:
-        """What the message would cost."""
+        """Estimates what the message would cost."""
         return await self._ask(CostOut, "POST", path_to("panels", panel_id, "cost"), json={"text": text})
 
     async def panel_transcript(self, panel_id: str) -> str:
-        """All of it, in Markdown."""
+        """Returns the whole panel in Markdown."""
         return (await self._tell("GET", path_to("panels", panel_id, "transcript"))).text
 
     async def stream_panel(self, panel_id: str) -> AsyncGenerator[LifeEvent]:
-        """What happens in the panel from now on: `RoundOut`, `PanelReply`, `PanelDelta`."""
+        """Streams the panel's events from now on: `RoundOut`, `PanelReply`, `PanelDelta`."""
 
         def once(last: str | None) -> AsyncGenerator[tuple[str | None, LifeEvent]]:
             return self._events(path_to("spaces", panel_id, "stream"), last)

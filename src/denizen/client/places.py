@@ -21,11 +21,11 @@ class Places(Connection):
         return await self._ask(Organization, "GET", "/api/organization")
 
     async def change_organization(self, **changes: JsonValue) -> Organization:
-        """Its `name`, its `settings`: what is not given stays."""
+        """Changes its `name` or its `settings`; values that are not given stay."""
         return await self._ask(Organization, "PATCH", "/api/organization", json=changes)
 
     async def entities(self, *, kind: str | None = None, after: str = "", limit: int = 50) -> EntityPage:
-        """A page of people, agents and services, by handle."""
+        """Returns a page of people, agents and services, by handle."""
         return await self._ask(
             EntityPage, "GET", "/api/entities", params=those_given(kind=kind, after=after, limit=limit)
         )
@@ -42,7 +42,7 @@ class Places(Connection):
         role: str | None = None,
         key: str | None = None,
     ) -> EntityOut:
-        """A person or a service, in no space yet and without a token."""
+        """Creates a person or a service, in no space and without a token."""
         wanted = those_given(name=name, kind=kind, handle=handle, role=role)
         return await self._ask(EntityOut, "POST", "/api/entities", json=wanted, headers=keyed(key))
 
@@ -50,11 +50,11 @@ class Places(Connection):
         return await self._ask(EntityOut, "PATCH", path_to("entities", entity), json=those_given(name=name, role=role))
 
     async def remove_entity(self, entity: str) -> None:
-        """A person or a service is here no more; what it said stays."""
+        """Removes a person or a service; its messages stay."""
         await self._tell("DELETE", path_to("entities", entity))
 
     async def spaces(self) -> list[SpaceOut]:
-        """The spaces one is in, with their members."""
+        """Returns the caller's spaces, with their members."""
         found: list[SpaceOut] = []
         after: str | None = ""
         while after is not None:
@@ -64,7 +64,7 @@ class Places(Connection):
         return found
 
     async def spaces_named(self, name: str) -> list[SpaceOut]:
-        """Those of them that have this very name."""
+        """Returns those with exactly this name."""
         return [each for each in await self.spaces() if each.name == name]
 
     async def space(self, space_id: str) -> SpaceOut:
@@ -80,7 +80,7 @@ class Places(Connection):
         agent_run_limit: int | None = None,
         key: str | None = None,
     ) -> SpaceOut:
-        """A new space that one runs, with these members in it."""
+        """Creates a space with these members; the caller manages it."""
         wanted = {"name": name, "members": list(members), "private": private}
         wanted |= those_given(floor=floor, agent_run_limit=agent_run_limit)
         return await self._ask(SpaceOut, "POST", "/api/spaces", json=wanted, headers=keyed(key))
@@ -98,7 +98,7 @@ class Places(Connection):
         return await self._ask(SpaceOut, "PATCH", path_to("spaces", space_id), json=change)
 
     async def let_agents_go_on(self, space_id: str) -> SpaceOut:
-        """Agents that had stopped waking each other in the space may again, and those with unread messages wake."""
+        """Lets agents that had stopped waking each other in the space continue; those with unread messages wake."""
         return await self._ask(SpaceOut, "POST", path_to("spaces", space_id, "continue"))
 
     async def add_member(
@@ -117,22 +117,22 @@ class Places(Connection):
         await self._tell("DELETE", path_to("spaces", space_id, "members", entity))
 
     async def ask_for_answer(self, space_id: str, agent: str) -> None:
-        """The agent left a message unanswered there: it is woken and asked for an answer."""
+        """Wakes an agent that left a message unanswered there, and asks it for an answer."""
         await self._tell("POST", path_to("spaces", space_id, "agents", agent, "ask-for-answer"))
 
     async def mark_read(self, space_id: str, seq: int) -> ReadState:
-        """What comes after that number is unread."""
+        """Marks the messages after that number as unread."""
         return await self._ask(ReadState, "PUT", path_to("spaces", space_id, "read"), json={"seq": seq})
 
     async def messages(
         self, space_id: str, *, after: int | None = None, before: int | None = None, limit: int = 50
     ) -> list[MessageOut]:
-        """Messages after a number, or the last ones before one, or the newest; the oldest of them first."""
+        """Returns messages after a number, or the last ones before one, or the newest; oldest first."""
         given = those_given(after=after, before=before, limit=limit)
         return (await self._ask(MessagePage, "GET", path_to("spaces", space_id, "messages"), params=given)).messages
 
     async def post(self, space_id: str, text: str, *, key: str | None = None, **more: JsonValue) -> MessageOut:
-        """The message stands in the space. Posting again with the same key is posting once.
+        """Posts a message. Posting again with the same key posts it only once.
 
         `more`: `reply_to`, `urgent`, `metadata`, `organizationId`.
         """
@@ -146,11 +146,11 @@ class Places(Connection):
         return await self._ask(MessageOut, "PATCH", path, json={"text": text})
 
     async def delete_message(self, space_id: str, message_id: str) -> None:
-        """Its text is gone, its place stays."""
+        """Deletes the text of the message; its place stays."""
         await self._tell("DELETE", path_to("spaces", space_id, "messages", message_id))
 
     async def message(self, message_id: str) -> MessageOut:
-        """One message of a space one is in."""
+        """Returns a message of one of the caller's spaces."""
         return await self._ask(MessageOut, "GET", path_to("messages", message_id))
 
     async def search(
@@ -162,32 +162,32 @@ class Places(Connection):
         before: str | None = None,
         limit: int = 20,
     ) -> SearchPage:
-        """Messages of one's spaces that have all the words, the newest first."""
+        """Returns the messages in the caller's spaces with all the words, newest first."""
         asked = those_given(q=words, space=space, author=author, before=before, limit=limit)
         return await self._ask(SearchPage, "GET", "/api/messages/search", params=asked)
 
     async def calls(self) -> list[CallOut]:
-        """What agents ask and oneself may answer, the oldest first."""
+        """Returns the open questions of agents that the caller may answer, oldest first."""
         return (await self._ask(CallList, "GET", "/api/calls")).calls
 
     async def call(self, call_id: str) -> CallOut:
-        """A call as it stands."""
+        """Returns a call in its present state."""
         return await self._ask(CallOut, "GET", path_to("calls", call_id))
 
     async def answer(self, call_id: str, result: JsonValue) -> CallOut:
-        """The call has this result, and its agent goes on with it. One that has an answer is refused another: 409."""
+        """Answers the call; its agent continues with the result. A second answer is refused: 409."""
         return await self._ask(CallOut, "POST", path_to("calls", call_id, "answer"), json={"result": result})
 
     async def approve(self, call_id: str, *, times: int = 1, seconds: float = 86_400) -> CallOut:
-        """The effect may happen, with exactly these arguments: so often, and for so long."""
+        """Approves the effect with exactly these arguments: so often, and for so long."""
         return await self.answer(call_id, {"confirmed": True, "times": times, "seconds": seconds})
 
     async def deny(self, call_id: str) -> CallOut:
-        """The effect may not happen; its agent is told."""
+        """Denies the effect; its agent is told."""
         return await self.answer(call_id, {"confirmed": False})
 
     async def stream(self, space_id: str, *, after: int) -> AsyncGenerator[StreamEvent]:
-        """What is said in a space after that number, and live what is being written and asked."""
+        """Streams the messages of a space after that number, with live text and calls."""
 
         async def once(last: str | None) -> AsyncGenerator[tuple[str | None, LifeEvent]]:
             at = int(last or 0)
@@ -197,7 +197,7 @@ class Places(Connection):
                         if event.seq <= at:
                             continue
                         if event.seq > at + 1:
-                            return  # one is missing: the next connection has it
+                            return  # One is missing: the next connection has it.
                         at = event.seq
                     yield str(at), event
 
@@ -207,7 +207,7 @@ class Places(Connection):
                     yield event
 
     async def stream_everything(self, *, after: str | None = None) -> AsyncGenerator[LifeEvent]:
-        """Every message of every space one is in, and what happens there."""
+        """Streams every message and event of all the caller's spaces."""
 
         def once(last: str | None) -> AsyncGenerator[tuple[str | None, LifeEvent]]:
             return self._events("/api/stream", last)

@@ -1,4 +1,4 @@
-"""Live streams of a server: what its events say, and going on after the last one when the connection is lost."""
+"""Decodes the events of a server's streams, and resumes after the last one when the connection is lost."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ class Connected:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """The connection is gone; what was being written when it broke may never be finished. It is tried again."""
+    """The connection is lost; text that was being written may never be finished. The client reconnects."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class MessageChanged:
-    """A message was edited or deleted: as it is now. `deleted_at` tells which."""
+    """An edited or deleted message, as it is now. `deleted_at` says which."""
 
     message: MessageOut
 
@@ -58,9 +58,9 @@ class UnknownEvent:
 StreamEvent: TypeAlias = (
     MessageOut | CallOut | StreamStarted | StreamDelta | StreamAborted | AgentStatus | SpaceStatuses | Connected | Lost
 )
-"""What `Client.stream` gives."""
+"""The events of `Client.stream`."""
 LifeEvent: TypeAlias = EventData | MessageChanged | UnknownEvent | Connected | Lost
-"""What `Client.stream_agent` and `Client.stream_everything` give."""
+"""The events of `Client.stream_agent` and `Client.stream_everything`."""
 
 _payload: Final[TypeAdapter[dict[str, JsonValue]]] = TypeAdapter(
     dict[str, JsonValue], config=ConfigDict(defer_build=True)
@@ -68,7 +68,7 @@ _payload: Final[TypeAdapter[dict[str, JsonValue]]] = TypeAdapter(
 
 
 def decode(sent: httpx2.ServerSentEvent) -> LifeEvent | None:
-    """The event as its shape; None for one that only says when to try again."""
+    """Decodes an event to its shape; None for one that only sets the retry time."""
     if not sent.data:
         return None
     known = EVENTS.get(sent.event)
@@ -82,11 +82,13 @@ def decode(sent: httpx2.ServerSentEvent) -> LifeEvent | None:
 
 
 Once: TypeAlias = Callable[[str | None], AsyncGenerator[tuple[str | None, LifeEvent]]]
-"""One connection's worth of events after an id, each with its own."""
+"""Yields the events of one connection after an id, each with its own."""
 
 
 async def resuming(once: Once, after: str | None, clock: Clock) -> AsyncGenerator[LifeEvent]:
-    """What is told after that id, for ever: a connection that is lost is made again, after the last id that came."""
+    """Yields the events after that id for ever: reconnects when the connection is lost, and resumes after the
+    last id.
+    """
     pause = FIRST_PAUSE_SECONDS
     while True:
         try:

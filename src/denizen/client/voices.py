@@ -1,4 +1,4 @@
-"""How the voices of panels stand to the people in them, over HTTP. A voice is an advisor by its id, or `assistant`."""
+"""States of mind of the voices of panels, over HTTP. A voice is an advisor by its id, or `assistant`."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ class Voices(Connection):
     """States of mind in panels."""
 
     async def reflection_names(self) -> ReflectionNames:
-        """The quick-start profiles and metaprompts that `reflection` can name."""
+        """Returns the quick-start profiles and metaprompts that `reflection` can name."""
         return await self._ask(ReflectionNames, "GET", path_to("reflection"))
 
     async def advisor_stances(self, panel_id: str) -> list[VoiceStanceOut]:
-        """How each advisor of the panel stands, in order; without advisors, the assistant."""
+        """Returns the stance of each advisor of the panel, in order; without advisors, of the assistant."""
         return (await self._ask(VoiceStanceList, "GET", path_to("panels", panel_id, "stances"))).stances
 
     async def advisor_stance(self, panel_id: str, voice: str) -> VoiceStanceOut:
-        """The profile of its last answer, and its state of mind."""
+        """Returns the profile of its last answer, and its state of mind."""
         return await self._ask(VoiceStanceOut, "GET", path_to("panels", panel_id, "stances", voice))
 
     async def set_advisor_state_of_mind(self, panel_id: str, voice: str, **state: str) -> VoiceStanceOut:
@@ -35,14 +35,14 @@ class Voices(Connection):
     async def advisor_states_of_mind(
         self, panel_id: str, voice: str, *, before: int | None = None, limit: int = 50
     ) -> RunPage:
-        """How the state of mind came to be what it is, the newest first; `cycle` is the turn of the panel."""
+        """Returns the history of the state of mind, newest first; `cycle` is the turn of the panel."""
         path, params = path_to("panels", panel_id, "stances", voice, "history"), those_given(before=before, limit=limit)
         return await self._ask(RunPage, "GET", path, params=params)
 
     async def advisor_signals(
         self, panel_id: str, voice: str, *, before: int | None = None, limit: int = 50
     ) -> SignalPage:
-        """What it saw in how people feel, the newest first; `cycle` is the turn of the panel."""
+        """Returns the signals that it detected, newest first; `cycle` is the turn of the panel."""
         path, params = path_to("panels", panel_id, "stances", voice, "signals"), those_given(before=before, limit=limit)
         return await self._ask(SignalPage, "GET", path, params=params)
 
@@ -55,7 +55,7 @@ class Voices(Connection):
         template: str | None = None,
         apply: bool = False,
     ) -> TriedOut:
-        """Ask a metaprompt now, by its id or with a template. Only with `apply` does the answer change anything."""
+        """Asks a metaprompt now, by its id or with a template. Only with `apply` does the answer change anything."""
         return await self._ask(
             TriedOut,
             "POST",

@@ -1,1 +1,3 @@
-"""Taking back what was said: edited and deleted messages are told to agents, forgotten ones are gone everywhere."""
+"""Edits, deletions and forgetting: agents are told of edited and deleted messages; forgotten ones are removed
+everywhere.
+"""

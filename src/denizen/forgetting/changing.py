@@ -1,7 +1,7 @@
-"""A message is edited or deleted: agents that have read it are told, and what can be recalled follows.
+"""Edits and deletes messages: agents that have read one are told, and recall is updated.
 
-The log keeps what they saw. The notice wakes nobody: it is read along with what does. It keeps the text that was
-there before, which it does not show, so that forgetting the message later finds that as well.
+The log keeps what they saw. The notice wakes nobody: it is read with the next event. It stores the former text, without
+showing it, so that forgetting the message later finds that as well.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _readers = statement(
     .where(passages.c.message_id == bindparam("message_id"), passages.c.message_id.is_not(None))
     .distinct()
 )
-_OPEN = events.c.state != "done"  # word for word the condition of the partial index, or SQLite does not use it
+_OPEN = events.c.state != "done"  # Word for word the condition of the partial index, or SQLite does not use it.
 _reading = statement(
     select(events.c.agent_id)
     .join(memberships, memberships.c.entity_id == events.c.agent_id)
@@ -44,7 +44,7 @@ _reading = statement(
 
 
 def edit_message(tx: Tx, message_id: MessageId, by: EntityId, what: Draft) -> Message:
-    """The message says this now, and every agent that has read it is told once."""
+    """Edits the message, and tells every agent that has read it once."""
     change = editing.edit(tx, message_id, by, what)
     if change.is_one:
         _tell(tx, change, by, "edited", f": it now says {quote(what.text)}")
@@ -53,7 +53,7 @@ def edit_message(tx: Tx, message_id: MessageId, by: EntityId, what: Draft) -> Me
 
 
 def delete_message(tx: Tx, message_id: MessageId, by: EntityId) -> Message:
-    """The text of the message is gone, and every agent that has read it is told once."""
+    """Deletes the text of the message, and tells every agent that has read it once."""
     change = editing.delete(tx, message_id, by)
     if change.is_one:
         _tell(tx, change, by, "deleted", f": it was message {change.before.seq} there.")
@@ -63,14 +63,14 @@ def delete_message(tx: Tx, message_id: MessageId, by: EntityId) -> Message:
 
 
 def _unlearn(tx: Tx, message: Message) -> None:
-    """What was learned from the message is remembered no more, and its conversation is summed up anew."""
+    """Forgets what was learned from the message, and has its conversation summarized anew."""
     items.forget(tx, items.resting_on(tx, [message.id]))
     if rolling.covers(tx, message.space_id, message.seq):
         rolling.begin_anew(tx, message.space_id)
 
 
 def _tell(tx: Tx, change: Change, by: EntityId, did: str, more: str) -> None:
-    # A cycle that was skipped left no trace: whoever does not remember the message need not hear of it.
+    # A skipped cycle left no trace: an agent that does not remember the message need not be told.
     message = change.before
     rows = [
         *tx.all(_readers, message_id=message.id),
@@ -123,7 +123,7 @@ _hold_mind = statement(select(minds.c.agent_id).where(minds.c.agent_id == bindpa
 
 
 def index_anew(tx: Tx, message_ids: Iterable[MessageId]) -> int:
-    """These messages can be recalled as they are now, and not at all if they say nothing any more."""
+    """Indexes these messages as they are now; removes those without text from the index."""
     count = 0
     for message_id in message_ids:
         by_agent: defaultdict[str, list[tuple[object, ...]]] = defaultdict(list)
@@ -150,7 +150,7 @@ def _index_for(tx: Tx, agent_id: AgentId, rows: list[tuple[object, ...]], messag
                     int(str(at)),
                     str(space_id),
                     None if speaker_id is None else str(speaker_id),
-                    # What an agent said itself is not found by its name.
+                    # An agent's own messages are not found by its name.
                     str(name or "") if kind == "heard" else "",
                     message.id,
                     None if event_id is None else str(event_id),

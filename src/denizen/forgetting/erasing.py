@@ -1,4 +1,4 @@
-"""What SQLite still has of forgotten words beside its tables: the write-ahead log."""
+"""Empties SQLite's write-ahead log, which may still hold forgotten text."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ log_line = structlog.get_logger(__name__)
 
 
 async def empty_write_ahead_log(database_url: str) -> None:
-    """Everything written is in the database file, and the log beside it is empty, unless someone reads just now.
+    """Moves everything into the database file and empties the log, unless someone is reading.
 
-    Then it is emptied later, as always. Other databases, and files that are gone with the process, need no such thing.
+    Then it is emptied later, as usual. Other databases, and in-memory ones, do not need it.
     """
     scheme, _, rest = database_url.partition("://")
     name = rest.removeprefix("/")
@@ -33,5 +33,5 @@ def _checkpoint(path: Path) -> None:
         finally:
             connection.close()
     except sqlite3.Error as error:
-        # What was to be forgotten is: only its old pages stay a while longer.
+        # The text is forgotten: only its old pages stay a while longer.
         log_line.warning("write-ahead log not emptied", error=repr(error))

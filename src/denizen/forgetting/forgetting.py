@@ -1,13 +1,12 @@
-"""Forgetting a message, a person or a space: gone everywhere, in one transaction, with a receipt of what was removed.
+"""Forgets a message, a person, a space or a memory: removed everywhere, in one transaction, with a receipt.
 
-What is forgotten leaves a tombstone, so that numbers have no holes and replay says what is missing. Where it was quoted
-(eight words of it in a row, or all of a shorter one) `[forgotten]` stands instead: in events, in the log, in summaries,
-layers and selves of every era, in notes, goals and plans, in calls and their results, in what others said. What can be
-recalled is removed, and its index with it. What an agent made of it in words of its own stays, unless its answers are
-forgotten too.
+A tombstone stays, so that numbers have no gaps and a replay shows what is missing. Quotes of the forgotten text (eight
+words in a row, or all of a shorter text) are replaced by `[forgotten]`: in events, in the log, in summaries, layers and
+selves of every era, in notes, goals and plans, in calls and their results, in others' messages. Passages for recall are
+removed with their index. What an agent put in its own words stays, unless its answers are forgotten too.
 
-Nobody writes meanwhile: SQLite has one writer, and on PostgreSQL the tables are locked first. So nothing that is being
-thought at the same moment escapes: every agent concerned loses its lease, loads its mind anew and begins a new era.
+Nobody writes meanwhile: SQLite has one writer, and on PostgreSQL the tables are locked first. So a cycle in progress
+cannot keep the text: every agent concerned loses its lease, reloads its mind and begins a new era.
 """
 
 from __future__ import annotations
@@ -82,17 +81,17 @@ from denizen.storage.schema import (
 )
 
 NOBODY: Final = "(forgotten)"
-"""The name of whoever, or whatever place, was forgotten."""
+"""The name of a forgotten person or space."""
 AT_ONCE: Final = 1_000
-"""Messages that are looked for in one pass through the database."""
+"""Messages that are searched for in one pass through the database."""
 PREVIEW_CHARACTERS: Final = 50
-"""As much of a message is seen in a glance at the inbox."""
+"""The length of a message's preview in the inbox."""
 _LATEST: Final = 2**62
 
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """That something was forgotten, and how much was removed where. Never what it said."""
+    """The record that something was forgotten, and how much was removed where. Never the text."""
 
     id: str
     organization_id: OrganizationId
@@ -128,7 +127,7 @@ _give_receipt = insert_into(redactions, "id", "organization_id", "kind", "subjec
 
 
 def receipts(tx: Tx, organization_id: OrganizationId) -> list[Receipt]:
-    """What was forgotten in this organization, the oldest first."""
+    """Returns the receipts of this organization, oldest first."""
     return [_as_receipt(row) for row in tx.all(_receipts, organization_id=organization_id)]
 
 
@@ -146,7 +145,7 @@ _one_receipt = statement(select(*_receipt).where(redactions.c.id == bindparam("i
 
 
 def receipts_before(tx: Tx, organization_id: OrganizationId, receipt_id: str | None, *, limit: int) -> list[Receipt]:
-    """What was forgotten before that receipt was given, or until now, the newest first."""
+    """Returns the receipts before that one, or the newest, newest first."""
     at, id = _LATEST, ""
     if receipt_id is not None:
         row = tx.one(_one_receipt, id=receipt_id)
@@ -165,7 +164,7 @@ def _as_receipt(row: tuple[Any, ...]) -> Receipt:
 
 @long_running
 def forget_message(tx: Tx, message_id: MessageId, by: EntityId | None = None, *, also_replies: bool = False) -> Receipt:
-    """The message is gone everywhere. With `also_replies`, so are the cycles that it woke and what was said in them."""
+    """Forgets the message. With `also_replies`, also the cycles that it woke and their messages."""
     _shut_out_writers(tx)
     message = posting.get_message(tx, message_id)
     home = directory.get_space(tx, message.space_id).organization_id
@@ -189,9 +188,9 @@ def forget_message(tx: Tx, message_id: MessageId, by: EntityId | None = None, *,
 def forget_person(
     tx: Tx, person_id: EntityId, by: EntityId | None = None, *, refuse_last_owner: bool = False
 ) -> Receipt:
-    """Everything this person said is gone, and so are their name and handle, memberships, tokens and secrets.
+    """Forgets everything this person said, with their name and handle, memberships, tokens and secrets.
 
-    The last owner of an organization stays its owner, without a name; with `refuse_last_owner` it is not forgotten.
+    The last owner of an organization stays its owner, without a name; with `refuse_last_owner` they are not forgotten.
     """
     _shut_out_writers(tx)
     person = directory.get_entity(tx, person_id)
@@ -221,7 +220,7 @@ def forget_person(
     tx.run(_drop_secrets, owner=person_id)
     for table, drop in _of_person.items():
         work.removed[table] += tx.run(drop, person=person_id)
-    # A house without an owner could not be looked after: the last one stays, without a name.
+    # A server without an owner could not be administered: the last one stays, without a name.
     if roles.role_of(tx, person_id) != "owner" or roles.count_owners(tx, person.organization_id) > 1:
         tx.run(_gone, entity=person_id, at=tx.now)
     tx.run(_unlink, entity=person_id)
@@ -230,13 +229,13 @@ def forget_person(
 
 @long_running
 def forget_space(tx: Tx, space_id: SpaceId, by: EntityId | None = None) -> Receipt:
-    """Everything said in this space is gone, and so are its name and its members."""
+    """Forgets everything said in this space, with its name and its members."""
     _shut_out_writers(tx)
     space = directory.get_space(tx, space_id)
     if (before := _given(tx, "space", space_id)) is not None:
         return before
     work = _Work(tx, space.organization_id)
-    # One word may be the name of much else; several together are hardly.
+    # One word may also be the name of other things; several words together rarely are.
     work.everywhere = len(said(space.name)) > 1
     work.names.add_name(space.name, exactly=not work.everywhere)
     work.concern(values(tx, _agents_in, space_id=space_id))
@@ -253,12 +252,12 @@ def forget_space(tx: Tx, space_id: SpaceId, by: EntityId | None = None) -> Recei
 
 @long_running
 def forget_memory(tx: Tx, memory_id: str, by: EntityId | None = None, *, visitor: Visitor | None = None) -> Receipt:
-    """The memory is gone, whoever else has it, and does not come again. The messages it rests on stay.
+    """Forgets the memory, with its copies of other owners, for good. The messages it is based on stay.
 
-    A visitor forgets what they may change: what others have of it, and the organization, stays theirs.
+    A visitor forgets only what they may change: copies that belong to others or to the organization stay.
     """
     _shut_out_writers(tx)
-    # Whether it was forgotten before is nothing that a visitor may ask.
+    # A visitor must not learn whether it was forgotten before.
     if visitor is None and (before := _given(tx, "memory", memory_id)) is not None:
         return before
     memory = items.get(tx, memory_id) if visitor is None else access.find_changeable(tx, memory_id, visitor)
@@ -269,7 +268,7 @@ def forget_memory(tx: Tx, memory_id: str, by: EntityId | None = None, *, visitor
 
 
 class Rehearsed(Exception):
-    """Something would have been forgotten, and nothing was. No error: raising is what undoes the transaction."""
+    """The dry run is complete. Not an error: raising it rolls the transaction back."""
 
     def __init__(self, receipt: Receipt) -> None:
         super().__init__(receipt.id)
@@ -278,7 +277,7 @@ class Rehearsed(Exception):
 
 @long_running
 def rehearse(tx: Tx, forget: Callable[..., Receipt], /, *args: Any, **options: Any) -> NoReturn:
-    """Forget, and undo it by raising `Rehearsed`, which has the receipt that there would be."""
+    """Forgets, and rolls back by raising `Rehearsed` with the receipt that there would be."""
     raise Rehearsed(forget(tx, *args, **options))
 
 
@@ -287,7 +286,7 @@ def _given(tx: Tx, kind: Kind, subject_id: str) -> Receipt | None:
     return None if row is None else _as_receipt(row)
 
 
-# Leases first, as every write of a cycle takes them first, then spaces, as every post does: whoever is under way ends.
+# Leases first, as in every write of a cycle, then spaces, as in every post: running transactions can finish.
 _LOCKED_FIRST = ("leases", "spaces", "messages", "minds", "events", "log")
 _ordered = [*_LOCKED_FIRST, *sorted(set(metadata.tables) - {*_LOCKED_FIRST, "instances"})]
 _lock = statement(text(f"LOCK TABLE {', '.join(_ordered)} IN EXCLUSIVE MODE"))
@@ -296,7 +295,7 @@ _leave_deleted = statement(text("PRAGMA secure_delete = OFF"))
 
 
 def _shut_out_writers(tx: Tx) -> None:
-    """Nobody else writes until the commit; and SQLite overwrites what it deletes."""
+    """Locks out other writers until the commit, and makes SQLite overwrite what it deletes."""
     if tx.dialect == "postgresql":
         tx.run(_lock)
     else:
@@ -363,13 +362,13 @@ _forget_space = statement(update(spaces).where(spaces.c.id == bindparam("space")
 
 
 def _answers(tx: Tx, message_ids: Iterable[str]) -> list[tuple[str, str, int | None]]:
-    """The cycles that these messages woke: agent, id, and number if it has ended."""
+    """Returns the cycles that these messages woke: agent, id, and number if it has ended."""
     rows = [row for each in message_ids for row in tx.all(_heard_by, message_id=each)]
     return [(agent_id, cycle_id, number) for agent_id, cycle_id, number in rows if cycle_id is not None]
 
 
 def _said_in(tx: Tx, cycle_ids: set[str]) -> list[MessageId]:
-    # No index leads from a cycle to its messages, because only this needs it: all are read, once for all the cycles.
+    # There is no index from a cycle to its messages, because only this needs it: all are read, once for all cycles.
     found: list[MessageId] = []
     after = ""
     while cycle_ids and (rows := tx.all(_by_agents, after=after)):
@@ -486,7 +485,7 @@ _new_era = statement(
     update(minds).where(minds.c.agent_id == bindparam("agent")).values(era_version=0, news=minds.c.news + 1)
 )
 _interrupt = statement(
-    # As after a shutdown: going on with the cycle is no attempt.
+    # As after a shutdown: resuming the cycle does not count as an attempt.
     update(cycles).where(cycles.c.agent_id == bindparam("agent"), cycles.c.number.is_(None)).values(handed_back=1)
 )
 _calls_there = statement(
@@ -500,7 +499,8 @@ _nothing_said = {
     "recipe": None,
 }
 _interrupt_replies = statement(
-    # Whoever is answering was shown what it held: it loses the reply, which is asked for anew. That is no attempt.
+    # A voice that is answering was shown the text: it loses the reply, which is asked for anew, without counting as an
+    # attempt.
     update(replies)
     .where(replies.c.organization_id == bindparam("organization"), replies.c.state == "running")
     .values(
@@ -548,21 +548,21 @@ _events_there = statement(
 
 @dataclass
 class _Work:
-    """One forgetting under way: what was removed so far, and whom it concerns."""
+    """One forgetting in progress: what was removed so far, and the agents concerned."""
 
     tx: Tx
     organization_id: OrganizationId
     removed: Counter[str] = field(default_factory=Counter[str])
     names: Quotes = field(default_factory=Quotes)
-    """Names that are forgotten with what was said."""
+    """Names that are forgotten with the messages."""
     everywhere: bool = False
-    """Whether they go wherever they stand, or only out of the minds of agents that were near."""
+    """Whether the names are removed everywhere, or only from the minds of agents that were near."""
     spoken: list[str] = field(default_factory=list[str])
-    """What was said elsewhere than in messages."""
+    """Texts that were said elsewhere than in messages."""
     concerned: set[str] = field(default_factory=set[str])
     """Agents that begin a new era."""
     blanked: set[str] = field(default_factory=set[str])
-    """Cycles of which nothing stays but their shape."""
+    """Cycles of which only the structure stays."""
 
     def concern(self, agent_ids: Iterable[str]) -> None:
         self.concerned.update(agent_ids)
@@ -571,7 +571,7 @@ class _Work:
         self.blanked.update(cycle_ids)
 
     def forget_messages(self, said_there: Iterable[Message], *, names: bool = False) -> None:
-        """These messages are gone, some at a time, and with them what quotes them; at the first pass the names too."""
+        """Forgets these messages in batches, with what quotes them; the names with the first batch."""
         some: list[Message] = []
         first = True
         for message in said_there:
@@ -600,7 +600,7 @@ class _Work:
         self._forget_what_rests_on(some, far, close, near)
 
     def forget_memories(self, what: Iterable[Remembered]) -> list[Remembered]:
-        """These are remembered no more, and nobody was ever reminded of them; gives all that went."""
+        """Forgets these memories, also where agents were shown them; returns all that were deleted."""
         gone = items.forget(self.tx, what)
         self.removed["memories"] += len(gone)
         self._take_out_of_reminders(gone)
@@ -620,7 +620,7 @@ class _Work:
         self._retell_advisors(redactor.text)
 
     def _retell_advisors(self, retold: Callable[[str], str], space_id: str = "") -> None:
-        """What advisors of panels, or of that one, were told to remember is kept as this says."""
+        """Changes the stored memories of the advisors of all panels, or of that one, by this function."""
         where = {"organization_id": self.organization_id, "space_id": space_id}
         for round_id, voice, part, recipe in self.tx.all(_told_advisors, **where):
             made_of: dict[str, Any] = json.loads(recipe)
@@ -631,7 +631,7 @@ class _Work:
                 self.removed["replies"] += 1
 
     def _forget_what_rests_on(self, some: Sequence[Message], far: Redactor, close: Redactor, near: _Near) -> None:
-        """What was learned from these messages, or repeats them, and what their conversations came to."""
+        """Forgets what was learned from these messages or repeats them, and the summaries of their conversations."""
         resting = items.resting_on(self.tx, [message.id for message in some])
         quoting = [
             each
@@ -643,7 +643,7 @@ class _Work:
         self.sum_up_anew(sorted(covered))
 
     def sum_up_anew(self, space_ids: Iterable[str]) -> None:
-        """Nothing of these conversations is summed up, not in the minds of their agents either."""
+        """Deletes the summaries of these conversations, also from the minds of their agents."""
         for space_id in space_ids:
             self.removed["rollings"] += rolling.begin_anew(self.tx, space_id)
             self._retell_advisors(lambda told: FORGOTTEN if told else told, space_id)
@@ -651,14 +651,14 @@ class _Work:
                 self._blank_rolled(agent_id)
 
     def _blank_rolled(self, agent_id: str) -> None:
-        # In words of the model's own: no quotation finds it, so all of it goes.
+        # In the model's own words: quotes cannot be found in it, so all of it is deleted.
         for era, told in self.tx.all(_rolled_selves, agent_id=agent_id, mark=f"%{rolled.MARK}%"):
             self.tx.run(_rewrite_layers, agent=agent_id, of_era=era, new_layers=rolled.blanked(told, FORGOTTEN))
             self.removed["selves"] += 1
             self.concerned.add(agent_id)
 
     def take_out_of_summaries(self, gone: Iterable[Remembered]) -> None:
-        """No summary of the conversations in which these were learned says them, and none that an agent has read."""
+        """Removes these memories from the summaries of their conversations, also from those that an agent has read."""
         for space_id, words in dict.fromkeys((each.space_id, each.text) for each in gone):
             self._take_out_of_summary(space_id, words)
 
@@ -677,7 +677,9 @@ class _Work:
                     self.concerned.add(agent_id)
 
     def _earlier_texts(self, gone: set[MessageId]) -> list[str]:
-        """What these messages said before they were edited or deleted; the notices that told it say it no more."""
+        """Returns the earlier texts of these messages, and removes them from the notices of their edits and
+        deletions.
+        """
         found: list[str] = []
         for number, agent_id, payload in self.tx.all(_notices, organization_id=self.organization_id):
             told: dict[str, Any] = json.loads(payload) if payload else {}
@@ -690,7 +692,7 @@ class _Work:
         return found
 
     def _redactors(self, texts: Sequence[str], some: Sequence[Message], *, names: bool) -> tuple[Redactor, Redactor]:
-        """What takes these texts out of what anyone has written, and out of the minds of agents that were near."""
+        """Returns the redactor for everybody's texts, and the one for the minds of agents that were near."""
         far, close = Quotes(), Quotes()
         if names:
             far, close = self.names.copy() if self.everywhere else far, self.names.copy()
@@ -705,7 +707,7 @@ class _Work:
         return Redactor(far), Redactor(close, exactly, frozenset(each for each in texts if each))
 
     def _restate(self, far: Redactor, close: Redactor, near: _Near, gone: set[MessageId]) -> None:
-        """Others have said it too: what they quoted of it is gone."""
+        """Redacts the quotes in others' messages."""
         if not close.quotes:
             return
         after = ""
@@ -732,7 +734,7 @@ class _Work:
         index_anew(self.tx, changed)
 
     def drop_mentions(self, handle: str) -> None:
-        """No message mentions this handle any more."""
+        """Removes the mentions of this handle from all messages."""
         after = ""
         while rows := self.tx.all(_said_elsewhere, organization_id=self.organization_id, after=after):
             after = rows[-1][0]
@@ -772,7 +774,7 @@ class _Work:
         self.tx.run(_retoken, entry=row.keys[0], new_tokens=size)
 
     def _drop_notes(self, far: Redactor, close: Redactor, near: _Near) -> None:
-        """A note is known by its key: where that carries it, the note is gone."""
+        """Deletes the notes whose key contains the text: a note is found by its key."""
         for agent_id in values(self.tx, _agents_here, organization_id=self.organization_id):
             quotes = close.quotes if agent_id in near.agents else far.quotes
             for _, key in self.tx.all(_keys_of_notes, agent_id=agent_id):
@@ -783,7 +785,7 @@ class _Work:
                     self.concerned.add(agent_id)
 
     def _forget_passages(self, far: Redactor, close: Redactor, near: _Near) -> None:
-        """What agents did and summed up, and what no message says, can be recalled no more where it carries it."""
+        """Deletes the passages of agents' actions and summaries that contain the text."""
         for agent_id, _, _ in self.tx.all(_agents_here, organization_id=self.organization_id):
             quotes = close.quotes if agent_id in near.agents else far.quotes
             newest = self.tx.one(_last_passage, agent_id=agent_id)
@@ -796,7 +798,7 @@ class _Work:
             self.removed["passages"] += recall.forget(self.tx, agent_id, numbers)
 
     def empty_space(self, space_id: SpaceId) -> None:
-        """What happened in the space and was no message is gone: calls that were shown, events, what was done there."""
+        """Deletes what happened in the space besides messages: visible calls, events, effects."""
         for agent_id, number in self.tx.all(_of_space, space_id=space_id):
             self.removed["passages"] += recall.forget(self.tx, agent_id, [number])
         for number, agent_id, payload in self.tx.all(_events_there, space_id=space_id):
@@ -814,7 +816,7 @@ class _Work:
         statuses.clear_space(self.tx, space_id)
 
     def rename_in_definitions(self, handle: str, new_handle: str) -> None:
-        """Owners wrote of the person too."""
+        """Replaces the handle in the definitions of agents: owners may have written about the person."""
         redactor = Redactor(self.names)
         for agent_id, definition, urgent in self.tx.all(_agents_here, organization_id=self.organization_id):
             left = redacting.renamed(definition, handle, new_handle, redactor.value)
@@ -825,7 +827,7 @@ class _Work:
                 self.concerned.add(agent_id)
 
     def finish(self, kind: Kind, subject_id: str, by: EntityId | None) -> Receipt:
-        """Everyone concerned begins a new era, and whoever thinks with an old mind is stopped."""
+        """Begins a new era for every agent concerned, and stops those that run with an old mind."""
         for agent_id in sorted(self.concerned):
             leases.seize(self.tx, AgentId(agent_id))
             self.tx.run(_new_era, agent=agent_id)
@@ -854,7 +856,7 @@ class _Work:
 
 
 class _Near:
-    """Which agents were near when something was said: in whose minds even a few words of it are looked for."""
+    """Which agents were near when something was said: their minds are searched even for a few words of it."""
 
     def __init__(self, tx: Tx, some: Sequence[Message], agents_there: Iterable[str]) -> None:
         self.agents = set(agents_there)
@@ -875,7 +877,9 @@ _OF_A_CYCLE: Final = ("log", "cycles", "effects", "overflow", "calls")
 
 
 def _meant_for(place: Place, row: Row, far: Redactor, close: Redactor, near: _Near) -> Redactor:
-    """What is too short to be known by its words is looked for only where it was heard, said or read again."""
+    """Chooses the redactor for a row: a text too short to be recognized is searched for only where it was heard, said
+    or read again.
+    """
     if row.agent_id not in near.agents:
         return far
     if row.cycle_id in near.cycles:
@@ -905,9 +909,11 @@ def _apply(redactor: Redactor, how: str, stored: str | None) -> str | None:
 
 
 def _as_shown(message: Message) -> Iterator[tuple[str, str]]:
-    """How agents read the message, in the inbox and in a transcript: for one too short to be known by its words."""
+    """Yields the forms in which agents read the message, in the inbox and in a transcript: for a text too short to be
+    recognized.
+    """
     text = quote(message.text)
-    # With the handle, where it is shown, and without it, as it was in older entries. A guest may be a member by now.
+    # With the handle, and without it as in older entries. A guest may be a member by now.
     handles = dict.fromkeys((message.author_handle, None))
     kinds = (message.author_kind, "guest") if message.author_kind == "human" else (message.author_kind,)
     for handle, kind, mark in product(handles, kinds, ("", f" [{OUTSIDE_MARK}]")):
@@ -918,6 +924,6 @@ def _as_shown(message: Message) -> Iterator[tuple[str, str]]:
 
 
 def _glance(text: str) -> str:
-    """The words of a message that a glance at the inbox shows whole."""
+    """Returns the whole words in the preview of a message."""
     line = one_line(text[: 20 * PREVIEW_CHARACTERS])
     return line if len(line) <= PREVIEW_CHARACTERS else line[:PREVIEW_CHARACTERS].rpartition(" ")[0]

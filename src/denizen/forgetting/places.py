@@ -1,7 +1,7 @@
-"""Where words are kept: every table and column that holds text somebody wrote, and going through them page by page.
+"""The list of all tables and columns that hold text written by people or agents, and paging through them.
 
-A table that is added to the schema, and that keeps what people or agents say, has its place here. A test looks through
-the whole schema and asks for those that have none.
+A table that is added to the schema and holds such text must be added here. A test reads the whole schema and reports
+missing ones.
 """
 
 from __future__ import annotations
@@ -55,27 +55,27 @@ PAGE: Final = 100
 """Rows that are in memory at once."""
 
 How = Literal["text", "entry", "request"]
-"""How a column keeps what is said: as text, which may be JSON; as a message of the log; as a request's parts."""
+"""The format of a column: text, which may be JSON; an entry of the log; the parts of a request."""
 
 _agents_here = select(agents.c.id).where(agents.c.organization_id == bindparam("organization_id"))
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row that keeps words."""
+    """A row with text."""
 
     keys: tuple[Any, ...]
     agent_id: str | None
-    """Whose it is, where it is an agent's."""
+    """The agent it belongs to, if any."""
     cycle_id: str | None
     kind: str
-    """Of an entry of the log."""
+    """The kind, for an entry of the log."""
     words: Mapping[str, str | None]
     """By column."""
 
 
 class Place:
-    """One table that keeps words."""
+    """One table with text."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class Place:
         self.name = table.name
         self.columns = columns
         self.of_people = of_people
-        """Whether it keeps names only: what is said in messages does not come here."""
+        """Whether it holds names only: no text of messages gets here."""
         keys = list(table.primary_key.columns)
         self._first: dict[str, Params] = {
             f"key{at}": "" if key.type.python_type is str else -1 for at, key in enumerate(keys)
@@ -117,7 +117,7 @@ class Place:
         )
 
     def rows(self, tx: Tx, organization_id: str) -> Iterator[Row]:
-        """Every row of the organization, a page at a time."""
+        """Yields every row of the organization, a page at a time."""
         after = self._first
         while True:
             page = tx.all(self._page, organization_id=organization_id, limit=PAGE, **after)
@@ -133,7 +133,7 @@ class Place:
         return Row(row[:at], agent_id, cycle_id, kind or "", dict(zip(self.columns, words, strict=True)))
 
     def rewrite(self, tx: Tx, row: Row, words: Mapping[str, str | None]) -> None:
-        """The row keeps these words instead."""
+        """Replaces the texts of the row."""
         keys = dict(zip(self._first, row.keys, strict=True))
         tx.run(self._rewrite, **keys, **{f"new_{name}": words[name] for name in self.columns})
 
@@ -218,4 +218,4 @@ PLACES: Final = (
     Place(tokens, {"name": "text"}, here=tokens.c.entity_id.in_(_entities_here), of_people=True),
     Place(organizations, {"name": "text"}, here=organizations.c.id == bindparam("organization_id"), of_people=True),
 )
-"""Everywhere but in the messages themselves, in what can be recalled, and in the definitions of agents."""
+"""All places except the messages themselves, the passages for recall, and the definitions of agents."""

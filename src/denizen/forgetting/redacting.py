@@ -1,7 +1,7 @@
-"""What is left of a stored value when words in it are forgotten. Pure.
+"""Removes text from stored values. Pure.
 
 Much of what is stored is text in JSON in text: a call's arguments are JSON inside an entry of the log, which is JSON
-itself. Each text is looked at as it was said, and put back the way it was kept; what carries nothing stays to the byte.
+itself. Each text is decoded, redacted, and encoded as it was; a value without the text stays the same to the byte.
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ from denizen.inbox.outside import parsed
 from denizen.spaces.quotes import FORGOTTEN, Quotes
 
 _PARTS: Final = ("content", "args")
-"""Where in an entry of the log something is said."""
+"""The fields of a log entry's parts that hold text."""
 _SEALED: Final = ("signature", "provider_details")
-"""What a provider has sealed together with the content: without it, it is worth nothing."""
+"""Signatures of a provider over the content: removed when the content changes."""
 
 
 @dataclass(frozen=True)
 class Redactor:
-    """Takes words out of stored values."""
+    """Removes texts from stored values."""
 
     quotes: Quotes
     exactly: tuple[tuple[str, str], ...] = ()
-    """Pieces of text, as we wrote them, and what stands there instead."""
+    """Exact pieces of text, as we wrote them, and their replacements."""
     whole: frozenset[str] = field(default_factory=frozenset[str])
-    """Texts that go where they are all that is said."""
+    """Texts that are removed only if they are the whole value."""
 
     @property
     def takes_anything(self) -> bool:
         return bool(self.quotes or self.exactly or self.whole)
 
     def text(self, stored: str) -> str:
-        """A text, which may be JSON."""
+        """Redacts a text, which may be JSON."""
         found = _container(stored)
         if found is None:
             return self._said(stored)
@@ -44,7 +44,7 @@ class Redactor:
         return stored if left == found else _dump(left, like=stored)
 
     def value(self, value: Any) -> Any:
-        """A value of JSON; its keys too, because what is kept under names has them there."""
+        """Redacts a JSON value, its keys included: some texts are stored as keys."""
         match value:
             case str():
                 return self.text(value)
@@ -63,13 +63,13 @@ class Redactor:
         return self.quotes.redacted(text)
 
     def entry(self, stored: str) -> str:
-        """A message in the log."""
+        """Redacts an entry of the log."""
         return _entry(stored, self.value)
 
     def request(self, stored: str) -> str:
-        """What a request was made of: only its glance at the inbox says anything, and that in pieces.
+        """Redacts the parts of a request: only its preview of the inbox holds text, in pieces.
 
-        Of what came to mind it is the numbers of the passages, which say nothing.
+        Recalled passages are only stored by number.
         """
         made_of = json.loads(stored)
         preview = made_of.get("preview") if isinstance(made_of, dict) else None  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
@@ -79,18 +79,18 @@ class Redactor:
 
 
 def blank(stored: str) -> str:
-    """Nothing of what was said is left, only the shape of it: JSON stays JSON, and what is counted stays."""
+    """Removes all text but keeps the structure: JSON stays JSON, and numbers stay."""
     found = _container(stored)
     return FORGOTTEN if found is None else _dump(_blank(found), like=stored)
 
 
 def blank_entry(stored: str) -> str:
-    """The same of a message in the log."""
+    """The same for an entry of the log."""
     return _entry(stored, _blank)
 
 
 def blank_request(stored: str) -> str:
-    """The same of what a request was made of."""
+    """The same for the parts of a request."""
     made_of = json.loads(stored)
     return _dump({**made_of, "preview": FORGOTTEN}, like=stored) if "preview" in made_of else stored
 
@@ -128,7 +128,7 @@ def _part(part: Mapping[str, Any], change: Callable[[Any], Any]) -> Mapping[str,
 
 
 def _container(stored: str) -> Any:
-    """The object or list that the text is, if it is JSON."""
+    """Parses the text if it is a JSON object or list."""
     if stored.lstrip()[:1] not in ("{", "["):
         return None
     found = parsed(stored)
@@ -141,7 +141,7 @@ def _dump(value: Any, *, like: str) -> str:
 
 
 def renamed(definition: str, handle: str, new_handle: str, change: Callable[[Any], Any]) -> str:
-    """An agent's definition, or its rule of what is urgent, in which whoever had that handle has another."""
+    """Replaces a handle in an agent's definition, or in its urgency rule."""
     before = json.loads(definition)
     left: dict[str, Any] = {}
     for key, value in before.items():
@@ -157,5 +157,5 @@ def renamed(definition: str, handle: str, new_handle: str, change: Callable[[Any
 
 
 def each_once(texts: Iterable[str | None]) -> list[str]:
-    """The texts that say something, each once."""
+    """Returns the non-empty texts, each once."""
     return [text for text in dict.fromkeys(texts) if text]

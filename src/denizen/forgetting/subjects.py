@@ -1,4 +1,4 @@
-"""Which message, person, space or memory of an organization is meant to be forgotten."""
+"""Finds the message, person, space or memory of an organization that is to be forgotten."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from denizen.storage.database import Tx
 
 
 def find_subject(tx: Tx, home: OrganizationId, kind: Kind, named: str) -> str:
-    """The id of what is meant, a person also by `@handle`. Raises `NotFound` for what is of another organization."""
+    """Returns its id; a person is also found by `@handle`. Raises `NotFound` for one of another organization."""
     try:
         subject, there = _subject(tx, home, kind, named)
     except NotFound:

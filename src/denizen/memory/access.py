@@ -1,4 +1,4 @@
-"""Who may see a memory, and who may change it: the one door to them for people."""
+"""Permission checks on memories: who may see one, and who may change it. People reach memories only through these."""
 
 from __future__ import annotations
 
@@ -17,17 +17,20 @@ from denizen.storage.database import Tx
 
 @dataclass(frozen=True, slots=True)
 class Visitor:
-    """Whoever wants to see a memory."""
+    """The person who asks for a memory."""
 
     id: EntityId
     organization_id: OrganizationId
     role: Role
-    """What they may do now: of themselves, and of the token they came with."""
+    """Their effective role: their own, limited by the token they used."""
 
 
 def may_see(tx: Tx, memory: Remembered, who: Visitor) -> bool:
-    """A conversation's those in it; a person's that person; between a person and an agent that person, and whoever
-    looks after agents, unless it was learned in a private space that they may not read; the organization's its people.
+    """Whether this person may see the memory.
+
+    Members of a conversation see its memories, and a person sees their own. A memory between a person and an agent is
+    seen by that person, and by those who manage agents unless it was learned in a private space they may not read.
+    Everybody in an organization sees the organization's memories.
     """
     if memory.organization_id != who.organization_id:
         return False
@@ -45,12 +48,14 @@ def may_see(tx: Tx, memory: Remembered, who: Visitor) -> bool:
 
 
 def may_change(tx: Tx, memory: Remembered, who: Visitor) -> bool:
-    """Whoever may see it; the organization's only its admins."""
+    """Whether this person may change the memory: whoever may see it; for the organization's memories only its
+    admins.
+    """
     return may_see(tx, memory, who) and (memory.scope != "organization" or reaches(who.role, "admin"))
 
 
 def find(tx: Tx, memory_id: str, who: Visitor) -> Remembered:
-    """The memory, if they may see it."""
+    """Returns the memory. Raises `NotFound` if this person may not see it."""
     memory = items.get(tx, memory_id)
     if not may_see(tx, memory, who):
         raise NotFound("memory", memory_id)
@@ -58,7 +63,7 @@ def find(tx: Tx, memory_id: str, who: Visitor) -> Remembered:
 
 
 def find_changeable(tx: Tx, memory_id: str, who: Visitor) -> Remembered:
-    """The memory, if they may change it."""
+    """Returns the memory if this person may change it."""
     memory = find(tx, memory_id, who)
     if not may_change(tx, memory, who):
         raise NotFound("memory", memory_id)
@@ -71,7 +76,7 @@ def owner_of(memory: Remembered) -> Owner:
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """What a memory shall say, and what that means where an embedder says so."""
+    """The corrected text of a memory, with its vector if there is an embedder."""
 
     text: str
     vector: bytes | None = None
@@ -79,9 +84,9 @@ class Correction:
 
 
 def correct(tx: Tx, memory_id: str, by: Visitor, what: Correction) -> Remembered:
-    """The memory says this from now on, whoever else has it, as far as they may change that.
+    """Corrects the memory, and its copies that belong to other owners as far as this person may change them.
 
-    What it said before is linked to it, and is not found any more; what the conversation came to says it as well.
+    The old text is linked to the new one and is no longer found; the summary of the conversation is corrected as well.
     """
     memory = find_changeable(tx, memory_id, by)
     if memory.kind == SNAPSHOT:

@@ -1,7 +1,7 @@
-"""Asking a utility model to sum up a conversation: what it is told, and what is made of its answer.
+"""Asks a utility model to summarize a conversation, and checks what it answers.
 
-What it writes is checked. If it is unusable, it is told why and asked once more; then the pass has come to nothing,
-and what was known before stays.
+An unusable answer is sent back once with the reason. If the second is unusable as well, the pass fails and what was
+known before stays.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from denizen.spaces.posting import Message
 SECONDS: Final = 120
 """How long a provider's model may take for a pass; a local one has longer (`location.patience`)."""
 LONGEST_SECONDS: Final = SECONDS * LOCAL_PATIENCE
-"""How long a pass may take, whatever its model: meanwhile nobody else makes it."""
+"""The longest that a pass may take, whatever its model: no other process starts the same pass meanwhile."""
 MESSAGE_CHARACTERS: Final = 4_000
-"""Of a longer message the model is shown so much."""
+"""Longer messages are shown to the model shortened to this length."""
 
 Reserve = Callable[[Usage], Awaitable["Reserved"]]
-"""Reserves the most that a request may use in the budgets of whoever pays for it."""
+"""Reserves the most that a request may use in the budgets of the agent or panel that pays."""
 
 INSTRUCTIONS: Final = f"""{MARK}
 You keep the memory of a conversation. You are given what was known of it so far, and the messages that came next. \
@@ -98,7 +98,7 @@ SHAPE: Final = ToolDefinition(
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What asking has used."""
+    """The usage of the requests of a pass."""
 
     model: str
     input_tokens: int = 0
@@ -121,30 +121,30 @@ class Spent:
 
 @dataclass(frozen=True, slots=True)
 class Reserved:
-    """What came of reserving a request."""
+    """The result of reserving a request."""
 
     call: str | None = None
-    """The id of the reservation; None where nothing is limited, or it was refused."""
+    """The id of the reservation; None if no budget limits the request, or it was refused."""
     refused: str = ""
-    """Why there is no room for the request, if there is none."""
+    """Why the request was refused; empty if it was not."""
     held: object = None
     """Held until the request is answered."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """What came of asking."""
+    """The result of asking the model."""
 
     written: Written | None
-    """None: nothing that can be used."""
+    """None if no answer was usable."""
     spent: Spent
     problem: str = ""
     reserved: tuple[str, ...] = ()
-    """The reservations to release when what was spent is entered."""
+    """The reservations to release when the usage is recorded."""
 
 
 def prompt_text(key: str, folder: Path | None) -> str:
-    """The instructions of that key: ours, or the file `<key>.md` in the folder of prompts."""
+    """Returns the instructions with this key: the file `<key>.md` in the folder of prompts, or ours."""
     if key == PROMPT:
         return INSTRUCTIONS
     path = None if folder is None else folder / f"{key}.md"
@@ -155,9 +155,9 @@ def prompt_text(key: str, folder: Path | None) -> str:
 
 
 def question(made: Pass, instructions: str, profile: CompactionProfile) -> list[ModelMessage]:
-    """What the model is asked."""
+    """Builds the request to the model."""
     told = "\n".join(_told(made))
-    # One pass: what was said is never a template.
+    # In one pass: text of messages is never treated as a template.
     system = instructions.replace("{tokens}", str(profile.max_summary_tokens))
     return [ModelRequest(parts=[SystemPromptPart(system)]), ModelRequest(parts=[UserPromptPart(told)])]
 
@@ -195,9 +195,9 @@ async def ask(
     prices: Mapping[str, Price],
     reserve: Reserve,
 ) -> Answered:
-    """What the model makes of the conversation, asked a second time where its first answer is unusable.
+    """Asks the model to summarize the messages; a second time if its first answer is unusable.
 
-    Each request is reserved before it is made. What is reserved stays so until what was spent is entered.
+    Each request is reserved before it is made. A reservation is held until the usage is recorded.
     """
     messages = question(made, instructions, profile)
     known = range(1, made.last + 1)
@@ -214,7 +214,7 @@ async def ask(
                     response = await asked.answer()
                 finally:
                     if asked.response is not None:
-                        # An answer that broke off is paid as far as it came.
+                        # An answer that was cut off is paid for as far as it came.
                         spent += _price(asked.response, name, prices)
                 try:
                     return Answered(documents.read(response.text or "", known), spent, reserved=tuple(calls))
@@ -231,7 +231,7 @@ async def ask(
 
 
 def _most(model: Model, messages: Sequence[ModelMessage], profile: CompactionProfile) -> Usage:
-    """What the next request may use at most."""
+    """The most that the next request may use."""
     output: int = thinking.brief(model, profile.max_summary_tokens)["max_tokens"]
     return Usage(sum(map(estimate_message, messages)), output)
 
@@ -243,7 +243,7 @@ def _again(response: ModelResponse, problem: str) -> Sequence[ModelMessage]:
 
 
 class _Request:
-    """One request, and what has come of it."""
+    """One request, and its response so far."""
 
     def __init__(self, model: Model, messages: list[ModelMessage], profile: CompactionProfile) -> None:
         settings = cast(ModelSettings, thinking.brief(model, profile.max_summary_tokens))
@@ -252,7 +252,7 @@ class _Request:
 
     @property
     def response(self) -> ModelResponse | None:
-        """What has come, also where it broke off; None: nothing."""
+        """The response so far, also if it was cut off; None if there is none."""
         return None if self._answer is None else self._answer.response
 
     async def answer(self) -> ModelResponse:

@@ -1,8 +1,8 @@
-"""Who would hear what is remembered: everyone in all the spaces of a cycle. Only what all of them may know is theirs.
+"""The audience of recalled memories: everyone in all the spaces of a cycle. Only what all of them may know is recalled.
 
-What a person told is for that person alone; what they told one agent, for the two of them; what a conversation came
-to, for those in it; the organization's, for its people. A service is nobody who may know anything: it may stand for
-people elsewhere.
+A person's memory is for that person alone; one between a person and an agent, for the two; a conversation's, for its
+members; the organization's, for its people. A service in the audience may know nothing: it may pass things on to
+others.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from denizen.storage.schema import entities, memberships, messages, spaces
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """Whose a memory is."""
+    """The owner of a memory."""
 
     scope: Scope
     organization_id: OrganizationId
@@ -56,7 +56,7 @@ class Audience:
     services: bool
 
     def owners(self, agent_id: AgentId) -> Iterator[Owner]:
-        """Those whose memories this agent may be reminded of among them."""
+        """Yields the owners whose memories this agent may be shown."""
         if len(self.organizations) != 1:
             return
         (home,) = self.organizations
@@ -82,13 +82,13 @@ _there = statement(
 
 
 def audience(tx: Tx, space_ids: Iterable[str]) -> Audience | None:
-    """Everyone in these spaces; None where there is no space, or too many to tell."""
+    """Returns everyone in these spaces; None if there are no spaces, too many, or one without members."""
     wanted = sorted(set(space_ids))
     if not wanted or len(wanted) > len(_SPACES):
         return None
     rows = tx.all(_there, **{name: wanted[at] if at < len(wanted) else None for at, name in enumerate(_SPACES)})
     if {space_id for space_id, *_ in rows} != set(wanted):
-        return None  # a space in which nobody is, or that is gone: whoever hears there is not known
+        return None  # A space without members, or one that is gone: its audience is unknown.
     return Audience(
         frozenset(SpaceId(each) for each in wanted),
         frozenset(organization_id for _, organization_id, _, _ in rows),
@@ -100,10 +100,10 @@ def audience(tx: Tx, space_ids: Iterable[str]) -> Audience | None:
 
 @dataclass(frozen=True, slots=True)
 class Speaker:
-    """Somebody who said something, and whether their request named the organization."""
+    """The author of a message, and whether their request named the organization."""
 
     message_id: str
-    """What they said."""
+    """Their message."""
     id: EntityId
     kind: str
     role: Role
@@ -122,7 +122,7 @@ _spoken = statement(
 
 
 def speakers(tx: Tx, message_ids: Sequence[str]) -> list[Speaker]:
-    """Who said these, as they are now."""
+    """Returns the authors of these messages, with their present roles."""
     rows: list[tuple[Any, ...]] = []
     for first in range(0, len(message_ids), len(_MESSAGES)):
         some = message_ids[first : first + len(_MESSAGES)]

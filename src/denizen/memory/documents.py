@@ -1,7 +1,7 @@
-"""What a utility model makes of a conversation: a summary for people, and a memory for programs. Pure.
+"""The documents a utility model writes about a conversation: a summary for people, and a memory for programs. Pure.
 
-What it wrote is believed only if it is whole and of this shape. A thing that names no message it rests on is left out:
-nobody could say where it comes from.
+A document is accepted only if it is complete and valid. An item without a source message is dropped: nobody could tell
+where it comes from.
 """
 
 from __future__ import annotations
@@ -25,31 +25,31 @@ CATEGORIES: Final[tuple[Category, ...]] = (
     "todos",
 )
 SHARED: Final[tuple[Category, ...]] = ("facts", "people", "projects", "decisions")
-"""What may become the organization's, unless it settles otherwise."""
+"""The categories that may be shared with the organization, unless it sets others."""
 ITEM_CHARACTERS: Final = 500
 MOST_ITEMS: Final = 60
-"""Of one category."""
+"""The most items in one category."""
 
 
 class Unusable(ValueError):
-    """What a model wrote is not what it was asked for. The message tells the model."""
+    """The model's answer is not valid. The message is sent back to the model."""
 
 
 class Item(BaseModel):
-    """One thing that is known."""
+    """One fact, preference, decision or the like."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     text: str = Field(min_length=1, max_length=ITEM_CHARACTERS)
     confidence: float = Field(default=1.0, ge=0, le=1)
     sources: tuple[int, ...] = ()
-    """The numbers of the messages that say it."""
+    """The numbers of the source messages."""
     replaces: str | None = Field(default=None, max_length=ITEM_CHARACTERS)
-    """The text of what was known before, and is true no more."""
+    """The text of the outdated item that this one replaces."""
 
 
 def _items(value: object) -> object:
-    """A text alone is an item as well; those that say nothing are none."""
+    """Accepts a plain text as an item, and drops empty items."""
     if not isinstance(value, list):
         return value
     found: list[Any] = [{"text": each} if isinstance(each, str) else each for each in cast("list[Any]", value)]
@@ -64,7 +64,7 @@ Items = Annotated[tuple[Item, ...], BeforeValidator(_items)]
 
 
 class Memory(BaseModel):
-    """`memory_json`."""
+    """The memory document, `memory_json`."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -81,14 +81,14 @@ class Memory(BaseModel):
         return getattr(self, category)
 
     def without(self, unwanted: Callable[[str], bool]) -> Memory:
-        """The same without the items whose text is unwanted."""
+        """Returns a copy without the items whose text is unwanted."""
         kept = {
             category: tuple(each for each in self.of(category) if not unwanted(each.text)) for category in CATEGORIES
         }
         return self.model_copy(update={**kept, "tags": tuple(each for each in self.tags if not unwanted(each))})
 
     def reworded(self, how: Callable[[str], str]) -> Memory:
-        """The same with the texts of its items as this says."""
+        """Returns a copy with the text of each item replaced by this function."""
         said = {
             category: tuple(each.model_copy(update={"text": how(each.text)}) for each in self.of(category))
             for category in CATEGORIES
@@ -96,14 +96,14 @@ class Memory(BaseModel):
         return self.model_copy(update=said)
 
     def items(self) -> Iterator[tuple[Category, Item]]:
-        """Everything that is known, each with its category."""
+        """Yields all items with their categories."""
         for category in CATEGORIES:
             for each in self.of(category):
                 yield category, each
 
 
 class Written(BaseModel):
-    """What a pass wrote."""
+    """The result of a pass."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -111,7 +111,7 @@ class Written(BaseModel):
     memory_json: Memory
 
     def without(self, unwanted: Callable[[str], bool]) -> Written:
-        """The same without the items, and the lines and sentences of the summary, that are unwanted."""
+        """Returns a copy without the unwanted items, and without unwanted lines and sentences of the summary."""
         lines = (_kept_of(line, unwanted) for line in self.summary_markdown.splitlines())
         summary = "\n".join(line for line in lines if line is not None)
         return Written(summary_markdown=summary or "…", memory_json=self.memory_json.without(unwanted))
@@ -121,7 +121,7 @@ _SENTENCE_ENDS = re.compile(r"(?<=[.!?…]) +")
 
 
 def _kept_of(line: str, unwanted: Callable[[str], bool]) -> str | None:
-    """What stays of a line of a summary; None: nothing does."""
+    """Returns what is left of a line of a summary; None if nothing is."""
     if not line.strip():
         return line
     sentences = _SENTENCE_ENDS.split(line)
@@ -135,7 +135,9 @@ _FENCED = re.compile(r"^\s*```(?:json)?\s*\n(.*?)\n?\s*```\s*$", re.DOTALL)
 
 
 def read(text: str, known: Container[int]) -> Written:
-    """What a model wrote, with sources among the `known` messages only. Raises `Unusable` if it is not whole."""
+    """Parses a model's answer, keeping only sources among the `known` messages. Raises `Unusable` if it is
+    incomplete.
+    """
     fenced = _FENCED.match(text)
     try:
         parsed = json.loads(fenced[1] if fenced else text)
@@ -165,7 +167,7 @@ def _resting_on(memory: Memory, known: Container[int]) -> Memory:
 
 
 def load(stored: str) -> Memory:
-    """A memory as it is kept."""
+    """Parses a stored memory document."""
     return Memory.model_validate_json(stored)
 
 

@@ -1,4 +1,6 @@
-"""What is allowed now, by the policy of a conversation, the settings of its organization, and who speaks in it."""
+"""What may be remembered and recalled now, by the conversation's policy, its organization's settings and the
+speakers.
+"""
 
 from __future__ import annotations
 
@@ -18,25 +20,26 @@ from denizen.storage.database import Tx
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What may be remembered from a conversation, or brought back to it, and why not the rest."""
+    """The scopes that a conversation may write to or read from, and why not the others."""
 
     decisions: Mapping[Scope, Decision]
     categories: tuple[str, ...] = SHARED
-    """What may become the organization's."""
+    """The categories that may be shared with the organization."""
 
     def may_write(self, scope: Scope) -> bool:
         return self.decisions[scope].write == "yes"
 
 
 def for_writing(tx: Tx, space_id: SpaceId, message_ids: Sequence[str]) -> Grant:
-    """What may be remembered of a conversation from these messages of it."""
+    """Decides what may be remembered from these messages of a conversation."""
     return _grant(tx, [space_id], audience.speakers(tx, message_ids))
 
 
 def publishable(tx: Tx, grant: Grant, given: Sequence[Candidate]) -> list[Candidate]:
-    """Those that may become the organization's: of its categories, and said by an admin who named it.
+    """Returns the candidates that may be shared with the organization: in its categories, and said by an admin who
+    named it.
 
-    So nobody publishes what others said by speaking in the same conversation.
+    So nobody can publish what others said by speaking in the same conversation.
     """
     heard = audience.speakers(tx, list(dict.fromkeys(source for each in given for source in each.sources)))
     theirs = {
@@ -46,7 +49,7 @@ def publishable(tx: Tx, grant: Grant, given: Sequence[Candidate]) -> list[Candid
 
 
 def for_reading(tx: Tx, space_ids: Sequence[SpaceId], message_ids: Sequence[str]) -> Grant:
-    """What may be brought back in these spaces, to answer these messages: what all of them allow."""
+    """Decides what may be recalled in these spaces to answer these messages: only what all of them allow."""
     return _grant(tx, space_ids, audience.speakers(tx, message_ids))
 
 
@@ -79,14 +82,14 @@ def _both(one: Decision | None, other: Decision) -> Decision:
 
 @dataclass(frozen=True, slots=True)
 class Readable:
-    """Whose memories an agent may be reminded of, and by which decisions."""
+    """The owners whose memories an agent may be shown, with the decisions behind it."""
 
     owners: tuple[Owner, ...]
     grant: Grant
 
 
 def readable(tx: Tx, agent_id: AgentId, space_ids: Sequence[SpaceId], message_ids: Sequence[str]) -> Readable:
-    """Whose memories this agent may be reminded of in a cycle that is in these spaces, answering these messages."""
+    """Returns the owners whose memories this agent may be shown in a cycle with these spaces and messages."""
     hearing = audience.audience(tx, space_ids)
     if hearing is None:
         return Readable((), Grant({scope: Decision("opted_out", "opted_out") for scope in SCOPES}))

@@ -1,6 +1,6 @@
-"""What is wrong with what is remembered: doubles, junk, what nobody was ever reminded of, contradictions.
+"""Finds problems in stored memories: duplicates, junk, memories that were never used, contradictions.
 
-It finds; it removes nothing. `examine` is pure.
+It reports; it removes nothing. `examine` is pure.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ Problem = Literal["duplicate", "junk", "never used", "contradiction"]
 PROBLEMS: Final[tuple[Problem, ...]] = ("duplicate", "junk", "never used", "contradiction")
 
 OLD_DAYS: Final = 30
-"""What is younger may still be used."""
+"""Younger memories are not reported as unused."""
 UNSURE: Final = 30
-"""Per cent: what is less certain is junk."""
+"""Per cent: memories with less confidence are junk."""
 _ALIKE: Final = 0.6
 _RARE: Final = 40
-"""A word that more items of an owner have does not bring two of them together."""
+"""A word that occurs in more items of an owner is too common to pair two of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that is wrong with one or two memories."""
+    """A problem with one or two memories."""
 
     problem: Problem
     scope: str
@@ -42,16 +42,16 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """How much is remembered, and what is wrong with it."""
+    """The number of memories, and their problems."""
 
     counts: Mapping[str, int]
-    """Of each scope, without what was superseded."""
+    """By scope, without superseded memories."""
     superseded: int
     findings: tuple[Finding, ...]
 
 
 def report(tx: Tx, organization_id: str) -> Report:
-    """What is wrong in this organization."""
+    """Returns the problems in this organization's memories."""
     return examine((each for each, _ in items.each_of(tx, organization_id)), tx.now)
 
 
@@ -90,7 +90,7 @@ def _unused(live: Sequence[Remembered], now: int) -> Iterator[Finding]:
 
 
 def _pairs(some: Sequence[Remembered]) -> Iterator[Finding]:
-    """Doubles and contradictions among the memories of one owner and category."""
+    """Yields duplicates and contradictions among the memories of one owner and category."""
     terms = {each.number: frozenset(count_terms(each.text)) for each in some}
     by_number = {each.number: each for each in some}
     holding: defaultdict[str, list[int]] = defaultdict(list)

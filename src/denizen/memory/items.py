@@ -1,7 +1,7 @@
-"""What is remembered, item by item: each once, with where it comes from and whose it is.
+"""Memory items: each stored once, with its sources and its owner.
 
-The same words are the same item, however they are punctuated. Where there is an embedder, so is the same meaning. What
-is true no more is linked to what is true instead, and is not found any longer. What was forgotten is kept out.
+Texts that differ only in punctuation are the same item; with an embedder, so are texts with the same meaning. An
+outdated item is linked to the one that replaced it and is no longer found. A forgotten item is not stored again.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ from denizen.storage.database import Tx, insert_ignore, statement, storable, val
 from denizen.storage.schema import kept_out, memories, memory_owners, memory_sources, memory_terms
 
 Outcome = Literal["new", "known", "same meaning", "again", "superseding", "kept out"]
-"""What became of something that was to be remembered."""
+"""What happened to a candidate."""
 
 SAME_MEANING: Final = 0.93
-"""Two items whose vectors are so near say the same."""
+"""Two items whose vectors are at least this near say the same."""
 _COMPARED: Final = 200
-"""The newest items of an owner with which a new one is compared in meaning."""
+"""How many of an owner's newest items a new one is compared with by vector."""
 COUNTED: Final = 0
-"""Under this number the index keeps in how many items a term occurs."""
+"""Index rows with this number hold the count of items in which a term occurs."""
 SNAPSHOT: Final = "snapshot"
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """Something to be remembered."""
+    """Something to remember."""
 
     category: str
     text: str
@@ -50,15 +50,15 @@ class Candidate:
     """The ids of the messages that say it."""
     confidence: int = 100
     replaces: tuple[str, ...] = ()
-    """The texts of what it takes the place of."""
+    """The texts of the items that it replaces."""
     vector: bytes | None = None
     outside: bool = False
-    """Whether it was made from text from outside."""
+    """Whether it is based on text from outside."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A memory as it is written down."""
+    """A memory as it is stored."""
 
     id: str
     what: Candidate
@@ -68,7 +68,7 @@ class Stored:
     document: str | None = None
     """Of a snapshot: its JSON."""
     embedder: str = ""
-    """What its vector was made with."""
+    """The embedder that made its vector."""
     uses: int = 0
     used_at: int | None = None
     superseded_by: str | None = None
@@ -76,7 +76,7 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """Something that is remembered."""
+    """A stored memory, as it is read."""
 
     number: int
     id: str
@@ -99,12 +99,11 @@ class Remembered:
     created_at: int
     updated_at: int
     outside: bool = False
-    """Whether it was made from text from outside."""
+    """Whether it is based on text from outside."""
 
     @property
     def source(self) -> Source | None:
-        """Where its text comes from, if it is from outside: what is kept elsewhere than in our database counts as
-        such."""
+        """The source of its text if that is from outside. A memory that is not in our database counts as such."""
         return MEMORY if self.outside or self.number <= 0 else None
 
 
@@ -139,13 +138,13 @@ def as_remembered(row: tuple[Any, ...]) -> Remembered:
 
 
 def hash_of(owner: str, text: str) -> str:
-    """By what the same words of the same owner are known. Who does not know the words cannot tell them from it."""
+    """Returns the hash of a text, keyed by its owner. The text cannot be read from it."""
     words = " ".join(spelled(text)) or " ".join(text.split())
     return hashlib.blake2b(words.encode(), digest_size=16, key=owner[-64:].encode()[-64:]).hexdigest()
 
 
 def keeping_out(tx: Tx, owner: str) -> Callable[[str], bool]:
-    """Whether something was forgotten, in these words."""
+    """Returns a function that tells whether the owner has forgotten this text."""
     if tx.one(_keeps_any_out, owner=owner) is None:
         return lambda _text: False
     return lambda text: tx.one(_is_kept_out, owner=owner, hash=hash_of(owner, text)) is not None
@@ -267,7 +266,7 @@ def _find_known(tx: Tx, owner: str, hashed: str) -> _Known | None:
 def remember(
     tx: Tx, owner: Owner, space_id: SpaceId, candidates: Iterable[Candidate], embedder: str = ""
 ) -> Counter[Outcome]:
-    """Each of these is remembered once, as the owner's; gives what became of how many."""
+    """Stores each candidate once for this owner; returns how many had which outcome."""
     done: Counter[Outcome] = Counter()
     key = owner.key
     # The same words twice in one pass are one candidate.
@@ -275,7 +274,7 @@ def remember(
     hashes = list(by_hash)
     index = _Index(tx, key)
     if hashes:
-        # Held until the commit: another conversation of the same owner may be summed up at the same moment.
+        # Held until the commit: another conversation of the same owner may be summarized at the same moment.
         tx.run(_measure, owner=key, items=0, length=0)
     for at in range(0, len(hashes), len(_HASHES)):
         some = hashes[at : at + len(_HASHES)]
@@ -294,9 +293,9 @@ def remember(
 
 
 def _know(tx: Tx, index: _Index, known: _Known, what: Candidate) -> Outcome:
-    """What is known already; true again, if it was superseded and somebody has said it anew.
+    """Records a candidate that is stored already; revives it if it was superseded and somebody has said it again.
 
-    A pass carries over what was known before: that alone is nothing new.
+    A pass carries over what was known before: that alone does not count as said again.
     """
     if not _merge(tx, known.number, known.sources, known.confidence, what):
         return "known"
@@ -343,7 +342,7 @@ def _add_item(
 
 
 def _merge(tx: Tx, number: int, sources: str, confidence: int, what: Candidate) -> bool:
-    """One more reason for what is known already; gives whether it is one that was not known."""
+    """Adds sources to an existing item; returns whether any of them is new."""
     before = json.loads(sources)
     merged = list(dict.fromkeys([*before, *what.sources]))
     if merged == before and what.confidence <= confidence:
@@ -364,7 +363,7 @@ def _same_meaning(tx: Tx, owner: str, what: Candidate, embedder: str) -> int | N
     best, nearest = SAME_MEANING, None
     for number, vector, text in tx.all(_vectors, owner=owner, category=what.category, embedder=embedder):
         near = nearness(what.vector, vector)
-        # What sounds alike may be what it contradicts: tea at four, tea at five.
+        # Similar texts may contradict each other: tea at four, tea at five.
         if near >= best and contradiction(what.text, text) is None and hash_of(owner, text) not in replaced:
             best, nearest = near, number
     return nearest
@@ -414,8 +413,9 @@ def _insert(tx: Tx, owner: Owner, space_id: SpaceId, new: Stored, hashed: str, l
 
 
 def restore(tx: Tx, owner: Owner, space_id: SpaceId, brought: Stored) -> bool:
-    """A memory that was kept elsewhere is here as it was; False, and nothing, where the owner remembers that already
-    or shall not."""
+    """Stores an imported memory as it was. Returns False, and changes nothing, if the owner has it already or has
+    forgotten it.
+    """
     hashed = SNAPSHOT if brought.kind == SNAPSHOT else hash_of(owner.key, brought.what.text)
     if tx.one(_known, owner=owner.key, hash=hashed) or tx.one(_is_kept_out, owner=owner.key, hash=hashed):
         return False
@@ -429,23 +429,23 @@ def restore(tx: Tx, owner: Owner, space_id: SpaceId, brought: Stored) -> bool:
 
 
 def keep_out(tx: Tx, owner: str, hashed: str, at: int) -> None:
-    """What has this hash is not remembered."""
+    """Keeps whatever has this hash from being stored."""
     tx.run(_keep_out, owner=owner, hash=hashed, created_at=at)
 
 
 class _Index:
-    """The terms by which an owner's items are found. How many items have each is written once, by `settle`."""
+    """The search index of an owner's items. `settle` writes the number of items of each term once."""
 
     def __init__(self, tx: Tx, owner: str) -> None:
         self.owner = owner
         self.gone: set[str] = set()
-        """The hashes of what is known to be superseded."""
+        """The hashes of items that are known to be superseded."""
         self._tx = tx
         self._terms: Counter[str] = Counter()
         self._items = self._length = 0
 
     def add(self, number: int, counts: Mapping[str, int]) -> None:
-        """The item can be found by these terms."""
+        """Adds the item with these terms."""
         length = sum(counts.values())
         self._tx.many(
             _add_term,
@@ -457,7 +457,7 @@ class _Index:
         self._change(counts, 1)
 
     def remove(self, number: int, counts: Mapping[str, int]) -> None:
-        """The item, which has these terms, is not found any longer."""
+        """Removes the item, which has these terms."""
         if self._tx.run(_drop_terms, item=number) or not counts:
             self._change(counts, -1)
 
@@ -468,10 +468,10 @@ class _Index:
         self._length += by * sum(counts.values())
 
     def settle(self) -> None:
-        """What has changed is counted. In the order of the terms: two who wait for each other would both be stopped."""
+        """Writes the changed counts, in the order of the terms: two writers in different orders would deadlock."""
         changed = sorted(term for term, by in self._terms.items() if by)
         self._tx.many(_count_term, [{"owner": self.owner, "term": term, "by": self._terms[term]} for term in changed])
-        # A word that was forgotten is in the index no more, not even as one that occurs nowhere.
+        # A forgotten word leaves the index altogether: it must not stay with a count of zero.
         fewer = [term for term in changed if self._terms[term] < 0]
         self._tx.many(_drop_unused, [{"whose": self.owner, "word": term} for term in fewer])
         if self._items or self._length:
@@ -479,7 +479,7 @@ class _Index:
 
 
 def _take_place(tx: Tx, index: _Index, what: Candidate, number: int, id: str) -> bool:
-    """What this replaces is linked to it, and found no more."""
+    """Links the items that this one replaces to it, and takes them out of the index."""
     replaced = False
     for hashed in {hash_of(index.owner, text): None for text in what.replaces}:
         known = None if hashed in index.gone else _find_known(tx, index.owner, hashed)
@@ -499,7 +499,7 @@ _reword = statement(update(memories).where(memories.c.number == bindparam("item"
 def correct(
     tx: Tx, owner: Owner, memory: Remembered, text: str, vector: bytes | None = None, embedder: str = ""
 ) -> Remembered:
-    """The memory says this from now on; what it said before is linked to it, and is not found any more."""
+    """Corrects the memory; the old text is linked to the new one and is no longer found."""
     key, text = owner.key, storable(text)
     hashed = hash_of(key, text)
     if tx.one(_is_kept_out, owner=key, hash=hashed) is not None:
@@ -510,7 +510,7 @@ def correct(
         number, id = _add_item(tx, index, owner, memory.space_id, what, hashed, embedder)
     else:
         number, id = known.number, known.id
-        # The same words, perhaps spelt otherwise.
+        # The same words, perhaps spelled differently.
         tx.run(_reword, item=number, new_text=text)
         if known.superseded_by is not None:
             _revive_item(tx, index, hashed, number, text)
@@ -532,7 +532,7 @@ _resnap = statement(
 
 
 def snapshot(tx: Tx, owner: Owner, space_id: SpaceId, summary: str, document: str, *, outside: bool = False) -> None:
-    """The conversation's newest snapshot, instead of the one before. It is not searched: the summary is at hand."""
+    """Replaces the conversation's snapshot. Snapshots are not searched: the summary is in the prompt anyway."""
     summary = storable(summary)
     known = _find_known(tx, owner.key, SNAPSHOT)
     if known is None:
@@ -548,7 +548,9 @@ _document = statement(select(memories.c.document).where(memories.c.number == bin
 
 
 def take_out_of_snapshot(tx: Tx, space_id: str, left: Callable[[str, str], tuple[str, str]]) -> int:
-    """The conversation's snapshot is what is left of it, summary and document; gives whether it has changed."""
+    """Changes the conversation's snapshot to what `left` makes of its summary and document; returns 1 if it has
+    changed.
+    """
     known = _find_known(tx, f"conversation:{space_id}", SNAPSHOT)
     if known is None:
         return 0
@@ -563,7 +565,7 @@ _drop_snapshot = statement(delete(memories).where(memories.c.owner == bindparam(
 
 
 def drop_snapshot(tx: Tx, space_id: str) -> None:
-    """There is no snapshot of the conversation, until it has been summed up again."""
+    """Deletes the conversation's snapshot; the next pass makes another."""
     tx.run(_drop_snapshot, whose=f"conversation:{space_id}")
 
 
@@ -591,7 +593,7 @@ def is_there(tx: Tx, id: str) -> bool:
 
 
 def of_ids(tx: Tx, ids: Iterable[str]) -> list[Remembered]:
-    """Those of these ids that are there, also what was superseded since."""
+    """Returns the memories with these ids, superseded ones included."""
     wanted, found = list(ids), list[Remembered]()
     for at in range(0, len(wanted), len(_IDS)):
         some = wanted[at : at + len(_IDS)]
@@ -601,7 +603,7 @@ def of_ids(tx: Tx, ids: Iterable[str]) -> list[Remembered]:
 
 
 def find(tx: Tx, numbers: Sequence[int]) -> list[Remembered]:
-    """Those of these numbers that are there and not superseded, in that order."""
+    """Returns the memories with these numbers that are not superseded, in this order."""
     found: dict[int, Remembered] = {}
     for at in range(0, len(numbers), len(_IDS)):
         some = numbers[at : at + len(_IDS)]
@@ -627,25 +629,25 @@ _of_agent = _page(memories.c.agent_id == bindparam("agent_id"), memories.c.scope
 
 
 def owned(tx: Tx, owner: str, *, before: int | None = None, limit: int = 100) -> list[Remembered]:
-    """What this owner's memory holds, the newest first, what was superseded too."""
+    """Returns this owner's memories, newest first, superseded ones included."""
     rows = tx.all(_of_owner, owner=owner, before=before or _LATEST, limit=limit)
     return [as_remembered(row) for row in rows]
 
 
 def all_of(tx: Tx, organization_id: str, *, before: int | None = None, limit: int = 100) -> list[Remembered]:
-    """What is remembered anywhere in the organization, the newest first."""
+    """Returns all memories of the organization, newest first."""
     rows = tx.all(_of_organization, organization_id=organization_id, before=before or _LATEST, limit=limit)
     return [as_remembered(row) for row in rows]
 
 
 def learned_in(tx: Tx, space_id: str, *, before: int | None = None, limit: int = 100) -> list[Remembered]:
-    """What was learned in this space, whoever it belongs to, the newest first."""
+    """Returns the memories that were learned in this space, of all owners, newest first."""
     rows = tx.all(_of_space, space_id=space_id, before=before or _LATEST, limit=limit)
     return [as_remembered(row) for row in rows]
 
 
 def of_agent(tx: Tx, agent_id: str, *, before: int | None = None, limit: int = 100) -> list[Remembered]:
-    """What this agent alone remembers of people, the newest first."""
+    """Returns what this agent alone remembers about people, newest first."""
     rows = tx.all(_of_agent, agent_id=agent_id, before=before or _LATEST, limit=limit)
     return [as_remembered(row) for row in rows]
 
@@ -658,7 +660,7 @@ _use = statement(
 
 
 def used(tx: Tx, numbers: Iterable[int]) -> None:
-    """Somebody was reminded of these."""
+    """Records that these memories were shown to an agent."""
     tx.many(_use, [{"item": number, "at": tx.now} for number in numbers])
 
 
@@ -684,7 +686,9 @@ _after = statement(
 
 
 def forget(tx: Tx, what: Iterable[Remembered], *, with_earlier: bool = True) -> list[Remembered]:
-    """These are gone, with what they took the place of, and do not come again; gives all that went."""
+    """Deletes these memories with those they replaced, and keeps them from coming back; returns all that were
+    deleted.
+    """
     gone: dict[int, Remembered] = {}
     waiting = list(what)
     while waiting:
@@ -712,7 +716,9 @@ def _forget(tx: Tx, each: Remembered) -> None:
 
 
 def copies_of(tx: Tx, memory: Remembered) -> list[Remembered]:
-    """The same memory, as it belongs to others: the same words, from the same messages, or from those of a copy."""
+    """Returns the copies of the memory with other owners: the same text, from the same messages or from
+    copies of them.
+    """
     same = hash_of("", memory.text)
     found, waiting = {memory.number: memory}, [memory]
     while waiting:
@@ -725,7 +731,7 @@ def copies_of(tx: Tx, memory: Remembered) -> list[Remembered]:
 
 
 def resting_on(tx: Tx, message_ids: Iterable[str]) -> list[Remembered]:
-    """What was learned from these messages."""
+    """Returns the memories that were learned from these messages."""
     return [as_remembered(row) for each in message_ids for row in tx.all(_resting_on, message_id=each)]
 
 
@@ -738,7 +744,7 @@ def of_place(tx: Tx, space_id: str) -> list[Remembered]:
 
 
 def each_of(tx: Tx, organization_id: str) -> Iterator[tuple[Remembered, str]]:
-    """Everything that the organization remembers, each with all it says."""
+    """Yields all memories of the organization, each with its whole text."""
     after = -1
     while rows := tx.all(_after, organization_id=organization_id, after=after):
         for row in rows:

@@ -1,9 +1,9 @@
-"""Summing conversations up, in the background: when a pass is due, asking for it, keeping it, and what it leaves.
+"""Summarizes conversations in the background: decides when a pass is due, runs it, and stores the result.
 
-Hints say where to look, and lost ones are made up for by looking at the start. A pass that fails costs nothing but
-itself: what was known stays, the messages after it are still shown, and it is tried again, later each time and with
-fewer messages. What a pass found is remembered in the transaction that keeps it: a process that dies leaves both or
-neither.
+Hints say which conversations to check; lost hints are made up for by a scan at the start. A failed pass changes
+nothing: the old summary stays, the messages after it are still shown, and the pass is retried later, with a longer wait
+and fewer messages each time. The memories found by a pass are stored in the same transaction as its summary: a process
+that dies leaves both or neither.
 """
 
 from __future__ import annotations
@@ -36,30 +36,30 @@ from denizen.storage.schema import entities, messages
 log_line = structlog.get_logger(__name__)
 
 Rolling = Literal["done", "off", "not due", "cooling down", "failed", "changed"]
-"""What came of looking at a conversation. `changed`: what the pass was made from is not so any more."""
+"""The result of checking a conversation. `changed`: the input of the pass has changed since."""
 
 ModelFor = Callable[[ConversationInfo, str], Awaitable[tuple[str, Model]]]
-"""The model of a name, paid as the first agent's own is, or a panel's, with its real name."""
+"""Returns the model with this name, paid by the first agent or the panel, and its full name."""
 ReserveCall = Callable[[ConversationInfo, str, Model, Usage], Awaitable[Reserved]]
-"""Reserves a call of that model in the budgets of whoever pays."""
+"""Reserves a call of the model in the budgets of the agent or panel that pays."""
 Pay = Callable[[Tx, ConversationInfo, Spent | None, Sequence[str]], None]
-"""What was used goes to the account of the first agent, or of the panel, and these reservations are released."""
+"""Charges the usage to the first agent, or the panel, and releases these reservations."""
 SummedUp = Callable[[Tx, ConversationInfo], None]
-"""What else is so once a conversation was summed up."""
+"""Called in the transaction that stores a summary."""
 
 AT_ONCE: Final = 8
-"""Conversations that are summed up at the same time: one slow model holds up few others."""
+"""Conversations that are summarized at the same time, so that a slow model delays few others."""
 _SPACES_KNOWN: Final = 50_000
-"""Of so many conversations it is known when their next pass is due; others are looked at when something is said."""
+"""How many conversations we keep the next due message of; others are checked when a message is posted."""
 _RETRY_SECONDS: Final = 60
 LEAST_BACK_OFF_MS: Final = 10_000
-"""After a pass that failed, the next waits so long at least, even with a cool-down of nothing."""
+"""The shortest wait after a failed pass, even with a cool-down of zero."""
 _MOST_DOUBLED: Final = 6
-"""A pass that fails again and again waits twice as long each time, up to 64 times."""
+"""The wait doubles with each failure, up to this many times (a factor of 64)."""
 
 
 def cooling_ms(profile: CompactionProfile, failures: int) -> int:
-    """How long after a pass the next may begin. After failures it is at least a little, and twice as long each time."""
+    """Returns how long after a pass the next may begin. Doubles with each failure."""
     if not failures:
         return profile.cooldown_ms
     return max(profile.cooldown_ms, LEAST_BACK_OFF_MS) << min(failures - 1, _MOST_DOUBLED)
@@ -67,7 +67,7 @@ def cooling_ms(profile: CompactionProfile, failures: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class MemoryDeps:
-    """With what conversations are summed up."""
+    """What the summarizer works with."""
 
     db: Database
     clock: Clock
@@ -77,38 +77,38 @@ class MemoryDeps:
     pay: Pay
     summed_up: SummedUp
     sink: Sink | None = None
-    """Where what was found is put instead of our database; None: there."""
+    """Where memories are stored instead of our database; None: in our database."""
     embedder: Embedder | None = None
     prices: Mapping[str, Price] = field(default_factory=dict[str, Price])
     prompts: Path | None = None
-    """The folder with prompts of one's own."""
+    """The folder with the operator's own prompts."""
 
 
 class Keeper:
-    """Keeps the memory of conversations."""
+    """The background summarizer of conversations."""
 
     def __init__(self, means: MemoryDeps) -> None:
         self._with = means
         self._next: dict[SpaceId, int] = {}
-        """The number of the message with which the next pass of a conversation is due, where that is known."""
+        """The number of the message at which the next pass of a conversation is due, where known."""
         self._heard: dict[SpaceId, int] = {}
-        """The message with which a pass may have become due, until there is none to make."""
+        """The message at which a pass may have become due, until it has been checked."""
         self._waiting: dict[SpaceId, int] = {}
-        """When each of these is to be looked at."""
+        """When to check each of these conversations."""
         self._something = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
         self.compacted: list[Callable[[SpaceId], None]] = []
-        """Who is told that a conversation was summed up here."""
+        """Called with each conversation that was summarized here."""
 
     def hint(self, space_id: SpaceId, seq: int) -> None:
-        """Something was said there. Costs nothing while no pass can be due."""
+        """Notes a new message. Costs nothing while no pass can be due."""
         if seq >= self._next.get(space_id, 0):
             self._heard[space_id] = seq
             self._look_at(space_id, 0)
 
     def hint_again(self, space_id: SpaceId) -> None:
-        """What was said there is answered now."""
+        """Notes that the waiting messages of the conversation have been answered."""
         if space_id in self._heard:
             self._look_at(space_id, 0)
 
@@ -119,12 +119,12 @@ class Keeper:
             self._something.set()
 
     async def settled(self) -> None:
-        """Return when no conversation is to be looked at now."""
+        """Returns when no conversation is left to check now."""
         await self._idle.wait()
 
     @asynccontextmanager
     async def following(self) -> AsyncGenerator[None]:
-        """Inside, conversations are summed up as they grow."""
+        """Summarizes conversations as they grow, inside the block."""
         self._idle.clear()
         task = asyncio.create_task(self._keep_following(), name="keeping memories")
         try:
@@ -147,7 +147,7 @@ class Keeper:
                 await self._with.clock.sleep(_RETRY_SECONDS)
 
     async def _look_around(self) -> None:
-        """What waits since before this process is looked at."""
+        """Checks the conversations that were waiting before this process started."""
         after, least = "", self._least()
         while found := await self._with.db.read(rolling.long_unsummed, least, after):
             for space_id in found:
@@ -155,7 +155,7 @@ class Keeper:
             after = found[-1]
 
     def _least(self) -> int:
-        """With fewer messages than this, no profile wants a pass."""
+        """The fewest messages at which any profile wants a pass."""
         return min(passing.due_at(0, each) for each in self._with.configuration.profiles())
 
     async def _follow(self) -> None:
@@ -191,7 +191,7 @@ class Keeper:
     # One conversation
 
     async def _roll_for_all(self, space_id: SpaceId) -> None:
-        """The conversation's own summary is as it should be, and in a panel that of each advisor."""
+        """Updates the conversation's summary, and in a panel that of each advisor."""
         place, profile = await self._profile_of(space_id)
         came = {await self._roll(space_id, EVERYONE, place, profile)}
         due = self._next.get(space_id, 0)
@@ -203,20 +203,20 @@ class Keeper:
             self._heard.pop(space_id, None)
 
     def _expect(self, space_id: SpaceId, seq: int) -> None:
-        """With that message a pass of the conversation is due."""
+        """Notes the message at which the next pass of the conversation is due."""
         self._next.pop(space_id, None)
         self._next[space_id] = seq
         if len(self._next) > _SPACES_KNOWN:
             del self._next[next(iter(self._next))]
 
     async def _profile_of(self, space_id: SpaceId) -> tuple[ConversationInfo | None, CompactionProfile]:
-        """The place of a conversation, and by which profile it is summed up."""
+        """Returns the conversation, and the profile by which it is summarized."""
         place = await self._with.db.read(rolling.conversation_info, space_id)
         _, profile = self._with.configuration.profile(place.modes if place is not None else ())
         return place, profile
 
     async def roll(self, space_id: SpaceId, reader_id: str = EVERYONE) -> Rolling:
-        """Sum the conversation up, as far as one pass goes, if that is due."""
+        """Summarizes the conversation, as far as one pass goes, if a pass is due."""
         return await self._roll(space_id, reader_id, *await self._profile_of(space_id))
 
     async def _roll(
@@ -277,7 +277,7 @@ class Keeper:
         return await asking.ask(made, model, name, instructions, profile, self._with.prices, reserve)
 
     async def _leaving(self, made: Pass, answered: Answered) -> Leaving | None:
-        """How what the pass found is remembered beyond the conversation; None: it is not."""
+        """Prepares storing the memories of the pass; None if none are to be stored."""
         long_term = self._with.configuration.now().long_term.enabled
         if answered.written is None or made.before.reader_id != EVERYONE or not long_term:
             return None
@@ -297,21 +297,21 @@ class Keeper:
 
 @dataclass(frozen=True, slots=True)
 class Leaving:
-    """How what a pass found is remembered beyond the conversation."""
+    """How the memories of a pass are stored."""
 
     vectors: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
-    """What the items mean, by text."""
+    """The vectors of the items, by text."""
     embedder: str = ""
     elsewhere: bool = False
-    """Whether somebody's own sink takes it."""
+    """Whether a custom sink stores them."""
 
 
 def keep_pass(
     tx: Tx, made: Pass, answered: Answered, place: ConversationInfo, means: MemoryDeps, leaving: Leaving | None
 ) -> tuple[bool, Batch | None]:
-    """The pass is kept, if it can be, with what is to be remembered of it, and is paid for in any case.
+    """Stores the pass if it is still valid, with its memories, and charges its usage in any case.
 
-    Gives whether it is, and what may be remembered. Who may have what remembered is asked here.
+    Returns whether it was stored, and which memories may be kept: permissions are checked here.
     """
     kept = None
     if answered.written is not None:
@@ -343,7 +343,7 @@ _said = statement(
 
 
 def _sources(tx: Tx, space_id: SpaceId, written: Written) -> list[tuple[Any, ...]]:
-    """The messages that the memory rests on: number, id, author, and what the author is."""
+    """Returns the messages that the memory is based on: number, id, author, and kind of author."""
     wanted = sorted({number for _, each in written.memory_json.items() for number in each.sources})
     rows: list[tuple[Any, ...]] = []
     for first in range(0, len(wanted), len(_NUMBERS)):
@@ -375,7 +375,7 @@ def _batch(tx: Tx, place: ConversationInfo, made: Pass, written: Written) -> Bat
 
 
 def told(state: Rolled) -> dict[str, object] | None:
-    """What clients are told of a conversation's summary; None while there is none."""
+    """Returns the conversation's summary as clients see it; None while there is none."""
     if not state.upto:
         return None
     return {

@@ -1,4 +1,4 @@
-"""Whether two memories that sound alike can both be true. Pure."""
+"""Detects contradictions between similar memories. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _NUMBERS = re.compile(r"\d+(?:[.,:]\d+)*")
 
 
 def contradiction(one: str, other: str) -> str | None:
-    """Why the two, which have most of their words in common, cannot both be true; None if they can."""
+    """Returns why two memories with mostly the same words cannot both be true; None if they can."""
     if bool(_NEGATIONS.search(one)) != bool(_NEGATIONS.search(other)):
         return "one says that it is not so"
     numbers = set(_NUMBERS.findall(one)), set(_NUMBERS.findall(other))

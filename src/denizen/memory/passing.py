@@ -1,7 +1,7 @@
-"""Which messages of a conversation are summed up next. Pure.
+"""Which messages of a conversation are summarized next. Pure.
 
-A conversation is told by its summary up to a cursor, and by its messages after it: every message is in one of the two,
-whatever is set and whatever fails.
+The summary covers the messages up to a cursor, and the messages after it are shown as they are: every message is in one
+of the two, whatever the settings and whatever fails.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ T = TypeVar("T")
 
 
 def wanted(profile: CompactionProfile) -> int:
-    """How many messages after the cursor have to be looked at to know what is to be summed up."""
+    """How many messages after the cursor are needed to decide what to summarize."""
     return profile.tail_turns + max(profile.min_turns, profile.max_turns)
 
 
 def head(unsummed: Sequence[T], profile: CompactionProfile, failures: int = 0) -> Sequence[T]:
-    """Of the messages after the cursor, in order, those that are summed up next; none if they are too few.
+    """Returns the messages after the cursor to summarize next, in order; none if they are too few.
 
-    The newest `tail_turns` never are. The cursor moves to the last of these, and no further. After each failure they
-    are half as many: what a model cannot take at once it may take in parts.
+    The newest `tail_turns` are never included. The cursor moves to the last one returned. Their number is halved after
+    each failure: a model may manage in parts what it cannot take at once.
     """
     beyond = len(unsummed) - profile.tail_turns
     most = max(profile.max_turns >> failures, 1)
@@ -31,5 +31,5 @@ def head(unsummed: Sequence[T], profile: CompactionProfile, failures: int = 0) -
 
 
 def due_at(upto: int, profile: CompactionProfile) -> int:
-    """The number of the message with which a pass becomes due, where all messages count."""
+    """The number of the message at which a pass becomes due, if all messages count."""
     return upto + profile.tail_turns + profile.min_turns

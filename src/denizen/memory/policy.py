@@ -1,8 +1,8 @@
-"""Who may have what remembered, and who may be reminded of it. Pure.
+"""The memory policy: what may be remembered, and who may be shown it. Pure.
 
-What a request says beats what was settled for the conversation before, and that beats the defaults: only what somebody
-said is ever stored, so a default can neither undo an opt-out nor outlive itself. The organization switches off, never
-on. Where its settings cannot be read, nothing is remembered and nothing is brought back.
+The request beats the conversation's stored policy, which beats the defaults. Only explicit choices are stored, so a
+default can neither undo an opt-out nor outlive itself. The organization can switch off, never on. If its settings
+cannot be read, nothing is remembered or recalled.
 """
 
 from __future__ import annotations
@@ -46,7 +46,9 @@ WHY: Final[dict[Verdict, str]] = {
 
 
 class Policy(BaseModel):
-    """What somebody has said of long-term memory: `memoryControl.longTermMemory` of a request, or what is stored."""
+    """Choices about long-term memory: `memoryControl.longTermMemory` of a request, or the stored ones of a
+    conversation.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
@@ -55,7 +57,7 @@ class Policy(BaseModel):
     share_with_organization: bool | None = Field(default=None, alias="shareWithOrganization")
 
     def over(self, other: Policy) -> Self:
-        """This where it says something, else the other."""
+        """Returns this policy, with the other's values where this one has none."""
         return self.model_copy(
             update={
                 "enabled": other.enabled if self.enabled is None else self.enabled,
@@ -72,20 +74,20 @@ class Policy(BaseModel):
 
 
 class OrganizationMemory(BaseModel):
-    """What an organization has settled of long-term memory, for everyone in it. Each switch can only switch off."""
+    """An organization's settings for long-term memory. Each can only switch off."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     enabled: bool = True
-    """Whether anything is remembered beyond conversations' summaries, and brought back."""
+    """Whether long-term memories are stored and recalled at all."""
     conversation: bool = True
     user: bool = True
     persona: bool = True
     organization: bool = True
     publish: bool = True
-    """Whether anything new becomes the organization's; what is its already stays."""
+    """Whether new memories are shared with the organization; existing ones stay."""
     categories: tuple[Category, ...] = SHARED
-    """What may become the organization's."""
+    """The categories that may be shared with the organization."""
 
     def allows(self, scope: Scope) -> bool:
         return self.enabled and bool(getattr(self, scope))
@@ -93,28 +95,28 @@ class OrganizationMemory(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Circumstances:
-    """Under which something is to be remembered, or brought back."""
+    """The circumstances of a write or a read."""
 
     authenticated: bool
-    """Whether a person speaks, whom we know."""
+    """Whether the speaker is a known person."""
     organization: bool
     """Whether the request names the organization."""
     role: Role | None
-    """Of the person."""
+    """The person's role."""
     settings: OrganizationMemory | None
-    """None: they cannot be read."""
+    """None if they cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Of one scope."""
+    """The decision for one scope."""
 
     write: Verdict
     read: Verdict
 
 
 def decide(policy: Policy, scope: Scope, given: Circumstances) -> Decision:
-    """Whether something may be written to this scope, and read from it, and if not, why."""
+    """Decides whether this scope may be written and read, and if not, why."""
     barred = _barred(policy, scope, given)
     if barred is not None:
         return Decision(barred, barred)
@@ -124,7 +126,7 @@ def decide(policy: Policy, scope: Scope, given: Circumstances) -> Decision:
 
 
 def _barred(policy: Policy, scope: Scope, given: Circumstances) -> Verdict | None:
-    """Why neither is allowed, if neither is."""
+    """Returns why neither writing nor reading is allowed; None if one is."""
     if given.settings is None:
         return "settings_unreadable"
     if not given.settings.allows(scope):
@@ -139,7 +141,7 @@ def _barred(policy: Policy, scope: Scope, given: Circumstances) -> Verdict | Non
 
 
 def _publishing(policy: Policy, given: Circumstances) -> Verdict:
-    # For reading, naming the organization is enough; for writing, somebody has to have said it.
+    # Naming the organization is enough for reading; for writing, somebody must have chosen it explicitly.
     if policy.scopes.organization is not True:
         return "scope_off"
     if policy.share_with_organization is not True:

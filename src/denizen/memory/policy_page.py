@@ -1,4 +1,4 @@
-"""The table of who may have what remembered, as docs/memory.md has it: made from the decisions themselves. Pure."""
+"""Generates the table of the memory policy in docs/memory.md from the decisions themselves. Pure."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ Case = tuple[str, ...]
 
 
 def decided(case: Case) -> Decision:
-    """What holds in one case, every dimension of it told."""
+    """Decides one case, given in all its dimensions."""
     scope, said, speaks, named, role, share, off = case
     which: Scope = next(each for each in SCOPES if each == scope)
     policy = Policy(scopes=Scopes(**{scope: _SAID[said]}), shareWithOrganization=_YES[share] or None)
@@ -54,7 +54,7 @@ def every_case() -> Iterator[Case]:
 
 
 def merged() -> dict[Case, Decision]:
-    """All cases in few rows: where something makes no difference, it says `any`."""
+    """Merges the cases into few rows: a dimension that makes no difference is `any`."""
     rows = {case: decided(case) for case in every_case()}
     for at in reversed(range(1, len(DIMENSIONS))):
         left: dict[Case, Decision] = {}

@@ -1,7 +1,7 @@
-"""What an agent is reminded of when a cycle opens: what is remembered of those it is with, and fits what they say.
+"""Recalls long-term memories when a cycle opens: those about the people present that fit what they say.
 
-By cadence, and when something has been compacted. Searched outside any transaction that writes; whose memories may be
-told is asked again in the transaction that opens the cycle, which only reads what was found.
+This happens at intervals, and after a compaction. The search runs outside any writing transaction; which memories may
+be shown is checked again in the transaction that opens the cycle, which only reads what was found.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from denizen.storage.schema import log as log_rows
 HEADER: Final = "[REMEMBERED — from long-term memory, what may matter to this inbox; it may be out of date]"
 QUERY_CHARACTERS: Final = 2_000
 _AGENTS_KNOWN: Final = 2_000
-"""Of so many agents it is known when they were last reminded of something."""
+"""For how many agents we keep when they were last shown memories."""
 _SPACES_KNOWN: Final = 100
-"""In so many conversations of each."""
+"""In how many conversations of each."""
 _TITLES: Final = {
     "conversation": "About this conversation",
     "user": "About the person you talk with",
@@ -48,41 +48,41 @@ _TITLES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Occasion:
-    """What was found for the next cycle."""
+    """The memories found for the next cycle."""
 
     spaces: frozenset[str]
-    """For whom: where the cycle is elsewhere, nothing of it is told."""
+    """The spaces they are for: a cycle in other spaces is shown none of them."""
     found: tuple[Remembered, ...]
     characters: int
     turn: str
-    """Why it was looked for: `first`, `cadence`, `compaction`."""
+    """Why memories were searched: `first`, `cadence`, `compaction`."""
     looked_at: tuple[str, ...]
-    """The scopes."""
+    """The scopes that were searched."""
     refused: dict[str, str]
-    """Those that may not be looked at, and why."""
+    """The scopes that may not be searched, and why."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Last:
-    """When a conversation was last reminded."""
+    """The last time memories were recalled in a conversation."""
 
     turns: int
-    """Since then, that one included."""
+    """Turns since then, that one included."""
     layers: str | None
-    """What stood before the window then."""
+    """The layers before the window at that time."""
     shown: bool
     """Whether something was found."""
     next_seq: int
     """Where the agent's log ended before its last turn there."""
 
     def turns_now(self, mind: Mind) -> int:
-        """With the one that is about to begin, unless that was counted before and left no trace."""
+        """Turns including the one about to begin, unless that was counted before and left no trace."""
         return self.turns + (mind.next_seq > self.next_seq)
 
 
 @dataclass(frozen=True, slots=True)
 class _Glance:
-    """What waits, and whose memories may be told to those who wait."""
+    """The waiting events, and whose memories may be shown."""
 
     spaces: frozenset[str]
     query: str
@@ -90,26 +90,26 @@ class _Glance:
 
 
 class Reminder:
-    """Reminds agents."""
+    """Recalls memories for the agents of this process."""
 
     def __init__(self, db: Database, retriever: Retriever, configuration: Configuration) -> None:
         self._db = db
         self._retriever = retriever
         self._configuration = configuration
         self._last: OrderedDict[str, OrderedDict[frozenset[str], _Last]] = OrderedDict()
-        """By agent and conversation, those of late at the end."""
+        """By agent and conversation, the most recent last."""
 
     def compacted(self, space_id: SpaceId) -> None:
-        """A conversation was summed up: whoever is in it is reminded anew."""
+        """Notes that a conversation was summarized: memories are recalled anew for its agents."""
         if self._configuration.now().routing.on_compaction:
             for known in self._last.values():
                 for spaces in [each for each in known if space_id in each]:
                     del known[spaces]
 
     def not_yet(self, mind: Mind) -> frozenset[frozenset[str]] | None:
-        """The conversations in which it is not time to remind the agent; None: in none is there anything to remind of.
+        """Returns the conversations in which no recall is due; None if there is nothing to recall in any.
 
-        Asked before each cycle, and so without a look into the database.
+        Called before each cycle, so it does not read the database.
         """
         if not self._configuration.now().long_term.enabled:
             return None
@@ -117,13 +117,13 @@ class Reminder:
         return frozenset(spaces for spaces, last in known if self._why(mind, last) is None)
 
     def passed(self, mind: Mind, events: Iterable[Event]) -> None:
-        """A cycle of these events was opened: it is a turn of that conversation."""
+        """Notes that a cycle with these events was opened: it counts as a turn of that conversation."""
         known, spaces = self._known(mind.lease.agent_id), spaces_of(events)
         if (last := known.get(spaces)) is not None:
             known[spaces] = replace(last, turns=last.turns_now(mind), next_seq=mind.next_seq)
 
     async def before_cycle(self, mind: Mind) -> Occasion | None:
-        """What the agent may be reminded of when its next cycle opens; None where it is not time."""
+        """Finds the memories for the agent's next cycle; None if no recall is due."""
         configured = self._configuration.now()
         agent_id = mind.lease.agent_id
         batch = await self._db.read(_batch, agent_id)
@@ -150,13 +150,13 @@ class Reminder:
         return self._last.get(agent_id) or OrderedDict()
 
     def _why(self, mind: Mind, last: _Last) -> str | None:
-        """Why it is time to be reminded again; None if it is not."""
+        """Returns why a recall is due; None if it is not."""
         routing = self._configuration.now().routing
         if mind.era.layers != last.layers and routing.on_compaction:
             return "compaction"
         if mind.next_seq <= last.next_seq and last.shown:
-            return "first"  # the cycle that was reminded left no trace: it is told again
-        # The first turn is the one that was reminded: the next is due so many turns after it.
+            return "first"  # The cycle with the memories left no trace: show them again.
+        # The first turn is the one with the memories: the next recall is due this many turns after it.
         return "cadence" if 0 < routing.every_turns < last.turns_now(mind) else None
 
     def _remember(self, agent_id: AgentId, spaces: frozenset[str], mind: Mind, *, shown: bool) -> None:
@@ -175,7 +175,7 @@ def _batch(tx: Tx, agent_id: AgentId) -> list[Event]:
 
 
 def spaces_of(events: Iterable[Event]) -> frozenset[str]:
-    """The conversation that these are of."""
+    """Returns the spaces of these events."""
     return frozenset(event.space_id for event in events if event.space_id is not None)
 
 
@@ -191,7 +191,7 @@ def _readable(tx: Tx, agent_id: AgentId, spaces: Iterable[str], batch: Sequence[
 
 
 def shown_in(entries: Iterable[Entry]) -> frozenset[str]:
-    """The memories that these entries tell."""
+    """Returns the ids of the memories shown in these entries."""
     return frozenset(
         id for each in entries if each.kind == "remembered" for id in json.loads(each.request or "{}").get("ids", ())
     )
@@ -201,7 +201,7 @@ _learned_in = statement(select(memories.c.space_id).where(memories.c.id == bindp
 
 
 def spaces_shown_in(tx: Tx, entries: Iterable[Entry]) -> frozenset[str]:
-    """The spaces in which the memories were learned that these entries tell."""
+    """Returns the spaces in which the memories shown in these entries were learned."""
     found = [tx.one(_learned_in, id=each) for each in sorted(shown_in(entries))]
     return frozenset(row[0] for row in found if row is not None and row[0])
 
@@ -209,10 +209,9 @@ def spaces_shown_in(tx: Tx, entries: Iterable[Entry]) -> frozenset[str]:
 def remind(
     tx: Tx, agent_id: AgentId, cycle_id: CycleId, seq: int, events: Sequence[Event], occasion: Occasion
 ) -> Entry | None:
-    """An entry, not yet written, with what those who are there may hear; None if there is nothing.
+    """Builds an entry, not yet written, with the memories that those present may hear; None if there are none.
 
-    Other events than those that were seen may have been taken, and others may be there: who may hear what is decided
-    here.
+    The events, and who is present, may have changed since the search: who may hear what is decided here.
     """
     spaces = spaces_of(events)
     if not occasion.found or spaces != occasion.spaces:
@@ -220,7 +219,7 @@ def remind(
     allowed = {each.key for each in _readable(tx, agent_id, spaces, events).owners}
     numbers = [each.number for each in occasion.found if each.number > 0]
     own = {each.number: each for each in items.find(tx, numbers)}
-    # What another retriever found is not in our database: it is told as it was given.
+    # Memories from a custom retriever are not in our database: they are shown as given.
     there = [own.get(each.number) if each.number > 0 else each for each in occasion.found]
     chosen = fitting([each for each in there if each is not None and each.owner in allowed], occasion.characters)
     if not chosen:
@@ -233,7 +232,7 @@ def remind(
 
 
 def diagnostics(occasion: Occasion, chosen: Sequence[Remembered]) -> dict[str, JsonValue]:
-    """What clients are told of a retrieval: how many of what, and why not more; never what it said."""
+    """Returns what clients see about a recall: counts and refusals, never the texts."""
     counts: dict[str, JsonValue] = {scope: sum(each.scope == scope for each in chosen) for scope in occasion.looked_at}
     return {
         "reason": occasion.turn,
@@ -244,7 +243,7 @@ def diagnostics(occasion: Occasion, chosen: Sequence[Remembered]) -> dict[str, J
 
 
 def fitting(found: Sequence[Remembered], characters: int) -> list[Remembered]:
-    """As many as have room, the best of each scope first. The same fact, kept in two scopes, is told once."""
+    """Returns as many memories as fit, the best of each scope first. A fact stored in two scopes is shown once."""
     chosen: dict[str, Remembered] = {}
     for each in found:
         cost, fact = len(each.text) + 40, _plain_fact(each.text)
@@ -255,12 +254,12 @@ def fitting(found: Sequence[Remembered], characters: int) -> list[Remembered]:
 
 
 def _plain_fact(text: str) -> str:
-    """What two memories have in common that say the same, apart from case, spaces and the full stop."""
+    """Normalizes a memory to compare it: without case, extra spaces and the full stop."""
     return one_line(text).casefold().rstrip(".! ")
 
 
 def render(chosen: Sequence[Remembered]) -> str:
-    """Memories as a model reads them: by scope, behind the gutter, because they are others' words."""
+    """Renders memories for a model: by scope, behind the gutter, because they are others' words."""
     lines: list[str] = []
     for scope in dict.fromkeys(each.scope for each in chosen):
         lines.append(f"{_TITLES[scope]}:")
@@ -274,7 +273,7 @@ _retrieved = statement(
     .where(
         cycles.c.id == bindparam("cycle_id"),
         log_rows.c.agent_id == bindparam("agent_id"),
-        # At its beginning: after the inbox message, and what came to mind by itself.
+        # At the beginning of a cycle: after the inbox message and what automatic recall has added.
         log_rows.c.seq > cycles.c.first_seq,
         log_rows.c.seq <= cycles.c.first_seq + 2,
         log_rows.c.kind == "remembered",
@@ -283,6 +282,6 @@ _retrieved = statement(
 
 
 def retrieval_of(tx: Tx, agent_id: AgentId, cycle_id: str) -> dict[str, Any] | None:
-    """The diagnostics of what a cycle was reminded of; None if it was of nothing."""
+    """Returns the diagnostics of the recall in a cycle; None if there was none."""
     row = tx.one(_retrieved, agent_id=agent_id, cycle_id=cycle_id)
     return None if row is None else json.loads(row[0] or "{}").get("retrieval")

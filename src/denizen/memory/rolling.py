@@ -1,7 +1,7 @@
-"""What a conversation came to, as it is stored: a summary, a memory, and the message up to which they reach.
+"""Stored summaries of conversations: a summary, a memory document, and the last message they cover.
 
-A pass is claimed, made outside any transaction, and kept only if nothing it was made from has changed since: neither
-the messages, nor what was known before. So what is forgotten while a model writes does not come back.
+A pass is claimed, run outside any transaction, and stored only if its input (the messages and the earlier summary) has
+not changed since. So what is forgotten while a model writes does not come back.
 """
 
 from __future__ import annotations
@@ -39,28 +39,28 @@ from denizen.storage.schema import (
 EVERYONE: Final = ""
 """The reader of a conversation's own summary."""
 ASSISTANT: Final = "assistant"
-"""The voice of a panel without advisors."""
+"""The author of replies in a panel without advisors."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rolled:
-    """What a conversation came to."""
+    """The stored summary of a conversation."""
 
     space_id: SpaceId
     reader_id: str
-    """Empty: the conversation's own; else the advisor's whose it is."""
+    """Empty for the conversation's own summary; otherwise the advisor's id."""
     summary: str
     memory: Memory
     upto: int
-    """The number of the last message that is in it; 0: none is yet."""
+    """The number of the last message it covers; 0 if none."""
     passes: int = 0
     model: str = ""
     tried_at: int = 0
-    """When a pass last ended; while one is under way, when it has to have ended."""
+    """When a pass last ended; while one is running, its deadline."""
     failures: int = 0
     updated_at: int = 0
     outside: bool = False
-    """Whether it was made from text from outside."""
+    """Whether it is based on text from outside."""
 
 
 _of = (rollings.c.space_id == bindparam("space_id"), rollings.c.reader_id == bindparam("reader_id"))
@@ -80,7 +80,7 @@ _state = statement(
 
 
 def find(tx: Tx, space_id: SpaceId, reader_id: str = EVERYONE) -> Rolled:
-    """What the conversation came to so far; where that is nothing, with the cursor at 0."""
+    """Returns the present summary; an empty one with the cursor at 0 if there is none."""
     row = tx.one(_state, space_id=space_id, reader_id=reader_id)
     if row is None:
         return Rolled(space_id, reader_id, "", Memory(), 0)
@@ -90,24 +90,24 @@ def find(tx: Tx, space_id: SpaceId, reader_id: str = EVERYONE) -> Rolled:
 
 @dataclass(frozen=True, slots=True)
 class ConversationInfo:
-    """The place of a conversation, as far as it decides how it is summed up."""
+    """The facts about a conversation that decide how it is summarized."""
 
     organization_id: OrganizationId
     kind: str
     agents: tuple[tuple[AgentId, str], ...]
-    """Those in it that live, with their handles, the first who came first."""
+    """The living agents in it, with their handles, in the order in which they joined."""
     space_id: SpaceId
     advisors: tuple[str, ...] = ()
-    """Of a panel: the voices that answer in it."""
+    """In a panel: its advisors."""
 
     @property
     def has_readers(self) -> bool:
-        """Whether anybody would read what it came to."""
+        """Whether anybody would read its summary."""
         return bool(self.agents or self.advisors)
 
     @property
     def modes(self) -> list[str]:
-        """By what a profile may be chosen: who is in it, then what kind of space it is."""
+        """The names by which a profile may be chosen: the members, then the kind of the space."""
         return [*(handle for _, handle in self.agents), *(agent_id for agent_id, _ in self.agents), self.kind]
 
 
@@ -129,7 +129,7 @@ _voices = statement(
 
 
 def conversation_info(tx: Tx, space_id: SpaceId) -> ConversationInfo | None:
-    """The space and its agents; None if it is gone."""
+    """Returns the space and its agents; None if the space is gone."""
     row = tx.one(_space, space_id=space_id)
     if row is None:
         return None
@@ -142,12 +142,12 @@ def conversation_info(tx: Tx, space_id: SpaceId) -> ConversationInfo | None:
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """Messages that are being summed up."""
+    """The messages being summarized."""
 
     before: Rolled
     messages: tuple[Message, ...]
     digest: str
-    """Of all that it is made from."""
+    """A digest of the whole input."""
 
     @property
     def last(self) -> int:
@@ -155,12 +155,12 @@ class Pass:
 
     @property
     def outside(self) -> bool:
-        """Whether the model that sums them up reads text from outside."""
+        """Whether the input has text from outside."""
         return self.before.outside or any(each.outside for each in self.messages)
 
 
 def seen_by(said: Sequence[Message], reader_id: str) -> list[Message]:
-    """What a reader has of a conversation: everything; an advisor what people said, and its own replies."""
+    """Returns the messages that a reader sees: all; for an advisor, people's messages and its own replies."""
     if reader_id == EVERYONE:
         return list(said)
     return [each for each in said if each.author_kind == "human" or each.author_id == reader_id]
@@ -187,11 +187,11 @@ _unanswered = statement(
     .where(rounds.c.space_id == bindparam("space_id"), rounds.c.state == "open", rounds.c.kind != "vote")
 )
 _REPLY_CHARACTERS: Final = 1_900
-"""Of a message and of a reply to it, where they are summed up together."""
+"""The most characters of a message, and of a reply to it, that are summarized together."""
 
 
 def _said(tx: Tx, space_id: SpaceId, reader_id: str, after: int, limit: int) -> list[Message]:
-    """What was said after that message; for an advisor, with what it answered to each message, as part of it."""
+    """Returns the messages after that one; for an advisor, each with the advisor's replies appended."""
     page = messages_after(tx, space_id, after, limit=limit)
     if reader_id == EVERYONE or not page:
         return page
@@ -219,10 +219,10 @@ _PAGE: Final = 500
 
 
 def unsummed(tx: Tx, state: Rolled, profile: CompactionProfile) -> list[Message]:
-    """The messages after the cursor that the reader has, as many as decide what is summed up next."""
+    """Returns as many of the reader's messages after the cursor as decide what is summarized next."""
     found: list[Message] = []
     after, enough = state.upto, passing.wanted(profile)
-    # Of an advisor's conversation, others' replies are read past.
+    # Replies of other advisors are skipped.
     at_once = enough if state.reader_id == EVERYONE else _PAGE
     while len(found) < enough:
         page = _said(tx, state.space_id, state.reader_id, after, at_once)
@@ -236,14 +236,14 @@ def unsummed(tx: Tx, state: Rolled, profile: CompactionProfile) -> list[Message]
 
 
 def _answered(tx: Tx, space_id: SpaceId, said: Sequence[Message]) -> list[Message]:
-    """Those before the first that is still being answered: what is summed up has its answer."""
+    """Returns the messages before the first that is still being answered: a summary includes the answers."""
     row = tx.one(_unanswered, space_id=space_id)
     first = None if row is None else row[0]
     return [each for each in said if first is None or each.seq < first]
 
 
 def look(tx: Tx, space_id: SpaceId, reader_id: str, profile: CompactionProfile) -> tuple[Rolled, Pass | None]:
-    """What the conversation came to, and what is to be summed up next, if something is: also while it cools down."""
+    """Returns the present summary, and what to summarize next, if anything: also during the cool-down."""
     state = find(tx, space_id, reader_id)
     chosen = passing.head(unsummed(tx, state, profile), profile, state.failures)
     return state, Pass(state, tuple(chosen), _digest(state, chosen)) if chosen else None
@@ -269,11 +269,11 @@ _claim = insert(rollings).values(
 _claim_pass = statement(
     _claim.on_conflict_do_update(
         index_elements=["space_id", "reader_id"],
-        # Counted as a failure until it is kept: whoever dies meanwhile has not succeeded.
+        # Counted as a failure until it is stored: a process that dies meanwhile has not succeeded.
         set_={"tried_at": _claim.excluded.tried_at, "failures": rollings.c.failures + 1},
         where=or_(
             rollings.c.tried_at <= bindparam("not_since", type_=rollings.c.tried_at.type),
-            # Nobody claims for longer: the clock was set back since.
+            # No claim is longer: the clock was set back since.
             rollings.c.tried_at > bindparam("until", type_=rollings.c.tried_at.type),
         ),
     )
@@ -281,9 +281,9 @@ _claim_pass = statement(
 
 
 def claim(tx: Tx, space_id: SpaceId, reader_id: str, cooldown_ms: int, seconds: int) -> bool:
-    """Nobody else begins a pass over this conversation while this one may take, nor until it has cooled down.
+    """Claims the next pass over this conversation until its deadline and cool-down have passed.
 
-    False if somebody has begun one.
+    False if another process has claimed it.
     """
     since, until = tx.now - cooldown_ms * 1_000, tx.now + seconds * SECOND
     return tx.run(_claim_pass, space_id=space_id, reader_id=reader_id, at=tx.now, until=until, not_since=since) > 0
@@ -298,7 +298,7 @@ _give_up = statement(
 
 
 def give_up(tx: Tx, made: Pass, *, failed: bool = True) -> None:
-    """The pass came to nothing: the conversation begins to cool down. Unless it failed, it is not counted as failed."""
+    """Ends a pass without a result: the cool-down begins. Unless it failed, it is not counted as a failure."""
     so_often = made.before.failures + failed
     tx.run(_give_up, space=made.before.space_id, reader=made.before.reader_id, at=tx.now, so_often=so_often)
 
@@ -322,12 +322,12 @@ _keep = statement(
 
 
 def keep(tx: Tx, made: Pass, written: Written, model: str) -> Written | None:
-    """The conversation is told so from now on, without what was forgotten before: gives that.
+    """Stores the summary, without what was forgotten before, and returns it.
 
-    None, and nothing is changed, if what it was made from has changed.
+    Returns None, and changes nothing, if the input has changed.
     """
     space_id, reader_id = made.before.space_id, made.before.reader_id
-    # Whoever posts, edits, deletes or forgets waits: what is compared here is so until the commit.
+    # Posts, edits, deletions and forgetting wait: what is compared here cannot change before the commit.
     tx.one(_hold, space_id=space_id)
     state = find(tx, space_id, reader_id)
     numbers = {each.seq for each in made.messages}
@@ -365,7 +365,7 @@ _rewrite = statement(
 
 
 def take_out(tx: Tx, space_id: str, text: str) -> int:
-    """No summary of the conversation holds this, in these words, and its snapshot does not."""
+    """Removes this text from all summaries of the conversation, and from its snapshot."""
     quotes, hashed, changed = Quotes(), items.hash_of("", text), 0
     quotes.add(text)
 
@@ -383,7 +383,7 @@ def take_out(tx: Tx, space_id: str, text: str) -> int:
 
 
 def reword(tx: Tx, space_id: str, text: str, new: str) -> None:
-    """Where the memory of the conversation says the one, it says the other."""
+    """Replaces one text with the other in the memory of the conversation."""
     hashed = items.hash_of("", text)
     for reader_id, summary, stored in tx.all(_all_there, space_id=space_id):
         memory = documents.load(stored)
@@ -406,12 +406,12 @@ _reset = statement(
 
 
 def covers(tx: Tx, space_id: str, seq: int) -> bool:
-    """Whether a summary of the conversation was made from that message."""
+    """Whether a summary of the conversation covers that message."""
     return tx.one(_covering, space_id=space_id, seq=seq) is not None
 
 
 def begin_anew(tx: Tx, space_id: str) -> int:
-    """Nothing of the conversation is summed up: it is told by its messages, until it has been summed up again."""
+    """Deletes all summaries of the conversation: its messages are shown until it is summarized again."""
     items.drop_snapshot(tx, space_id)
     return tx.run(_reset, space=space_id, at=tx.now)
 
@@ -437,5 +437,5 @@ _waiting = statement(
 
 
 def long_unsummed(tx: Tx, least: int, after: str = "") -> list[SpaceId]:
-    """The next spaces in which so many messages wait to be summed up; for whoever begins to look."""
+    """Returns the next spaces with at least so many unsummarized messages, for the scan at the start."""
     return [SpaceId(row[0]) for row in tx.all(_waiting, after=after, least=least, reader_id=EVERYONE)]

@@ -1,6 +1,7 @@
-"""Finding what is remembered: by the words it shares with a question, weighed as recall weighs them, and by meaning.
+"""Searches memories by the words they share with a question, ranked as in recall, and by meaning.
 
-The work of a search is bounded, however much is remembered: of the commonest words only the newest items are read.
+The work of a search is bounded, however many memories there are: for the commonest words only the newest items are
+read.
 """
 
 from __future__ import annotations
@@ -23,24 +24,24 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MOST_ASKED: Final = 240
-"""Terms of a question that are looked at to find the rarest."""
+"""The most terms of a question that are looked up to find the rarest."""
 MOST_TERMS: Final = 24
 MOST_POSTINGS: Final = 2_500
 MOST_RANKED: Final = 60
-"""Items that are read to choose from."""
+"""The most items that are read and ranked."""
 MOST_VECTORS: Final = 1_000
-"""The newest, which are found by their meaning alone."""
+"""The newest items, which can be found by their meaning alone."""
 MEANING: Final = 1.3
-"""What meaning weighs against words, both in units of how much they differ."""
+"""The weight of meaning relative to words, both in units of their spread."""
 NEAR: Final = 0.35
-"""So near an item has to be to be found by its meaning alone."""
+"""The least similarity of an item that is found by its meaning alone."""
 _AT_ONCE: Final = 20
 _TERMS_AT_ONCE: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A question: its words, and what it means where an embedder says so."""
+    """A question: its words, and its vector if there is an embedder."""
 
     query: str
     vector: bytes | None = None
@@ -49,7 +50,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Something that was found, and how well it fits."""
+    """A search result with its score."""
 
     item: Remembered
     score: float
@@ -57,7 +58,7 @@ class Found:
 
 _TERMS = [f"t{at}" for at in range(MOST_TERMS)]
 _ALL = ""
-"""Stands for no term: how much there is to search."""
+"""Not a term: the key of the size of the index."""
 _counts = statement(
     select(memory_terms.c.term, memory_terms.c.shape, literal_column("0", BigInteger()))
     .where(
@@ -87,7 +88,7 @@ def _newest_with_term(at: int) -> Select[Any]:
     return select(newest.subquery(f"of{at}"))
 
 
-# Of several terms at once: over a network, each question that is asked alone costs more than its answer.
+# Several terms at once: over a network, a round trip costs more than the query.
 _postings = statement(union_all(*map(_newest_with_term, range(_TERMS_AT_ONCE))))
 _NUMBERS = [f"n{at}" for at in range(_AT_ONCE)]
 _listed = memories.c.number.in_([bindparam(name, type_=memories.c.number.type) for name in _NUMBERS])
@@ -114,14 +115,14 @@ _newest_vectors = statement(
 
 
 class _Scored(NamedTuple):
-    """Items by their numbers, and how well each fits."""
+    """Items by number, with their scores."""
 
     numbers: NDArray[int64]
     scores: NDArray[float64]
 
 
 def search(tx: Tx, owner: str, asked: Asked, *, limit: int) -> list[Found]:
-    """What this owner's memory holds on the question, the best first; nothing that is superseded."""
+    """Returns this owner's memories that fit the question, best first, without superseded ones."""
     scored = _by_words(tx, owner, asked.query)
     if asked.vector is not None:
         scored = _with_meaning(tx, owner, asked, asked.vector, scored)
@@ -131,7 +132,7 @@ def search(tx: Tx, owner: str, asked: Asked, *, limit: int) -> list[Found]:
 
 
 def _best(scored: _Scored, limit: int) -> dict[int, float]:
-    """The best of them with their scores, the best first; of equals, the newest."""
+    """Returns the best with their scores, best first; of equals, the newest."""
     import numpy
 
     first = numpy.lexsort((-scored.numbers, -scored.scores))[:limit]
@@ -154,15 +155,15 @@ def _by_words(tx: Tx, owner: str, query: str) -> _Scored:
 
 
 class _Size(NamedTuple):
-    """How much an owner's memory holds."""
+    """The size of an owner's memory."""
 
     items: int
     length: int
-    """Of all together, in terms."""
+    """The terms of all items together."""
 
 
 def _occurring(tx: Tx, owner: str, terms: Sequence[str]) -> tuple[_Size, dict[str, int]]:
-    """In how many of how many items each of the terms occurs that occur at all."""
+    """Returns the size of the memory, and for each term that occurs the number of items with it."""
     size, found = _Size(0, 0), dict[str, int]()
     for at in range(0, len(terms), MOST_TERMS):
         some = terms[at : at + MOST_TERMS]
@@ -176,7 +177,7 @@ def _occurring(tx: Tx, owner: str, terms: Sequence[str]) -> tuple[_Size, dict[st
 
 
 def _read(tx: Tx, owner: str, counts: Sequence[tuple[str, int]]) -> list[tuple[int, int, int]]:
-    """The newest postings of these terms, of the first ones first: which term, which item, its shape there."""
+    """Reads the newest postings of these terms, the first terms first: term, item, and the item's shape there."""
     read: list[tuple[int, int, int]] = []
     for first in range(0, len(counts), _TERMS_AT_ONCE):
         asked: dict[str, str | int | None] = {"owner": owner}
@@ -192,7 +193,7 @@ def _read(tx: Tx, owner: str, counts: Sequence[tuple[str, int]]) -> list[tuple[i
 
 
 def _with_meaning(tx: Tx, owner: str, asked: Asked, vector: bytes, words: _Scored) -> _Scored:
-    """Words and meaning together: of the best by words, and of the newest that are near in meaning."""
+    """Combines words and meaning: the best by words, and of the newest those near in meaning."""
     import numpy
 
     whose = {"owner": owner, "embedder": asked.embedder}
@@ -221,7 +222,7 @@ def _nearness(question: NDArray[int8], vectors: NDArray[int8]) -> NDArray[float6
 
 
 def _listed_in(tx: Tx, rows: Statement, numbers: Iterable[int], **asked: str) -> Iterator[Row]:
-    """What the statement gives for these numbers."""
+    """Yields the rows of the statement for these numbers."""
     wanted = list(numbers)
     for first in range(0, len(wanted), _AT_ONCE):
         some = wanted[first : first + _AT_ONCE]

@@ -1,4 +1,4 @@
-"""How memory is configured: the part of the presets file that is about it, and the switches of a deployment. Pure.
+"""The settings of memory: its part of the presets file, and the switches of a deployment. Pure.
 
 A turn, in the file's words, is one message of the conversation.
 """
@@ -20,7 +20,7 @@ from denizen.memory.policy import Scope
 log_line = structlog.get_logger(__name__)
 
 Presets = Callable[[], Mapping[str, JsonValue]]
-"""What the presets file says now."""
+"""Returns the present content of the presets file."""
 
 T = TypeVar("T", bound=BaseModel)
 
@@ -30,35 +30,35 @@ STANDARD: Final = "standard"
 
 
 def model_name(given: str) -> str:
-    """The name of a model as we write it: some write a slash."""
+    """Returns the name of a model in our form: some write a slash."""
     return given if ":" in given else given.replace("/", ":", 1)
 
 
 class _Part(BaseModel):
-    # Other fields are somebody else's: they are let be.
+    # Other fields belong to other parts: they are ignored.
     model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True)
 
 
 class CompactionProfile(_Part):
-    """When a conversation is summed up, how much of it at a time, and by what."""
+    """When a conversation is summarized, how much of it at a time, and with which model."""
 
     enabled: bool = True
     cooldown_ms: int = Field(default=60_000, ge=0, alias="cooldownMs")
-    """At most one pass in so many milliseconds."""
+    """The least time between two passes in milliseconds."""
     tail_turns: int = Field(default=12, ge=0, le=10_000, alias="tailTurnsToKeep")
-    """So many messages are never summed up: they are shown as they are."""
+    """The newest messages, which are never summarized but shown as they are."""
     min_turns: int = Field(default=12, ge=1, le=10_000, alias="minTurnsToSummarize")
-    """Fewer are not worth a pass."""
+    """The fewest messages that are worth a pass."""
     max_turns: int = Field(default=48, ge=1, le=1_000, alias="maxTurnsToSummarizePerPass")
     max_summary_tokens: int = Field(default=900, ge=100, le=20_000, alias="maxSummaryTokens")
-    """Of the summary and the memory together."""
+    """The limit of the summary and the memory together."""
     model: Annotated[str, AfterValidator(model_name)] = Field(default="default", min_length=1, alias="modelId")
-    """The utility model, named as an agent's own is; `openai/gpt-5-mini` is `openai:gpt-5-mini`."""
+    """The utility model, named like an agent's model; `openai/gpt-5-mini` is `openai:gpt-5-mini`."""
     prompt: str = Field(default=PROMPT, min_length=1, alias="promptKey")
 
 
 class Compaction(_Part):
-    """Which profile is for whom."""
+    """The profiles, and which one applies."""
 
     profiles: dict[str, CompactionProfile] = Field(default_factory=dict[str, CompactionProfile])
     default_profile: str = Field(default=STANDARD, alias="defaultProfile")
@@ -68,7 +68,9 @@ class Compaction(_Part):
         return self.profiles.get(name) or _BUILT_IN[name]
 
     def profile_for(self, modes: Iterable[str]) -> tuple[str, CompactionProfile]:
-        """The profile, and its name, of a conversation of these modes: an exact name first, then a part of one."""
+        """Returns the profile, with its name, for a conversation of these modes: an exact name first, then a part of
+        one.
+        """
         wanted = list(modes)
         for mode in wanted:
             if mode in self.by_mode:
@@ -84,10 +86,10 @@ _BUILT_IN: Final = {OFF: CompactionProfile(enabled=False), STANDARD: CompactionP
 
 
 class Routing(_Part):
-    """Of the routing of prompt profiles: how often one looks again."""
+    """The part of prompt profile routing that memory uses: the interval of reviews."""
 
     every_turns: int = Field(default=6, ge=0, alias="reviewEveryNTurns")
-    """0: never."""
+    """Turns; 0: never."""
     on_compaction: bool = Field(default=True, alias="forceReviewOnCompaction")
 
 
@@ -99,18 +101,18 @@ def _of_every_scope(given: dict[Scope, int]) -> dict[Scope, int]:
 
 
 class LongTerm(_Part):
-    """How much is remembered at once."""
+    """How much is recalled at once."""
 
     enabled: bool = True
     top_k: Annotated[dict[Scope, Annotated[int, Field(ge=0, le=60)]], AfterValidator(_of_every_scope)] = Field(
         default=_TOP_K, alias="topKByScope"
     )
-    """How many of each scope; of one that is not named, as many as ever."""
+    """The most memories of each scope; a scope that is not named has its default."""
     max_characters: int = Field(default=2_800, ge=200, le=40_000, alias="maxCharacters")
 
 
 class Switches(BaseModel):
-    """What a deployment sets for all profiles, by `MEMORY_COMPACTION_*`. What is not set, the profile says."""
+    """Settings of a deployment for all profiles, by `MEMORY_COMPACTION_*`. The profile decides what is not set."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -124,7 +126,9 @@ class Switches(BaseModel):
     max_summary_tokens: int | None = Field(default=None, ge=100)
 
     def applied(self, profile: CompactionProfile) -> CompactionProfile:
-        """The profile under these switches. Switching on does not wake a profile that is off."""
+        """Returns the profile with these switches applied. A switch that is on does not turn on a profile
+        that is off.
+        """
         given = {
             "prompt": self.prompt_key,
             "model": None if self.model_id is None else model_name(self.model_id),
@@ -140,17 +144,17 @@ class Switches(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Configured:
-    """All of it, read."""
+    """The parsed settings."""
 
     compaction: Compaction
     routing: Routing
     long_term: LongTerm
     warnings: tuple[str, ...] = ()
-    """Names that are nearly ours: perhaps they were meant."""
+    """Names that are nearly ours: probably typing errors."""
 
 
 def read(presets: Mapping[str, JsonValue]) -> Configured:
-    """What the presets say of memory. Raises `SettingsError` that says where something is wrong."""
+    """Parses the memory part of the presets. Raises `SettingsError` that says where it is wrong."""
     compaction = _part(presets, "memoryCompaction", Compaction)
     for name in [compaction.default_profile, *compaction.by_mode.values()]:
         if name not in compaction.profiles and name not in _BUILT_IN:
@@ -199,20 +203,22 @@ def _unlike(where: str, given: Mapping[str, Any], shape: type[BaseModel]) -> Ite
 
 @dataclass(frozen=True, slots=True)
 class MemoryOptions:
-    """With what a runtime remembers."""
+    """The options of memory for a runtime."""
 
     presets: Presets = dict
-    """What the presets file says; by default nothing, so that everything has its default."""
+    """Returns the content of the presets file; by default nothing, so that everything has its default."""
     switches: Switches = field(default_factory=Switches)
     sink: str | None = None
-    """`module:name` of what is called with the database and the embedder and gives a `Sink`; None: ours."""
+    """`module:name` of a function that is called with the database and the embedder and returns a `Sink`;
+    None: ours.
+    """
     retriever: str | None = None
     prompts: Path | None = None
-    """The folder with prompts of one's own for summing up."""
+    """The folder with the operator's own prompts for summaries."""
 
 
 class Configuration:
-    """What holds now: the presets, read again when they have changed, under the switches."""
+    """The present settings: the presets, read again when they change, with the switches applied."""
 
     def __init__(self, presets: Presets = dict, switches: Switches | None = None) -> None:
         self._presets = presets
@@ -221,7 +227,9 @@ class Configuration:
         self._read = read({})
 
     def now(self) -> Configured:
-        """What the presets say; where they are wrong, what they said when they were right. Raises the first time."""
+        """Returns the present settings; the last valid ones if the presets are invalid. Raises if they never were
+        valid.
+        """
         found = self._presets()
         if found is not self._from:
             first, self._from = self._from is None, found
@@ -234,12 +242,12 @@ class Configuration:
         return self._read
 
     def profiles(self) -> list[CompactionProfile]:
-        """Those by which conversations may be summed up, as they hold here."""
+        """Returns all profiles by which conversations may be summarized here."""
         compaction = self.now().compaction
         named = [compaction.named(compaction.default_profile), *compaction.profiles.values()]
         return [self._switches.applied(each) for each in named]
 
     def profile(self, modes: Iterable[str]) -> tuple[str, CompactionProfile]:
-        """The profile for a conversation of these modes, and its name."""
+        """Returns the profile for a conversation of these modes, and its name."""
         name, profile = self.now().compaction.profile_for(modes)
         return name, self._switches.applied(profile)

@@ -1,4 +1,4 @@
-"""What was settled of long-term memory: for a conversation by those in it, for an organization by its admins."""
+"""Stored choices about long-term memory: of a conversation's members, and of an organization's admins."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from denizen.storage.database import Tx, statement
 from denizen.storage.schema import memory_policies, organizations
 
 ASSERTED: Final = "memory"
-"""Under this key the metadata of a message say that its request named the organization. Its id is not kept."""
+"""The key in a message's metadata that says that its request named the organization. The id is not stored."""
 
 _policy = statement(select(memory_policies.c.policy).where(memory_policies.c.space_id == bindparam("space_id")))
 _put = insert(memory_policies).values(
@@ -31,7 +31,7 @@ _settle = statement(
 
 
 def policy_of(tx: Tx, space_id: SpaceId) -> Policy:
-    """What was said of this conversation; where that cannot be read, it is opted out."""
+    """Returns the conversation's policy; opted out if it cannot be read."""
     row = tx.one(_policy, space_id=space_id)
     try:
         return Policy() if row is None else Policy.model_validate_json(row[0])
@@ -40,7 +40,7 @@ def policy_of(tx: Tx, space_id: SpaceId) -> Policy:
 
 
 def settle(tx: Tx, space_id: SpaceId, said: Policy) -> Policy:
-    """What was said holds from now on, and what was said before where this says nothing."""
+    """Stores this policy over the earlier one: values that it does not set stay."""
     if said.says_nothing:
         return policy_of(tx, space_id)
     policy = said.over(policy_of(tx, space_id))
@@ -51,7 +51,7 @@ def settle(tx: Tx, space_id: SpaceId, said: Policy) -> Policy:
 def asserting(
     metadata: dict[str, JsonValue] | None, named: str | None, home: OrganizationId
 ) -> dict[str, JsonValue] | None:
-    """The metadata of a message whose request may have named the organization: they say whether it has, not which."""
+    """Returns the metadata of a message, with whether its request named the organization, but not which."""
     if named is None:
         return metadata
     if named != home:
@@ -68,19 +68,19 @@ _store = statement(
 
 
 def organization_of(tx: Tx, organization_id: OrganizationId) -> OrganizationMemory | None:
-    """What the organization has settled; None where that cannot be read: then nothing is allowed."""
+    """Returns the organization's settings; None if they cannot be read: then nothing is allowed."""
     row = tx.one(_read, id=organization_id)
     if row is None:
         return None
     try:
         stored: Any = json.loads(row[0])
         return OrganizationMemory.model_validate(stored.get(ASSERTED) or {})
-    except (ValueError, AttributeError):  # a ValidationError is a ValueError
+    except (ValueError, AttributeError):  # A ValidationError is a ValueError.
         return None
 
 
 def change_organization(tx: Tx, organization_id: OrganizationId, changes: Mapping[str, object]) -> OrganizationMemory:
-    """These switches are so from now on, the others as they were; None gives one its default back."""
+    """Changes these switches and keeps the others; None resets one to its default."""
     row = tx.one(_lock, id=organization_id)
     if row is None:
         raise NotFound("organization", organization_id)

@@ -1,5 +1,5 @@
-"""To whom what a pass found belongs: each item to the conversation, to the person who said it, to the two who talked,
-to the organization. Pure.
+"""Assigns memories to their owners: the conversation, the person who said it, a person and an agent, the organization.
+Pure.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from denizen.memory.sinks import Share
 
 
 def candidates(now: Memory, ids: Mapping[int, str]) -> list[Candidate]:
-    """What is to be remembered, with the messages it rests on (`ids` by number) and what it takes the place of.
+    """Returns what to remember, with its source messages (`ids` by number) and the items it replaces.
 
-    That is what the model says it is. What a pass leaves out is not false: there may have been no room for it.
+    An item is replaced only if the model says so. What a pass leaves out is not false: there may have been no room for
+    it.
     """
     return [
         Candidate(
@@ -39,15 +40,15 @@ def shares(
     people: frozenset[EntityId],
     agents: Sequence[AgentId],
 ) -> Iterator[Share]:
-    """What each owner is to remember. `said_by`: the people among the authors, by message.
+    """Yields what each owner is to remember. `said_by`: the people among the authors, by message.
 
-    Always in the same order: passes over several conversations of one person lock one owner after the other.
+    The order is always the same: passes over several conversations of one person lock the owners in this order.
     """
     everything = tuple(what)
     yield Share(Owner("conversation", organization_id, space_id=space_id), everything)
     by_person: defaultdict[EntityId, list[Candidate]] = defaultdict(list)
     for each in everything:
-        # Where one person talks with agents it is about them; among several, about whoever said it.
+        # If one person talks with agents, it is about them; among several people, about the one who said it.
         authors = {said_by[source] for source in each.sources if source in said_by}
         whose = people if len(people) == 1 else authors
         if len(whose) == 1:

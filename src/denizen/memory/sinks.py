@@ -1,7 +1,7 @@
-"""Where long-term memories are put, and from where they are brought back: here, or where an import path says.
+"""Where long-term memories are stored and searched: in our database, or in custom code named by an import path.
 
-Ours are written with the pass that found them, in one transaction. What others are handed is allowed already, and what
-they hand back is checked again: neither policy nor audience is left to them.
+Ours are stored in the same transaction as the pass that found them. Custom code only receives memories that are
+allowed, and what it returns is checked again: it decides neither policy nor audience.
 """
 
 from __future__ import annotations
@@ -37,24 +37,24 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What a pass over a conversation leaves to be remembered."""
+    """The memories of one pass over a conversation."""
 
     organization_id: OrganizationId
     space_id: SpaceId
     message_ids: tuple[str, ...]
-    """Those that the pass summed up: by them it is known who spoke."""
+    """The messages that the pass covers; their authors decide what is allowed."""
     summary: str
     document: str
-    """The whole memory, as JSON."""
+    """The whole memory document, as JSON."""
     shares: tuple[Share, ...]
     outside: bool = False
-    """Whether the model that found it read text from outside."""
+    """Whether the model read text from outside."""
 
 
 class Sink(Protocol):
-    """Takes what is to be remembered elsewhere than in our database, after the pass that found it was kept.
+    """Stores memories elsewhere than in our database, after the pass was stored.
 
-    What a pass found comes again with the next one, so whoever misses a batch has it then.
+    Later passes repeat what is still known, so a sink that misses a batch receives it with the next.
     """
 
     async def keep(self, batch: Batch) -> object: ...
@@ -62,27 +62,27 @@ class Sink(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What an agent wants to be reminded of."""
+    """A query of an agent for memories."""
 
     query: str
     owners: tuple[Owner, ...]
-    """Whose memories may be looked at, and no others."""
+    """The only owners whose memories may be searched."""
     top_k: Mapping[Scope, int]
-    """How many at most, by scope."""
+    """The most results, by scope."""
 
 
 class Retriever(Protocol):
-    """Brings back what is remembered, the best first."""
+    """Searches memories, best first."""
 
     async def retrieve(self, wanted: Wanted) -> Sequence[Remembered]: ...
 
 
 RETRIEVAL_SECONDS: Final = 10
-"""How long whoever wants to think waits for what is remembered."""
+"""How long a cycle waits for the retriever."""
 
 
 async def retrieved(retriever: Retriever, wanted: Wanted, **whose: str) -> list[Remembered]:
-    """What is remembered and may be looked at; nothing where the retriever fails, or takes too long."""
+    """Searches with this retriever; returns nothing if it fails or takes too long."""
     try:
         async with asyncio.timeout(RETRIEVAL_SECONDS):
             found = await retriever.retrieve(wanted)
@@ -94,7 +94,7 @@ async def retrieved(retriever: Retriever, wanted: Wanted, **whose: str) -> list[
 
 
 async def vectors_of(embedder: Embedder | None, texts: Iterable[str], *, asking: bool = False) -> dict[str, bytes]:
-    """What each text means; nothing where the embedder fails, which leaves us the words."""
+    """Returns the vector of each text; nothing if the embedder fails, which leaves the search by words."""
     wanted = list(dict.fromkeys(texts))
     if embedder is None or not wanted:
         return {}
@@ -106,7 +106,7 @@ async def vectors_of(embedder: Embedder | None, texts: Iterable[str], *, asking:
 
 
 def allowed(tx: Tx, batch: Batch) -> Batch | None:
-    """Of the batch, what may be remembered now; None if nothing may. Asked in the transaction that writes it."""
+    """Returns what of the batch may be remembered now; None if nothing. Checked in the transaction that writes it."""
     grant = granting.for_writing(tx, batch.space_id, batch.message_ids)
     shares = [share for share in batch.shares if grant.may_write(share.owner.scope)]
     if not shares:
@@ -115,13 +115,13 @@ def allowed(tx: Tx, batch: Batch) -> Batch | None:
         if share.owner.scope == "organization":
             shares[at] = replace(share, candidates=tuple(granting.publishable(tx, grant, share.candidates)))
     if not grant.may_write("conversation"):
-        # The whole of it belongs to the conversation.
+        # The whole document belongs to the conversation.
         batch = replace(batch, summary="", document="")
     return replace(batch, shares=tuple(shares))
 
 
 def keep_memories(tx: Tx, batch: Batch, vectors: Mapping[str, bytes], embedder: str) -> None:
-    """What is in the batch is remembered in Denizen's own database."""
+    """Stores the batch in our database."""
     for share in batch.shares:
         what = [replace(each, vector=vectors.get(each.text)) for each in share.candidates]
         items.remember(tx, share.owner, batch.space_id, what, embedder)
@@ -130,7 +130,7 @@ def keep_memories(tx: Tx, batch: Batch, vectors: Mapping[str, bytes], embedder: 
 
 
 class DatabaseRetriever:
-    """What is in Denizen's own database."""
+    """Searches our database."""
 
     def __init__(self, db: Database, embedder: Embedder | None = None) -> None:
         self._db = db
@@ -151,11 +151,11 @@ def _retrieve(tx: Tx, wanted: Wanted, asked: Asked) -> list[Remembered]:
 
 
 Make = Callable[[Database, Embedder | None], Any]
-"""What an import path names: called with the database and the embedder, it gives a sink or a retriever."""
+"""A function named by an import path: called with the database and the embedder, it returns a sink or a retriever."""
 
 
 def load(place: str, what: str, method: str) -> Make:
-    """What `module:name` names. Raises `SettingsError` where it is not there."""
+    """Imports `module:name`. Raises `SettingsError` if it does not exist."""
     module, separator, name = place.partition(":")
     if not separator:
         raise SettingsError(f"{what}: {place!r} is not an import path. Write module:name, such as acme.memory:Sink.")
@@ -171,7 +171,7 @@ def load(place: str, what: str, method: str) -> Make:
 async def look(
     db: Database, embedder: Embedder | None, query: str, owners: Sequence[str], limit: int
 ) -> list[searching.Found]:
-    """What these owners' memories hold on the question, the best first. For whoever looks into them."""
+    """Searches these owners' memories for people, best first."""
     vectors = await vectors_of(embedder, [query], asking=True)
     asked = Asked(query, vectors.get(query), "" if embedder is None else embedder.name)
     return await db.read(_look, asked, owners, limit)

@@ -1,1 +1,1 @@
-"""Language models: asking them, what they cost, and the scripted one for tests."""
+"""Language models: requests to them, their prices, and the scripted one for tests."""

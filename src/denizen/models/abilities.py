@@ -1,4 +1,4 @@
-"""What a model can do, as far as that is known without asking it to: tools, images, context, thinking, price."""
+"""The abilities of a model, as far as known without a request: tools, images, context, thinking, price."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MILLION: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Abilities:
-    """What is known of one model. None: that is not known."""
+    """What is known of one model. None: not known."""
 
     tools: bool | None
     images: bool | None
@@ -28,17 +28,17 @@ class Abilities:
     context_source: str
     thinking: Thinking
     input_price: Decimal | None
-    """Dollars per million tokens that it reads."""
+    """Dollars per million input tokens."""
     output_price: Decimal | None
 
 
 def abilities_of(
     model: Model, name: str, prices: Mapping[str, Price] | None = None, contexts: Mapping[str, int] | None = None
 ) -> Abilities:
-    """What is known of the model of that name. Reading the price list takes half a second at the first use."""
+    """Returns what is known of the model. Reading the price list takes half a second at the first use."""
     profile = cast("dict[str, Any]", model.profile)
     size = context_size.size_of(model, name, contexts)
-    # Of a server of one's own, a profile says nothing: it goes by the name of the model.
+    # For a self-hosted server, a profile says nothing: it is chosen by the name of the model.
     own = model.system in ("openai", "ollama", "vllm") and not is_openai(model.base_url)
     free = is_built_in(model)
     return Abilities(

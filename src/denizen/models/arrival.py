@@ -1,7 +1,7 @@
-"""Tells that a provider has begun to answer, by the first byte of its response.
+"""Detects that a provider has begun to answer, by the first byte of its response.
 
-The libraries of providers pass on only what becomes part of an answer: pings, comments and thinking that is not shown
-end there. So the first byte is noticed below them, in the HTTP client.
+The providers' libraries pass on only what becomes part of an answer, not pings, comments and hidden thinking. So the
+first byte is detected below them, in the HTTP client.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ Heard = Callable[[], None]
 
 _LISTENER: ContextVar[Heard | None] = ContextVar("denizen_model_arrival", default=None)
 _CLIENT: Final = "_client"
-"""Where the SDKs of OpenAI and Anthropic keep their HTTP client."""
+"""The attribute in which the SDKs of OpenAI and Anthropic keep their HTTP client."""
 
 
 @contextmanager
 def told_of_first_byte(heard: Heard | None) -> Generator[None]:
-    """`heard` is called when the response to a request that is sent inside begins to arrive."""
+    """Calls `heard` when the response to a request sent inside the block begins to arrive."""
     token = _LISTENER.set(heard)
     try:
         yield
@@ -31,7 +31,7 @@ def told_of_first_byte(heard: Heard | None) -> Generator[None]:
 
 
 def watch(sdk_client: Any) -> None:
-    """The HTTP client of an SDK tells of first bytes from now on; any other client is left alone."""
+    """Makes the HTTP client of an SDK report first bytes; other clients are left alone."""
     http: Any = getattr(sdk_client, _CLIENT, None)
     if isinstance(http, httpx2.AsyncClient) and _listen not in http.event_hooks["response"]:
         http.event_hooks["response"].append(_listen)
@@ -44,7 +44,7 @@ async def _listen(response: Any) -> None:
 
 
 class _Noted(httpx2.AsyncByteStream):
-    """A body that says when its first byte has come."""
+    """A body that reports its first byte."""
 
     def __init__(self, body: httpx2.AsyncByteStream, heard: Heard) -> None:
         self._body = body

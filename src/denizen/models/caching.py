@@ -1,11 +1,12 @@
-"""What makes a provider keep the prefix of a prompt, so that the next request reads it for a tenth of the price.
+"""Prompt caching: makes a provider cache the prefix of a prompt, so that the next request reads it for a tenth of the
+price.
 
-The one module that knows how each provider wants it said; whoever is not named here is told nothing. The prompt itself
-is the same for all: marks are put into a copy on the way out and are never stored.
+Only this module knows how each provider does it; providers not named here get nothing. The prompt itself is the same
+for all: cache marks are put into a copy on the way out and are never stored.
 
-**Anthropic** reads what an earlier request wrote at a mark, and takes four marks: the end of the tools, of the self, of
-the inbox message that the cycle began with, and of what lasts of the request; a preview of the inbox comes after that.
-**OpenAI** finds the prefix by itself; a key brings the requests of one agent to the same machine.
+**Anthropic** reads what an earlier request wrote at a mark, and allows four marks: at the end of the tools, of the
+self, of the inbox message that the cycle began with, and of the lasting part of the request; a preview of the inbox
+comes after that. **OpenAI** finds the prefix by itself; a key routes the requests of one agent to the same machine.
 """
 
 from __future__ import annotations
@@ -26,17 +27,17 @@ Way = Literal["marks", "key"]
 
 
 def way_of(model: Model) -> Way | None:
-    """How this model's provider is told what to keep; None where it is told nothing."""
+    """How this model's provider is told what to cache; None if it is told nothing."""
     if model.system == "anthropic":
         return "marks"
-    # Others speak OpenAI's language too, and some refuse what they do not know.
+    # Others speak OpenAI's API too, and some refuse unknown fields.
     if model.system == "azure" or (model.system == "openai" and is_openai(model.base_url)):
         return "key"
     return None
 
 
 def settings(model: Model, agent_id: AgentId) -> dict[str, Any]:
-    """The settings that a request of this agent carries because of the cache."""
+    """Returns the cache settings for a request of this agent."""
     match way_of(model):
         case "marks":
             return {"anthropic_cache_tool_definitions": True, "anthropic_cache_instructions": True}
@@ -47,9 +48,9 @@ def settings(model: Model, agent_id: AgentId) -> dict[str, Any]:
 
 
 def marked(model: Model, messages: list[ModelMessage], at: Iterable[int]) -> list[ModelMessage]:
-    """The messages, those at these places marked where the provider wants marks: what is up to there shall be kept.
+    """Returns the messages with cache marks at these positions, if the provider uses marks.
 
-    The very same list where it does not. At most two marks: two more are in the settings.
+    Otherwise returns the same list. At most two marks: two more are in the settings.
     """
     if way_of(model) != "marks":
         return messages
@@ -62,5 +63,5 @@ def marked(model: Model, messages: list[ModelMessage], at: Iterable[int]) -> lis
 
 
 def _marked(message: ModelRequest) -> ModelRequest:
-    # A part of its own marks whatever stands before it, be it a text or the result of a tool.
+    # A part of its own marks whatever comes before it, be it a text or the result of a tool.
     return replace(message, parts=[*message.parts, UserPromptPart([CachePoint()])])

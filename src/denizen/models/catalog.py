@@ -1,7 +1,7 @@
 """Models by name: those registered here, the built-in `demo`, and any `provider:name` that pydantic-ai knows.
 
-A provider's library is imported when its first model is asked for, which takes a second or more: call `resolve` before
-the event loop matters, or in a thread.
+A provider's library is imported when its first model is used, which takes a second or more: call `resolve` before the
+event loop matters, or in a thread.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
 DEMO: Final = "demo"
 OWN: Final = "python:"
-"""What the name of a model begins with that was made for one agent."""
+"""The prefix of the name of a model that was made for one agent."""
 LOCAL: Final = "local:smollm2"
 
 MOST_MODELS: Final = 256
-"""How many models with their connections are kept; keys come and go."""
+"""How many models are kept with their connections; keys change."""
 
 _KEY_NAMES: Final = {
     "alibaba": "ALIBABA_API_KEY",
@@ -72,10 +72,10 @@ _KEY_NAMES: Final = {
     "xai": "XAI_API_KEY",
     "zai": "ZAI_API_KEY",
 }
-"""The variables in which pydantic-ai's providers look for their key."""
+"""The environment variables in which pydantic-ai's providers look for their key."""
 
 _OPTIONAL_KEYS: Final = {"ollama": "OLLAMA_API_KEY", **{each.prefix: each.key_variable for each in SERVERS.values()}}
-"""The same of servers that most people run without a key."""
+"""The same for servers that most people run without a key."""
 
 _PROVIDERS: Final = {
     "anthropic": "Anthropic",
@@ -103,7 +103,7 @@ _PROVIDERS: Final = {
     "xai": "xAI",
     "zai": "Z.ai",
 }
-"""What providers are called, where that is not their prefix with a capital."""
+"""The display names of providers, if not their prefix with a capital."""
 
 _MAKERS: Final = ("openai", "anthropic", "google", "mistral", "deepseek", "xai", "cohere")
 """Providers that serve models of their own."""
@@ -112,41 +112,41 @@ _PROVIDERS_MODEL: Final = re.compile(
     r"(chatgpt|gpt|claude|gemini|gemma|llama|qwen|mistral|mixtral|deepseek|grok|phi|command|o(?=\d))[-\d.]",
     re.IGNORECASE,
 )
-"""How the names of providers' models begin."""
+"""Prefixes of the names of providers' models."""
 
 _COMPATIBLE_SERVER: Final = {
     "openai_chat_supports_max_completion_tokens": False,
     "openai_supports_strict_tool_definition": False,
 }
-"""What servers that speak OpenAI's API do not all know: some ignore `max_completion_tokens`, some refuse it."""
+"""Features that not all servers with OpenAI's API have: some ignore `max_completion_tokens`, some refuse it."""
 
 _KEY_VARIABLE = re.compile(r"Set the `?([A-Z][A-Z0-9_]*_API_KEY)\b")
-"""In what the library says of a key that is missing; the rest of it is for programmers."""
+"""Finds the variable in the library's message about a missing key; the rest of it is for programmers."""
 _AFTER_FIRST_SENTENCE = re.compile(r"(?<=\.) .*", re.DOTALL)
 
 
 class Models:
-    """Every model that agents here may use, each built once."""
+    """All models that agents here may use, each built once."""
 
     def __init__(self, registered: Mapping[str, Model] | None = None) -> None:
         self._registered = {name: _accelerated(model) for name, model in (registered or {}).items()}
         self._built: dict[tuple[str, str, str], Model] = {}
         self.ollama_url: str | None = None
-        """Where `ollama:` models are; if not told, where OLLAMA_BASE_URL says, else on this machine's usual port."""
+        """The address of `ollama:` models; if not set, OLLAMA_BASE_URL, otherwise this machine's usual port."""
         self.addresses: Mapping[str, str] = {}
-        """Where an operator has said that servers are, by the prefix of their models."""
+        """Addresses of servers set by an operator, by the prefix of their models."""
 
     def register(self, name: str, model: Model) -> None:
-        """Make `model` the one that `name` stands for from now on.
+        """Register `model` under this name.
 
         A model of OpenAI's APIs is replaced by one that sends the same and costs less CPU (`denizen.models.openai`).
         """
         self._registered[name] = _accelerated(model)
 
     def resolve(self, name: str, key: str | None = None) -> Model:
-        """The model of that name, with this key or else the server's own.
+        """Returns the model with this name, with this key or the server's own.
 
-        Raises `ModelUnknown`, saying what to set, if it cannot be had.
+        Raises `ModelUnknown`, saying what to set, if it is not available.
         """
         if name in self._registered:
             return self._registered[name]
@@ -162,7 +162,7 @@ class Models:
 
     @asynccontextmanager
     async def tried(self, name: str, key: str | None, address: str | None) -> AsyncGenerator[Model]:
-        """Inside, the model of that name, with this key and at this address: built for this once, and not kept."""
+        """Provides the model with this name, key and address inside the block: built for this once, and not kept."""
         if name in self._registered or name in (DEMO, LOCAL):
             yield self.resolve(name)
             return
@@ -177,16 +177,16 @@ class Models:
         return self.addresses.get(prefix) or (self.ollama_url if prefix == "ollama" else None)
 
     async def close(self) -> None:
-        """The connections of every model that was built are closed. One that is asked for again is built again."""
+        """Closes the connections of all models. A model that is used again is built again."""
         built = list(self._built.values())
         self._built.clear()
         for model in built:
             await _close(model)
 
     def check_name(self, name: str) -> None:
-        """Raises `InvalidInput` for the name of a provider's model without the provider, unless one is registered so.
+        """Raises `InvalidInput` for a provider's model without its provider, unless one is registered under that name.
 
-        Any other name may yet be registered: whether it was is found out when the agent thinks.
+        Any other name may still be registered: that is checked when the agent thinks.
         """
         if ":" in name or name in self._registered:
             return
@@ -197,27 +197,27 @@ class Models:
         raise InvalidInput(f"There is no model {name!r}: a provider's model has its provider before it. {advice}")
 
     def key_name(self, name: str) -> str | None:
-        """The variable that the key for this model is usually kept in; None where it takes none."""
+        """The usual environment variable for this model's key; None if it takes none."""
         if name in self._registered:
             return None
         provider = name.partition(":")[0].partition("/")[0] if ":" in name else ""
         return _KEY_NAMES.get(provider) or _OPTIONAL_KEYS.get(provider)
 
     def needs_key(self, name: str) -> bool:
-        """Whether this model cannot be asked without a key. Servers that people run themselves can be."""
+        """Whether this model needs a key. Self-hosted servers do not."""
         return self.key_name(name) is not None and name.partition(":")[0] not in _OPTIONAL_KEYS
 
     def names(self) -> list[str]:
-        """The models that need no key: the built-in one, and those that were registered under a name of their own."""
+        """Returns the models that need no key: the built-in one, and those registered by name."""
         return [DEMO, *sorted(name for name in self._registered if name != DEMO and not name.startswith(OWN))]
 
     def context_tokens(self, name: str, key: str | None = None) -> int | None:
-        """How many tokens a request to it may hold, where that is known."""
+        """Returns the size of its context in tokens, if known."""
         return self.resolve(name, key).context_window
 
 
 def known_names() -> dict[str, str]:
-    """Every `provider:name` that pydantic-ai lists of providers that take a key, and the variable of that key."""
+    """Returns every `provider:name` that pydantic-ai lists for providers with a key, and the variable of that key."""
     found: dict[str, str] = {}
     for name in get_args(KnownModelName.__value__):
         key = _KEY_NAMES.get(name.partition(":")[0].partition("/")[0]) if ":" in name else None
@@ -227,14 +227,14 @@ def known_names() -> dict[str, str]:
 
 
 def meant_by(name: str) -> list[str]:
-    """The models of providers that somebody means who leaves the provider out, the makers' own first."""
+    """Returns the providers' models that a name without a provider may mean, the makers' own first."""
     known = [each for each in get_args(KnownModelName.__value__) if each.partition(":")[2] == name]
     makers = [each for each in known if each.partition(":")[0] in _MAKERS]
     return (makers or known)[:3]
 
 
 def provider_of(name: str) -> str | None:
-    """What the provider of a model is called, by the model's name; None for one that is not a provider's."""
+    """Returns the display name of a model's provider, by the model's name; None if it has none."""
     prefix, colon, _ = name.partition(":")
     if not colon or f"{prefix}:" == OWN or name == LOCAL:
         return None
@@ -243,12 +243,12 @@ def provider_of(name: str) -> str | None:
 
 
 def keys_of_server() -> frozenset[str]:
-    """The variables of keys that this process has: where no other key is given, providers look there."""
+    """The key variables that are set in this process: providers use these if no other key is given."""
     return frozenset(name for name in _KEY_NAMES.values() if os.environ.get(name, "").strip())
 
 
 def _ours(name: str) -> Model | None:
-    """A model that comes with Denizen."""
+    """Returns a model that comes with Denizen."""
     if name == DEMO:
         from denizen.models.demo.model import demo
 
@@ -266,7 +266,7 @@ async def _close(model: Model) -> None:
         await closing()
     if model.provider is not None:
         async with model.provider:
-            pass  # whoever leaves last closes its connections
+            pass  # The last one to leave closes its connections.
 
 
 def _build(name: str, key: str | None, address: str | None) -> Model:
@@ -300,7 +300,7 @@ def _ollama(url: str | None, key: str | None) -> Provider[Any]:
     from pydantic_ai.providers.ollama import OllamaProvider
 
     if url is not None:
-        # The key of the environment belongs to the address of the environment.
+        # The key in the environment belongs to the address in the environment.
         own = is_loopback(url) or url == ollama_in(os.environ)
         return OllamaProvider(f"{url}/v1", api_key=key or (None if own else "not-needed"))
     try:
@@ -310,7 +310,7 @@ def _ollama(url: str | None, key: str | None) -> Provider[Any]:
 
 
 def _adapt_to_compatible_server(model: Model) -> None:
-    """A server that speaks OpenAI's API, and is not OpenAI's, is sent only what all of them know."""
+    """Restricts requests to a compatible server, which is not OpenAI's, to what all of them support."""
     if _speaks_openai(model) and model.system in ("openai", "ollama", "vllm") and not is_openai(model.base_url):
         given: Any = vars(model).get("_profile") or {}
         if not callable(given):
@@ -332,7 +332,7 @@ def _accelerated(model: Model) -> Model:
 
 
 def _leave_retrying_to_us(client: Any) -> None:
-    # The SDKs would retry on their own, unseen, and multiply our attempts.
+    # The SDKs would retry by themselves, unseen, and multiply our attempts.
     if isinstance(getattr(client, "max_retries", None), int):
         client.max_retries = 0
 

@@ -1,7 +1,7 @@
-"""Characters that a model writes in halves. Pure.
+"""Joins surrogate pairs that a model splits between two pieces of text. Pure.
 
-A provider that counts as JavaScript does may end a piece between the two halves of one character: each half is then a
-lone surrogate, which no database, no stream and no JSON parser takes.
+A provider that counts in UTF-16, as JavaScript does, may end a piece inside a pair: each half is then a lone surrogate,
+which no database, stream or JSON parser accepts.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ _HALF: Final = re.compile("[\ud800-\udfff]")
 
 
 def whole(text: str) -> str:
-    """The text with its halves put together; one that lacks its other half is U+FFFD."""
+    """Returns the text with its pairs joined; a lone half becomes U+FFFD."""
     if text.isascii() or _HALF.search(text) is None:
         return text
     return _HALF.sub("\ufffd", _PAIR.sub(lambda pair: pair[0].encode("utf-16", "surrogatepass").decode("utf-16"), text))
 
 
 class WholeCharacters:
-    """Pieces of a text, each as far as it ends with a whole character."""
+    """Holds back half a pair at the end of a piece."""
 
     def __init__(self) -> None:
         self._half = ""
 
     def take(self, piece: str) -> str:
-        """What is new, without the half of a character at its end: that waits for the next piece."""
+        """Returns the new text, without half a pair at its end: that waits for the next piece."""
         text = self._half + piece
         self._half = text[-1] if text and "\ud800" <= text[-1] <= "\udbff" else ""
         return whole(text[: len(text) - len(self._half)])
 
 
 def of_whole_characters(response: ModelResponse) -> ModelResponse:
-    """The response as it can be stored, checked and shown."""
+    """Returns the response with its surrogate pairs joined, so that it can be stored and shown."""
     parts = [_whole_part(part) for part in response.parts]
     if all(new is old for new, old in zip(parts, response.parts, strict=True)):
         return response

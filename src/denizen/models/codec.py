@@ -1,4 +1,4 @@
-"""One message of a history as JSON text, and back. What is loaded equals what was dumped."""
+"""Converts one message of a history to JSON text, and back. What is loaded equals what was dumped."""
 
 from __future__ import annotations
 

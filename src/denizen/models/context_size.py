@@ -1,7 +1,7 @@
-"""How many tokens a model's context has: a setting, what its server says, its provider's data, or an overflow error.
+"""The size of a model's context in tokens: from a setting, its server, its provider's data, or an overflow error.
 
-Servers that are not a provider's own are asked once in a while: `/v1/models` of llama.cpp, vLLM and others, `/api/ps`
-and `/api/show` of Ollama. What an overflow error said is believed over what a server says of itself.
+Self-hosted servers are asked from time to time: `/v1/models` of llama.cpp, vLLM and others, `/api/ps` and `/api/show`
+of Ollama. The size in an overflow error overrides what a server says.
 """
 
 from __future__ import annotations
@@ -21,29 +21,29 @@ if TYPE_CHECKING:
     from pydantic_ai.models import Model
 
 ANY_MODEL: Final = "*"
-"""The name in the setting `contexts` that stands for every model whose size is not known otherwise."""
+"""The name in the setting `contexts` for every model whose size is not known otherwise."""
 ASK_SECONDS: Final = 2.0
-"""How long a server may take to say how large its models are."""
+"""How long a server may take to answer."""
 ASK_AGAIN_SECONDS: Final = 300.0
-"""Then a server is asked again: Ollama may have loaded the model with another size."""
+"""The interval between two requests to a server: Ollama may have loaded the model with another size."""
 
 _ASKED_SYSTEMS: Final = frozenset({"openai", "ollama", "vllm"})
 _SMALLEST: Final = 256
 _SIZE_FIELDS: Final = ("n_ctx", "max_model_len", "loaded_context_length", "context_length", "max_context_length")
-"""What servers call it: llama.cpp, vLLM, LM Studio, OpenRouter and others."""
+"""The names of the field: llama.cpp, vLLM, LM Studio, OpenRouter and others."""
 _NUM_CTX: Final = re.compile(r"^\s*num_ctx\s+(\d+)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
 class ContextSize:
-    """The size of a context, where it is known, and how that was learned."""
+    """The size of a context, if known, and how that was learned."""
 
     tokens: int | None
     source: str
 
 
 def size_of(model: Model, name: str = "", contexts: Mapping[str, int] | None = None) -> ContextSize:
-    """What is known now. `contexts` are settings, by the model's name as it is configured."""
+    """Returns what is known now. `contexts` are settings, by the model's configured name."""
     contexts, found = contexts or {}, learned.about(model)
     if name in contexts:
         return ContextSize(contexts[name], "a setting")
@@ -57,7 +57,7 @@ def size_of(model: Model, name: str = "", contexts: Mapping[str, int] | None = N
 
 
 async def ask_server(model: Model) -> None:
-    """What the model's server says of its size is known, if it says so in time. Costs nothing where it is not asked."""
+    """Asks the model's server for its size and remembers the answer. Does nothing if the server need not be asked."""
     if model.system not in _ASKED_SYSTEMS or model.base_url is None or is_openai(model.base_url):
         return
     known, now = learned.about(model), time.monotonic()
@@ -76,7 +76,7 @@ async def _asked(model: Model) -> tuple[int | None, str]:
     base = str(model.base_url).rstrip("/")
     key: Any = getattr(getattr(model.provider, "client", None), "api_key", None)
     headers = {"Authorization": f"Bearer {key}"} if isinstance(key, str) and key else {}
-    # Not through a proxy of the environment where it is this machine that is asked.
+    # Not through a proxy of the environment if the server is on this machine.
     trust = not is_loopback(base)
     async with httpx2.AsyncClient(timeout=ASK_SECONDS, headers=headers, trust_env=trust) as client:
         if model.system == "ollama":
@@ -94,7 +94,7 @@ async def _ask_ollama(client: httpx2.AsyncClient, base: str, name: str) -> tuple
 
 
 def in_model_list(answer: object, name: str) -> int | None:
-    """The size in an answer to `/v1/models`, of that model or of the only one there is."""
+    """Returns the size in an answer to `/v1/models`, for that model or the only one listed."""
     rows = [cast("dict[str, Any]", each) for each in _list_in(answer, "data") if isinstance(each, dict)]
     matching = [row for row in rows if row.get("id") == name] or (rows if len(rows) == 1 else [])
     for row in matching:
@@ -107,7 +107,7 @@ def in_model_list(answer: object, name: str) -> int | None:
 
 
 def in_ollama_ps(answer: object, name: str) -> int | None:
-    """The size with which Ollama has loaded the model, if it has."""
+    """Returns the size with which Ollama has loaded the model, if it has."""
     for each in _list_in(answer, "models"):
         row = cast("dict[str, Any]", each) if isinstance(each, dict) else {}
         if row.get("name") in (name, f"{name}:latest"):
@@ -116,7 +116,9 @@ def in_ollama_ps(answer: object, name: str) -> int | None:
 
 
 def in_ollama_show(answer: object) -> int | None:
-    """The size in an answer to `/api/show`: that of the model file (`num_ctx`), else the most that the model takes."""
+    """Returns the size in an answer to `/api/show`: that of the model file (`num_ctx`), otherwise the model's
+    maximum.
+    """
     shown = cast("dict[str, Any]", answer) if isinstance(answer, dict) else {}
     if (found := _NUM_CTX.search(str(shown.get("parameters") or ""))) is not None:
         return _size(int(found[1]))

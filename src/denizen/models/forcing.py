@@ -1,6 +1,6 @@
-"""Making a model call one certain tool, with the list of tools as it was, so that the provider's prompt cache holds.
+"""Forces a model to call a certain tool, without changing the list of tools, so that the prompt cache still matches.
 
-Not every model can be made to: some refuse a forced tool, some refuse it while they think.
+Not every model can be forced: some refuse a forced tool, some refuse it while they think.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ ToolChoice = Literal["auto", "required", "none"]
 
 
 def settings(model: Model, tool: str) -> dict[str, Any]:
-    """The settings of a request that the model has to answer with a call of `tool`; none where that cannot be asked.
+    """Returns the settings that force the model to call `tool`; none if that is not possible.
 
-    Thinking is turned off for that request where the provider forbids both.
+    Thinking is turned off for that request if the provider forbids both.
     """
     profile = model.profile
     if not profile.get("supports_forced_tool_choice", True):
@@ -37,9 +37,9 @@ def settings(model: Model, tool: str) -> dict[str, Any]:
 
 
 def among(model: Model, tools: Sequence[str], choice: ToolChoice) -> dict[str, Any]:
-    """The settings of a request in which only these tools can be called, with the list of tools as it was.
+    """Returns the settings that allow only these tools, without changing the list of tools.
 
-    None where the provider cannot be told so: only OpenAI takes a list of allowed tools.
+    None if the provider does not support it: only OpenAI takes a list of allowed tools.
     """
     takes_list = model.profile.get("openai_chat_supports_allowed_tools", False)
     if choice == "none" or model.system != "openai" or not is_openai(model.base_url) or not takes_list:
@@ -48,22 +48,22 @@ def among(model: Model, tools: Sequence[str], choice: ToolChoice) -> dict[str, A
 
 
 def any_tool(model: Model) -> dict[str, Any]:
-    """The settings of a request that the model has to answer with a call of some tool; none where that is not asked."""
+    """Returns the settings that force the model to call some tool; none if that is not possible."""
     given = cast("dict[str, Any]", model.settings or {})
     if not model.profile.get("supports_forced_tool_choice", True) or _forbids_both(model, given):
         return {}
-    # The grammar of llama.cpp lets a model go on with empty lines after its call, up to the limit. In a call, which is
-    # JSON, there are none.
+    # The grammar of llama.cpp lets a model continue with empty lines after its call, up to the limit. A call is JSON,
+    # which has none.
     stop = {"stop_sequences": ["\n\n\n"]} if is_local(model) else {}
     return {"tool_choice": "required", **stop}
 
 
 def _forbids_both(model: Model, given: dict[str, Any]) -> bool:
-    """Whether the model thinks, as it is set, and its provider takes no forced tool then."""
+    """Whether the model thinks with these settings, and its provider then accepts no forced tool."""
     profile = model.profile
     thinks = given.get("thinking", profile.get("thinking_enabled_by_default", False))
     if model.system == "anthropic":
-        # With adaptive thinking, which the newer models have by default, a tool can be forced.
+        # With adaptive thinking, the default of the newer models, a tool can be forced.
         own = cast("dict[str, Any]", given.get("anthropic_thinking") or {})
         return own.get("type") == "enabled" or bool(given.get("thinking"))
     return bool(thinks) and not profile.get("supports_forced_tool_choice_with_thinking", True)

@@ -1,4 +1,4 @@
-"""What this process has found out about the servers of models while asking them. Forgotten when the process ends."""
+"""What this process has learned about model servers from their answers. Lost when the process ends."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ class Learned:
     """What is known of one model at one address."""
 
     context_tokens: int | None = None
-    """What a request and its answer may have together."""
+    """The size of the context: request and answer together."""
     context_source: str = ""
-    """How that was learned."""
+    """How the size was learned."""
     ask_again_at: float = 0.0
-    """When its server may be asked again how large it is, by the monotonic clock."""
+    """When its server may be asked for the size again, by the monotonic clock."""
     unfinished: int = 0
-    """How many answers in a row have ended without a reason."""
+    """How many answers in a row have ended without a finish reason."""
     refused_settings: frozenset[str] = frozenset()
-    """Settings that it does not accept, and does without."""
+    """Settings that it does not accept, which are left out."""
 
 
 _known: dict[tuple[str, str, str], Learned] = {}
 
 
 def about(model: Model) -> Learned:
-    """What was learned of the model at its address. A model without an address is always unknown."""
+    """Returns what was learned about the model at its address. About a model without an address nothing is known."""
     address = model.base_url
     if address is None:
         return Learned()
@@ -44,12 +44,12 @@ def about(model: Model) -> Learned:
 
 
 def learn_context(model: Model, tokens: int, source: str) -> None:
-    """The model's context has so many tokens."""
+    """Records the size of the model's context."""
     learned = about(model)
     learned.context_tokens, learned.context_source = tokens, source
 
 
 def acceptable(model: Model, settings: dict[str, Any]) -> dict[str, Any]:
-    """The settings without those that this server has refused before."""
+    """Returns the settings without those that this server has refused before."""
     refused = about(model).refused_settings
     return {name: value for name, value in settings.items() if name not in refused} if refused else settings

@@ -1,8 +1,8 @@
 """Model servers that speak OpenAI's API: llama.cpp, LM Studio and vLLM on their usual local ports, and any other.
 
 Their models are named `llamacpp:NAME`, `lmstudio:NAME`, `vllm:NAME` and `compatible:NAME`. The last is a server at an
-address of its own, with a key of its own: nobody's OpenAI key is sent there. Ollama, which has an API of its own
-besides, is in `discovery`.
+address of its own, with a key of its own: it is never sent an OpenAI key. Ollama, which also has an API of its own, is
+in `discovery`.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ _NOT_FOR_TALKING: Final = ("embed", "rerank", "whisper", "bge-")
 
 @dataclass(frozen=True, slots=True)
 class LocalServer:
-    """A kind of server."""
+    """A kind of model server."""
 
     prefix: str
-    """What the names of its models begin with."""
+    """The prefix of its models' names."""
     title: str
     port: int | None
-    """Where it usually listens on this machine; None: nowhere in particular."""
+    """Its usual port on this machine; None if it has none."""
     variable: str
-    """The variable that says where it is, where that is not this machine's usual port."""
+    """The environment variable with its address, if that is not the usual port."""
 
     @property
     def key_variable(self) -> str:
-        """The variable of its key, where it wants one."""
+        """The environment variable with its key, if it needs one."""
         return self.variable.replace("_BASE_URL", "_API_KEY")
 
     @property
@@ -47,7 +47,9 @@ class LocalServer:
         return None if self.port is None else f"http://127.0.0.1:{self.port}/v1"
 
     def url(self, environ: Mapping[str, str], chosen: str | None = None) -> str | None:
-        """The address of its API, with `/v1`: as the environment says, as an operator chose, or the usual one."""
+        """Returns the address of its API, with `/v1`: from the environment, as chosen by an operator, or the
+        usual one.
+        """
         given = environ.get(self.variable, "").strip().rstrip("/") or chosen
         return with_version(given) if given else self.usual_url
 
@@ -63,7 +65,7 @@ SERVERS: Final = {each.prefix: each for each in (*LOCAL_SERVERS, COMPATIBLE)}
 
 
 def with_version(url: str) -> str:
-    """The address with the `/v1` that these servers have, where it has no version of its own."""
+    """Adds `/v1`, which these servers use, to an address without a version."""
     url = url.rstrip("/")
     return url if re.search(r"/v\d+$", url) else f"{url}/v1"
 
@@ -83,7 +85,9 @@ class FoundServer:
 
 
 async def find_servers(environ: Mapping[str, str], patience_seconds: float = PATIENCE_SECONDS) -> list[FoundServer]:
-    """Those that answer on this machine, in the order of the list. Servers on other machines are not asked."""
+    """Returns the servers that answer on this machine, in the order of the list. Servers on other machines are not
+    contacted.
+    """
     looked = [(each, each.url(environ) or "") for each in LOCAL_SERVERS]
     asked = [(server, url) for server, url in looked if is_loopback(url)]
     listed = await asyncio.gather(*(list_models(url, patience_seconds) for _, url in asked))
@@ -91,7 +95,7 @@ async def find_servers(environ: Mapping[str, str], patience_seconds: float = PAT
 
 
 async def list_models(url: str, patience_seconds: float = PATIENCE_SECONDS) -> list[str]:
-    """The models for talking that `/models` of this address tells of; none where nothing such answers."""
+    """Returns the chat models that `/models` of this address lists; none if nothing answers."""
     try:
         # Certificates are not loaded for plain HTTP: that takes longer than the answer.
         tls = not url.startswith("http://")
@@ -113,10 +117,10 @@ def _is_other(name: str) -> bool:
 
 
 def provider_for(prefix: str, key: str | None = None, chosen: str | None = None) -> Provider[Any]:
-    """The provider of a model on such a server, at the address that an operator has `chosen` if not at the usual one.
+    """Returns the provider for a model on such a server, at the usual address or the one an operator has `chosen`.
 
-    Most servers take any key. The key of the environment belongs to the address of the environment, and is sent to no
-    other. Raises `ValueError` where nobody has said where the server is.
+    Most servers accept any key. The key in the environment belongs to the address in the environment, and is sent to no
+    other. Raises `ValueError` if the address is not known.
     """
     from pydantic_ai.providers.openai import OpenAIProvider
 

@@ -1,4 +1,4 @@
-"""Where a model's server is, by its address: at OpenAI, on this machine or network, or elsewhere. Pure."""
+"""The location of a model's server, by its address: at OpenAI, on this machine or network, or elsewhere. Pure."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ if TYPE_CHECKING:
     from pydantic_ai.models import Model
 
 OLLAMA_URL: Final = "http://127.0.0.1:11434"
-"""Where an Ollama listens that nobody has configured."""
+"""The default address of Ollama."""
 LOCAL_PATIENCE: Final = 5
-"""How many times as long a model may take that runs on this machine or in this network.
+"""How many times as long a model on this machine or network may take.
 
-It may have to be loaded first, reads and writes a few tokens a second, and answers one request after the other.
+It may have to be loaded first, processes a few tokens a second, and answers one request after the other.
 """
 
 _OPENAI_HOST: Final = "openai.com"
 
 
 def is_openai(url: str | None) -> bool:
-    """Whether the address is OpenAI's own, and not of a server that speaks its API."""
+    """Whether the address is OpenAI's own, and not that of a compatible server."""
     host = _host(url)
     return host == _OPENAI_HOST or host.endswith(f".{_OPENAI_HOST}")
 
@@ -55,7 +55,7 @@ def is_local(model: Model) -> bool:
 
 
 def patience(model: Model, seconds: float) -> float:
-    """How long the model may take to do what a provider's may take so many seconds to do."""
+    """Returns how long the model may take, given the seconds for a provider's model."""
     return seconds * LOCAL_PATIENCE if is_local(model) else seconds
 
 
@@ -67,7 +67,9 @@ def _host(url: str | None) -> str:
 
 
 def ollama_in(environ: Mapping[str, str]) -> str | None:
-    """Where the environment says that Ollama is: OLLAMA_BASE_URL, else OLLAMA_HOST, which may be a host alone."""
+    """Returns the address of Ollama from the environment: OLLAMA_BASE_URL, otherwise OLLAMA_HOST, which may be a host
+    alone.
+    """
     if base := environ.get("OLLAMA_BASE_URL", "").strip():
         return base.rstrip("/").removesuffix("/v1").rstrip("/")
     host = environ.get("OLLAMA_HOST", "").strip()
@@ -78,11 +80,11 @@ def ollama_in(environ: Mapping[str, str]) -> str | None:
 
 
 def _address(host: str) -> str:
-    """The URL that Ollama's own setting of that form means; raises `ValueError` if it means none."""
+    """Converts OLLAMA_HOST to a URL; raises `ValueError` if it is invalid."""
     scheme, _, rest = host.rpartition("://")
     parts = urlsplit(f"{scheme or 'http'}://{rest}")
     name = parts.hostname or "127.0.0.1"
-    # To listen on every address is to be reachable on this one.
+    # A server that listens on every address can be reached on this one.
     name = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(name, name)  # noqa: S104
     port = parts.port or {"http": 80, "https": 443}.get(scheme) or 11434
     return f"{parts.scheme}://{f'[{name}]' if ':' in name else name}:{port}"

@@ -47,7 +47,7 @@ _Customized: TypeAlias = "dict[int, tuple[ModelRequestParameters, ModelRequestPa
 
 _Made = TypeVar("_Made")
 _READING: Final = "_process_response_data"
-"""What the SDK reads each event of a stream with."""
+"""The SDK's method that parses each event of a stream."""
 _REMEMBERED_TOOL_SETS = 64
 
 _CHAT_PARTS = frozenset({SystemPromptPart, UserPromptPart, ToolReturnPart, TextPart, ToolCallPart})
@@ -56,7 +56,7 @@ _RESPONSES_PARTS = _CHAT_PARTS | {ThinkingPart}
 
 
 def accelerate(model: Model) -> Model:
-    """The same model, faster if it speaks one of OpenAI's APIs; any other comes back as it is."""
+    """Returns a faster version of the model if it speaks one of OpenAI's APIs; any other as it is."""
     if not isinstance(model, OpenAIChatModel | OpenAIResponsesModel):
         return model
     bypass_transform(model.client)
@@ -67,17 +67,19 @@ def accelerate(model: Model) -> Model:
         return ChatModel(model.model_name, provider=provider, settings=model.settings, profile=_profile_of(model))
     if type(model) is OpenAIResponsesModel:
         return ResponsesModel(model.model_name, provider=provider, settings=model.settings, profile=_profile_of(model))
-    # A provider with a class of its own maps messages in its own way, so that is left alone.
+    # A provider with a class of its own maps messages in its own way, so it is left alone.
     return model
 
 
 def _profile_of(model: Model) -> Any:
-    """What the model was given of a profile when it was made; None: nothing."""
+    """Returns the profile that the model was created with; None if it had none."""
     return vars(model).get("_profile")
 
 
 def bypass_transform(client: AsyncOpenAI) -> None:
-    """Make `client` send the bodies of chat completions and responses as they are given, and read text as it comes."""
+    """Makes `client` send the bodies of chat completions and responses as they are given, and parse text pieces
+    directly.
+    """
     vars(client)["chat"] = _Chat(client)
     vars(client)["responses"] = _Responses(client)
     long_way = partial(getattr(type(client), _READING), client)
@@ -94,7 +96,7 @@ _WORDS: Final = frozenset({"id", "object", "model", "service_tier", "system_fing
 
 
 def text_piece(data: Any) -> ChatCompletionChunk | None:
-    """The chunk as the SDK would make it, if it is nothing but a piece of text; else None."""
+    """Returns the chunk as the SDK would make it, if it is only a piece of text; otherwise None."""
     if type(data) is not dict:
         return None
     given = cast("dict[str, Any]", data)
@@ -126,7 +128,7 @@ def _is_word(value: Any) -> bool:
 
 
 def _made(of: type[_Made], values: dict[str, Any]) -> _Made:
-    """An object of the SDK with these values, which are what its fields want."""
+    """Builds an object of the SDK with these values, without validation."""
     made, defaults = of.__new__(of), _defaults(of)
     known = {key: value for key, value in values.items() if key in defaults}
     fields = {**defaults, **{key: value for key, value in known.items() if value is not None}}
@@ -163,7 +165,7 @@ class ChatModel(OpenAIChatModel):
             return await super()._map_messages(messages, *args, **kwargs)
         for message in known.unknown(messages[1:], ()):
             known.remember(message, (), await super()._map_messages([message], *args, **kwargs))
-        # The first message is mapped anew: instructions and cache marks are put there, in place.
+        # The first message is mapped again: instructions and cache marks are put there, in place.
         head = await super()._map_messages(messages[:1], *args, **kwargs)
         return known.joined(cast(list[Item], head), messages[1:])
 
@@ -225,7 +227,7 @@ def _once(
     parameters: ModelRequestParameters,
     customize: Callable[[ModelRequestParameters], ModelRequestParameters],
 ) -> ModelRequestParameters:
-    """The parameters with the schemas of their tools as OpenAI wants them, made once for the same object."""
+    """Returns the parameters with their tools' schemas in OpenAI's form, converted once for the same object."""
     if (made := known.get(id(parameters))) is not None:
         return made[1]
     if len(known) >= _REMEMBERED_TOOL_SETS:
@@ -236,27 +238,27 @@ def _once(
 
 
 class _MappedMessages:
-    """What each message became, for as long as the message lives."""
+    """The mapped form of each message, for as long as the message lives."""
 
     def __init__(self, parts: frozenset[type]) -> None:
         self._plain_parts = parts
         self._known: dict[int, _Entry] = {}
 
     def are_plain(self, messages: Sequence[ModelMessage]) -> bool:
-        """Whether every message is mapped the same whatever stands around it."""
+        """Whether the mapping of every message is independent of the others."""
         known = self._known
         return bool(messages) and all(
             id(message) in known or _is_plain(message, self._plain_parts) for message in messages
         )
 
     def unknown(self, messages: Sequence[ModelMessage], key: tuple[Any, ...]) -> list[ModelMessage]:
-        """Those not yet mapped under `key`, which holds the settings that change a mapping."""
+        """Returns those not yet mapped under `key`, which holds the settings that change a mapping."""
         known = self._known
         return [message for message in messages if (entry := known.get(id(message))) is None or entry.key != key]
 
     def remember(self, message: ModelMessage, key: tuple[Any, ...], items: Sequence[Any]) -> None:
         address, known = id(message), self._known
-        # The entry goes when the message does, before anything else can have its address.
+        # The entry is removed with the message, before another object can get its address.
         gone = weakref.ref(message, lambda _: known.pop(address, None))
         known[address] = _Entry(gone, key, list(items), b",".join(map(_encode, items)))
 
@@ -315,7 +317,7 @@ class _Responses(AsyncResponses):
 
 
 def _as_it_is(client: AsyncOpenAI, long: str, params: dict[str, Any]) -> dict[str, Any]:
-    """The body and options of a request; `long` names the parameter that may carry its own JSON."""
+    """Returns the body and options of a request; `long` names the parameter that may carry its own JSON."""
     extra_body: dict[str, Any] = params.pop("extra_body", None) or {}
     options = make_request_options(
         extra_headers=params.pop("extra_headers", None),

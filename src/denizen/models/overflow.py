@@ -1,4 +1,4 @@
-"""How large a model's context is, as the error says with which a server refuses a request that does not fit. Pure."""
+"""Reads the size of a model's context from the error of a server that refuses a request as too large. Pure."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _PATTERNS: Final = tuple(
 
 
 def context_named_in(said: str) -> int | None:
-    """The number of tokens that the context has, where the text of the error names it."""
+    """Returns the context's size in tokens if the error's text names it."""
     for pattern in _PATTERNS:
         if (found := pattern.search(said)) is not None:
             tokens = int(found[1].replace(",", "").replace("_", ""))

@@ -1,7 +1,7 @@
-"""The arguments of a tool call while the model still writes them. Each character is looked at once.
+"""Parses the arguments of a tool call while the model still writes them. Each character is read once.
 
-What is not valid JSON is never an error here: it is `broken`, and nothing more becomes known. Whether a finished call
-is acceptable is decided where tools validate their arguments.
+Invalid JSON is never an error here: it is `broken`, and nothing more becomes known. Whether a finished call is
+acceptable is decided where tools validate their arguments.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ _STOP_OUTSIDE = re.compile(r'["{}\[\],:]')
 _HEX = "[0-9a-fA-F]"
 _HIGH = rf"\\u[dD][89abAB]{_HEX}{{2}}"
 _LOW = rf"\\u[dD][c-fC-F]{_HEX}{{2}}"
-# What surely does not begin the other half of a pair: any character, any other escape, or a whole \u that is none.
+# What surely does not begin the second half of a surrogate pair: any character, any other escape, or a whole \u that is
+# not one.
 _NOT_LOW = rf"[^\\]|\\[^u]|\\u(?!{_HEX}{{0,3}}\Z)(?!{_LOW})"
 _ONE = rf"[^\\]+|\\[^u]|\\u(?![dD][89abAB]){_HEX}{{4}}|{_HIGH}(?:{_LOW}|(?={_NOT_LOW}))"
 _WHOLE = re.compile(rf"(?:{_ONE})*", re.DOTALL)
-"""As much as can be decoded without cutting an escape, or a pair of escapes that is one character, in two."""
+"""As much as can be decoded without splitting an escape, or a pair of escapes that is one character."""
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -32,7 +33,7 @@ class PartialArguments:
 
     def __init__(self) -> None:
         self.broken = False
-        """Whether what came cannot be a JSON object."""
+        """Whether the text so far cannot be a JSON object."""
         self._characters = WholeCharacters()
         self._done: dict[str, Any] = {}
         self._finished = False
@@ -41,19 +42,19 @@ class PartialArguments:
         self._escaped = False
         self._key: str | None = None
         self._raw: list[str] = []
-        """What has come of the open key or value, as it was written."""
+        """The raw text of the open key or value so far."""
         self._undecoded = ""
         self._text: list[str] | None = None
-        """What has come of an open string value, decoded."""
+        """The decoded text of an open string value so far."""
 
     @property
     def complete(self) -> frozenset[str]:
-        """The keys whose values have ended."""
+        """The keys whose values are complete."""
         return frozenset(self._done)
 
     @property
     def finished(self) -> bool:
-        """Whether the object has ended."""
+        """Whether the object is complete."""
         return self._finished
 
     @property
@@ -68,9 +69,9 @@ class PartialArguments:
         return dict(self._done)
 
     def feed(self, delta: str) -> list[tuple[str, str]]:
-        """Take the next piece of JSON. Returns what it added to top-level strings, as (key, text).
+        """Takes the next piece of JSON. Returns what it added to top-level strings, as (key, text).
 
-        All texts returned for a key, put together, are its value.
+        All texts returned for a key, joined, are its value.
         """
         delta = self._characters.take(delta)
         added: list[tuple[str, str]] = []
@@ -113,7 +114,7 @@ class PartialArguments:
             self._done[self._key] = "".join(self._text)
             self._text = None
             self._raw = []
-            # Only a comma or the end may follow: the key is given up now, so that anything else is seen as broken.
+            # Only a comma or the end may follow: the key is closed now, so that anything else counts as broken.
             self._key = None
             self._raw.append('""')
         else:

@@ -1,4 +1,4 @@
-"""What a response used and what it cost, in dollars. Pure but for the price list, which is read at the first use."""
+"""Usage and cost of a response, in dollars. Pure except for the price list, which is read at the first use."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _MILLION = 1_000_000
 _OURS = frozenset({"scripted", "demo", "local"})
-"""Providers that cost nothing; not asking the price list saves reading it, half a second at the first use."""
+"""Providers that cost nothing; skipping the price list saves reading it, half a second at the first use."""
 _NOTHING = Decimal(0)
 
 
@@ -47,7 +47,7 @@ class Usage:
 
 
 def is_built_in(model: Model) -> bool:
-    """Whether it is the demo, a scripted or a local model of ours, which cost nothing."""
+    """Whether it is our demo, scripted or local model, which cost nothing."""
     return model.system in _OURS
 
 
@@ -60,7 +60,7 @@ def usage_of(response: ModelResponse) -> Usage:
 def cost(
     response: ModelResponse, overrides: Mapping[str, Price] | None = None, *, asked: str | None = None
 ) -> Decimal | None:
-    """What the response cost in dollars, or None if nobody here knows its price.
+    """Returns the cost of the response in dollars; None if its price is unknown.
 
     `overrides` are looked up first: under `asked`, the name by which the model was asked (a provider answers with a
     dated one), then under `provider:name`, then under the name alone.
@@ -81,7 +81,7 @@ def cost(
 def expected_cost(
     model: Model, usage: Usage, overrides: Mapping[str, Price] | None = None, *, asked: str | None = None
 ) -> Decimal | None:
-    """What a call of this size will cost in dollars, or None if nobody here knows the price of that model."""
+    """Returns the cost of a call of this size in dollars; None if the price of that model is unknown."""
     from pydantic_ai.messages import ModelResponse
     from pydantic_ai.usage import RequestUsage
 

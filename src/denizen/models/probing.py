@@ -1,4 +1,4 @@
-"""Asking a model for one small call of a tool, to see whether it answers, and whether it can do what agents need."""
+"""Tests a model with one small tool call: whether it answers, and whether it can do what agents need."""
 
 from __future__ import annotations
 
@@ -36,20 +36,20 @@ _TOOL: Final = ToolDefinition(
 
 @dataclass(frozen=True, slots=True)
 class Tested:
-    """How a model has answered."""
+    """The result of a test."""
 
     called_tool: bool
-    """Whether it has called the tool, as agents need it; else it has answered with text, or with nothing."""
+    """Whether it has called the tool, as agents need it; otherwise it has answered with text, or with nothing."""
     text: str
     seconds: float
     input_tokens: int
     output_tokens: int
     thought: bool
-    """Whether it has thought before."""
+    """Whether it has thought first."""
 
 
 async def try_model(model: Model) -> Tested:
-    """Ask the model for one call. Raises the `ModelError` that it answers with, if it does not answer otherwise."""
+    """Asks the model for one call. Raises the `ModelError` if the request fails."""
     question: list[ModelMessage] = [ModelRequest(parts=[UserPromptPart('Call the tool answer with the text "ok".')])]
     settings = cast(ModelSettings, thinking.brief(model, TOKENS))
     patience = LOADING_SECONDS if is_local(model) else SECONDS
@@ -71,15 +71,15 @@ def _read(response: ModelResponse, seconds: float) -> Tested:
 
 
 class Probing:
-    """Asks each model once, however many agents think with it."""
+    """Tests each model once, however many agents use it."""
 
     def __init__(self) -> None:
         self._answers: dict[int, ModelError | None] = {}
         self._asked: list[Model] = []
-        """Kept, so that no other model has the same identity meanwhile."""
+        """Kept, so that no other model gets the same identity meanwhile."""
 
     async def ask(self, model: Model) -> None:
-        """Raises the `ModelError` with which the model answers, if it does not answer otherwise."""
+        """Tests the model. Raises the `ModelError` if the request fails."""
         if id(model) not in self._answers:
             self._asked.append(model)
             self._answers[id(model)] = await _trouble(model)

@@ -1,4 +1,4 @@
-"""The providers that a person can choose from when they connect a model, and what each of them needs. Pure."""
+"""The providers that a person can choose when they connect a model, and what each of them needs. Pure."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ HOSTED: Final = (
     "together",
     "openrouter",
 )
-"""Providers on the internet that work without further packages, the best known first."""
+"""Hosted providers that work without further packages, the best known first."""
 MOST_SUGGESTED: Final = 12
 ADDRESS_CHARACTERS: Final = 300
 _METADATA_HOSTS: Final = frozenset({"metadata", "metadata.google.internal"})
@@ -34,25 +34,25 @@ _METADATA_HOSTS: Final = frozenset({"metadata", "metadata.google.internal"})
 
 @dataclass(frozen=True, slots=True)
 class ModelProvider:
-    """A provider, and what has to be known to ask it."""
+    """A provider, and what is needed to use it."""
 
     prefix: str
-    """What the names of its models begin with."""
+    """The prefix of its models' names."""
     title: str
     key_name: str | None
-    """The variable, and the name of the secret, that its key is kept under."""
+    """The environment variable, and the name of the secret, for its key."""
     needs_key: bool
     takes_address: bool
-    """Whether it is a server of one's own, at an address of its own."""
+    """Whether it is a self-hosted server with an address."""
     usual_address: str | None = None
     fixed_by: str | None = None
-    """The variable that sets its address; an address from the database does not count then."""
+    """The environment variable that sets its address; it overrides an address from the database."""
     suggestions: tuple[str, ...] = ()
-    """Models of it, as agents name them."""
+    """Some of its models, as agents name them."""
 
 
 def providers(environ: Mapping[str, str]) -> list[ModelProvider]:
-    """Those that can be chosen: hosted ones first, then servers of one's own."""
+    """Returns the providers to choose from: hosted ones first, then self-hosted servers."""
     catalog, known = Models(), list(known_names())
     hosted = [
         ModelProvider(
@@ -73,13 +73,13 @@ def provider_named(prefix: str, environ: Mapping[str, str]) -> ModelProvider | N
 
 
 def fixed_address(prefix: str, environ: Mapping[str, str]) -> str | None:
-    """The variable of the environment that sets the address of this provider, if one does."""
+    """Returns the environment variable that sets this provider's address, if one does."""
     names = ("OLLAMA_BASE_URL", "OLLAMA_HOST") if prefix == "ollama" else (_variable(prefix),)
     return next((name for name in names if name and environ.get(name, "").strip()), None)
 
 
 def check_address(prefix: str, address: str) -> str:
-    """The address of a server in the form in which it is kept. Raises `InvalidInput` if there cannot be one there."""
+    """Normalizes the address of a server. Raises `InvalidInput` if it cannot be one."""
     address = address.strip().rstrip("/")
     try:
         parts = urlsplit(address)
@@ -96,7 +96,9 @@ def check_address(prefix: str, address: str) -> str:
 
 
 def is_metadata(host: str) -> bool:
-    """Whether the host is of the kind where clouds keep the credentials of a machine: no model is served there."""
+    """Whether the host may be a cloud's metadata service, which holds credentials of the machine: no model is served
+    there.
+    """
     if host.lower().rstrip(".") in _METADATA_HOSTS:
         return True
     try:
@@ -129,5 +131,5 @@ def _variable(prefix: str) -> str | None:
 
 
 def _suggestions(prefix: str, known: list[str]) -> tuple[str, ...]:
-    # Of a provider with a hundred models, a list by the alphabet begins with those that nobody wants.
+    # For a provider with a hundred models, an alphabetical list begins with those that nobody wants.
     return USUAL_MODELS.get(prefix) or tuple(each for each in known if each.startswith(f"{prefix}:"))[:MOST_SUGGESTED]

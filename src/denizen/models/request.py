@@ -1,7 +1,7 @@
 """One streamed request to a model: the only place that calls pydantic-ai's request functions.
 
-What a provider's library raises leaves here as a `ModelError`, with the cause kept. When to try again is decided by
-`retry_delay`; the waiting and the trying are the caller's.
+Errors of a provider's library are raised as `ModelError`, with the cause kept. `retry_delay` decides when to retry;
+waiting and retrying are left to the caller.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ if TYPE_CHECKING:
     from pydantic_ai.tools import ToolDefinition
 
 ATTEMPTS = 4
-"""How often one request is tried before its error is believed."""
+"""How often a request is tried before its error is raised."""
 LOADING_ATTEMPTS = 40
-"""How often a server is asked that says that it still loads its model."""
+"""How often a server is tried that says that it is still loading its model."""
 LOADING_WAIT_SECONDS = 4.0
 LONGEST_WAIT_SECONDS = 60.0
 
@@ -77,11 +77,11 @@ _NO_TOOLS = re.compile(
 _TOO_LARGE = re.compile(
     "context.?(length|window|size)|(prompt|input|request) is too (long|large)|too many input", re.IGNORECASE
 )
-"""How they say that a request does not fit, where pydantic-ai does not recognize it."""
+"""How they say that a request is too large, where pydantic-ai does not recognize it."""
 _MESSAGE_FIELDS = ("error", "message", "msg", "detail", "reason")
 _MESSAGE_CHARACTERS = 500
 _NO_SUMMARY = re.compile(r"reasoning[._ ]summar", re.IGNORECASE)
-"""How OpenAI refuses to show what a model thinks to organizations that it has not verified."""
+"""How OpenAI refuses to show thinking to organizations that it has not verified."""
 _LOADING = re.compile("load", re.IGNORECASE)
 """How local servers say that they are not ready yet."""
 _GIVE_REASONS = ("pydantic_ai.models.openai", "pydantic_ai.models.anthropic")
@@ -89,7 +89,7 @@ _REMEMBERED_TOOL_SETS = 256
 
 
 class Answer:
-    """What a model is answering: iterate over it for the events, then read `response`."""
+    """An answer in progress: iterate over it for the events, then read `response`."""
 
     def __init__(
         self,
@@ -109,7 +109,7 @@ class Answer:
             async for event in self._streamed:
                 yield event
         except Exception as error:  # noqa: BLE001  raised again, as what it means
-            # Cancelled from another task, the torn connection surfaces here as an error: it is none.
+            # Cancelled from another task, the closed connection shows up here as an error: it is not one.
             if not (self._streamed.cancelled and isinstance(error, ModelAPIError | httpx2.HTTPError)):
                 _raise(error)
         if self._streamed.finish_reason == "content_filter":
@@ -118,9 +118,9 @@ class Answer:
             self._check_end()
 
     def _check_end(self) -> None:
-        """Raises if the stream has ended without the reason that its API gives at the end of each answer.
+        """Raises if the stream has ended without the finish reason that its API always gives.
 
-        A server that does so twice in a row never gives one: then its answers are taken as they are.
+        A server that does so twice in a row never gives one: then its answers are accepted as they are.
         """
         known = learned.about(self._model)
         if not _ends_without_reason(self._streamed):
@@ -146,7 +146,7 @@ class Answer:
         return response
 
     async def cancel(self) -> None:
-        """Close the connection; iteration ends, and `response` keeps what had come, `state="interrupted"`."""
+        """Closes the connection; iteration ends, and `response` keeps what had come, `state="interrupted"`."""
         try:
             await self._streamed.cancel()
         except (ModelAPIError, httpx2.HTTPError):
@@ -187,7 +187,7 @@ class _Request(AbstractAsyncContextManager[Answer]):
                 raise
             raise translated from error
         if self._heard is not None:
-            # Some libraries hold the answer back until its first event; others have no HTTP client that tells.
+            # Some libraries hold the answer back until its first event; others have no HTTP client that reports it.
             self._heard()
         return Answer(self._model, streamed, self._messages, self._wanted)
 
@@ -198,7 +198,7 @@ class _Request(AbstractAsyncContextManager[Answer]):
             except ModelHTTPError as error:
                 if self._without_schema is None or not structure.REFUSED.search(str(error)):
                     raise
-            # The server does not take a schema: it is asked without, now and from now on.
+            # The server does not accept a schema: it is asked without one, now and later.
             learned.about(self._model).refused_settings |= {structure.JSON_SCHEMA}
             self._opening = self._without_schema()
             return await self._opening.__aenter__()
@@ -219,15 +219,15 @@ def stream(
     wanted: ToolDefinition | None = None,
     as_text: bool = False,
 ) -> AbstractAsyncContextManager[Answer]:
-    """Ask `model` to go on from `messages`; text output is always allowed. Use as `async with stream(...) as answer`.
+    """Sends `messages` to `model`; text output is always allowed. Use as `async with stream(...) as answer`.
 
-    The messages are sent as they are, so tool results must stand in the order of their calls, each after its call.
-    `heard` is called when anything has come from the provider, be it a ping. Raises `ModelError` when the request is
-    opened or while the answer is iterated.
+    The messages are sent as they are, so tool results must be in the order of their calls, each after its call. `heard`
+    is called when anything has come from the provider, even a ping. Raises `ModelError` when the request is opened or
+    while the answer is iterated.
 
-    Where an object is `wanted`, described as a tool, it is asked for by the provider's JSON schema if it has one, else
-    as the one call that has to be made; the response has it as a call. With `as_text` the prompt asks for it instead of
-    a tool, and the response has it as text.
+    If an object is `wanted`, described as a tool, it is requested by the provider's JSON schema if it has one,
+    otherwise as the one call that has to be made; the response has it as a call. With `as_text` the prompt asks for it
+    instead of a tool, and the response has it as text.
     """
     if wanted is not None:
         return _structured(model, messages, settings, heard, wanted, as_text=as_text)
@@ -266,14 +266,14 @@ def _structured(
 
 
 def _ends_without_reason(streamed: StreamedResponse) -> bool:
-    """Whether an API that gives a reason with every end gave none. pydantic-ai then reads an end as `stop`."""
+    """Whether an API that always gives a finish reason gave none. pydantic-ai then reads an end as `stop`."""
     if not any(parent.__module__.startswith(_GIVE_REASONS) for parent in type(streamed).__mro__):
         return False
     return "finish_reason" not in (streamed.provider_details or {})
 
 
 def is_whole(call: ToolCallPart) -> bool:
-    """Whether the arguments of the call can be read to their end."""
+    """Whether the arguments of the call are complete JSON."""
     try:
         call.args_as_dict(raise_if_invalid=True)
     except ValueError:
@@ -282,7 +282,7 @@ def is_whole(call: ToolCallPart) -> bool:
 
 
 def translate(error: Exception) -> Exception:
-    """The `ModelError` that says what `error` means to us; an error that is none of a model's stays as it is."""
+    """Returns the `ModelError` for `error`; an error that does not come from a model stays as it is."""
     match error:
         case DenizenError():
             return error
@@ -311,7 +311,7 @@ def _raise(error: Exception) -> NoReturn:
 
 
 def retry_delay(error: ModelError, attempt: int, *, key: str = "") -> float | None:
-    """Seconds to wait before trying again after `attempt` attempts; None when it should not be tried again.
+    """Returns the seconds to wait before the next try after `attempt` attempts; None if it should not be retried.
 
     The wait doubles with each attempt and honours what the provider asked for, up to a minute. `key` (an agent's id)
     spreads those who failed together: the same key always waits the same.
@@ -345,7 +345,7 @@ def _overloaded(error: ModelAPIError) -> ModelOverloaded:
 
 
 def _rejection(error: ModelAPIError, status: int | None) -> ModelRejected:
-    """Why the provider rejects a request, as far as it says so."""
+    """Returns why the provider rejects a request, as far as it says so."""
     said = f"{error.provider_error_code or ''} {error.provider_error_type or ''} {error.body or error.message}"
     if isinstance(error, ModelContextWindowExceededError) or status == 413:
         return _too_large(error, said)
@@ -369,11 +369,11 @@ def _too_large(error: ModelAPIError, said: str) -> RequestTooLarge:
 
 
 _NOT_REACHED = "Connection error."
-"""What the clients of OpenAI and Anthropic say where nobody answers."""
+"""The message of OpenAI's and Anthropic's clients if nobody answers."""
 
 
 def sentence(error: Exception, then: str) -> str:
-    """What went wrong in the provider's own words, and what to do. Never the body of a response as it is."""
+    """Returns what went wrong in the provider's own words, and what to do. Never the raw body of a response."""
     status = error.status_code if isinstance(error, ModelHTTPError) else None
     said = provider_message(error)
     who = f"The provider of {error.model_name}" if isinstance(error, ModelAPIError) else "The provider"
@@ -385,7 +385,7 @@ def sentence(error: Exception, then: str) -> str:
 
 
 def provider_message(error: Exception) -> str:
-    """The message in what a provider answered, as one sentence; empty where it has none."""
+    """Returns the message in a provider's answer, as one sentence; empty if it has none."""
     body = error.body if isinstance(error, ModelAPIError) else None
     said = _message_in(body) or ("" if isinstance(error, ModelHTTPError) else str(error))
     said = " ".join(said.split())[:_MESSAGE_CHARACTERS].strip()
@@ -393,7 +393,7 @@ def provider_message(error: Exception) -> str:
 
 
 def _message_in(body: object) -> str:
-    """The text of an error as OpenAI, Anthropic, Ollama, FastAPI and others shape it."""
+    """Returns the text of an error in the formats of OpenAI, Anthropic, Ollama, FastAPI and others."""
     if isinstance(body, str):
         text = body.strip()
         return "" if text.startswith(("<", "{", "[")) else text
@@ -416,7 +416,8 @@ _remembered: dict[tuple[int, ...], tuple[Sequence[ToolDefinition], ModelRequestP
 
 
 def _parameters(tools: Sequence[ToolDefinition]) -> ModelRequestParameters:
-    # Definitions cannot be hashed, so they are known by identity; keeping them beside the result keeps the ids valid.
+    # Definitions cannot be hashed, so they are compared by identity; keeping them beside the result keeps the ids
+    # valid.
     key = tuple(map(id, tools))
     if (known := _remembered.get(key)) is not None:
         return known[1]

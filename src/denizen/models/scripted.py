@@ -59,7 +59,7 @@ class Say:
 
 @dataclass(frozen=True, slots=True)
 class Think:
-    """Thinking that comes before what is said."""
+    """Thinking before the text."""
 
     text: str
 
@@ -79,14 +79,14 @@ Decide: TypeAlias = "Callable[[list[ModelMessage], Info], Turn | Awaitable[Turn]
 
 @dataclass(frozen=True, slots=True)
 class Info:
-    """What came with a request beside its messages."""
+    """What came with a request besides its messages."""
 
     number: int
-    """Which request of this model object it is, from 0."""
+    """The number of the request to this model object, from 0."""
     tools: tuple[str, ...]
     settings: ModelSettings | None
     definitions: tuple[ToolDefinition, ...] = ()
-    """The tools, with what they take."""
+    """The tools with their schemas."""
 
 
 class ScriptRanOut(DenizenError, AssertionError):
@@ -136,7 +136,9 @@ def scripted(
 def forever(
     decide: Decide, *, name: str = "scripted", chunk: int | None = 12, pause: Pause | None = None, record: bool = True
 ) -> ScriptedModel:
-    """A model that answers every request with what `decide` makes of the history, so that it may be restarted."""
+    """Creates a model that answers every request with what `decide` returns for the history, so that it may be
+    restarted.
+    """
     return ScriptedModel(decide, name=name, chunk=chunk, pause=pause, record=record)
 
 
@@ -158,7 +160,7 @@ class ScriptedModel(Model[None]):
         self.requests: list[list[ModelMessage]] = []
         """The messages of every request, if recorded."""
         self.infos: list[Info] = []
-        """What came with each of them."""
+        """The `Info` of each of them."""
         self._decide = decide
         self._name = name
         self._chunk = chunk
@@ -204,7 +206,7 @@ class ScriptedModel(Model[None]):
     async def answer(
         self, messages: list[ModelMessage], settings: ModelSettings | None, parameters: ModelRequestParameters
     ) -> StreamedResponse:
-        """Take the next turn and open its stream; raise it if it is an exception."""
+        """Takes the next turn and opens its stream; raises it if it is an exception."""
         tools = parameters.function_tools
         info = Info(self._asked, tuple(tool.name for tool in tools), settings, tuple(tools))
         self._asked += 1
@@ -306,7 +308,7 @@ class ScriptedStream(StreamedResponse):
         self._writing = None
 
     async def _wait(self, pause: Pause) -> None:
-        """Wait for the pause to end or for `cancel`, as a provider's stream ends when its connection is closed."""
+        """Waits for the pause to end or for `cancel`, as a provider's stream ends when its connection is closed."""
         self._cut = self._cut or asyncio.get_running_loop().create_future()
         waiting = asyncio.ensure_future(pause())
         try:

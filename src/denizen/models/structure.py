@@ -1,7 +1,7 @@
-"""Asking a model for an object of a certain shape: by the provider's JSON schema where it has one, else by a tool.
+"""Asks a model for an object of a given schema: by the provider's JSON schema if it has one, otherwise by a tool.
 
-What is wanted is described as a tool. A model that answers with the object as text is taken to have called the tool,
-so that whoever reads the answer reads calls, however it was asked.
+The object is described as a tool. An answer with the object as text is converted to a call of the tool, so that readers
+of the answer always get calls.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pydantic_ai.tools import ToolDefinition
 
 JSON_SCHEMA: Final = "json_schema"
-"""How it is remembered that a server does not take a schema."""
+"""The key under which it is remembered that a server does not accept a schema."""
 REFUSED: Final = re.compile(
     "response_format|json_schema|structured output|output_config|output_format|guided|grammar", re.IGNORECASE
 )
@@ -37,7 +37,7 @@ def takes_schema(model: Model) -> bool:
 
 
 def parameters(wanted: ToolDefinition) -> ModelRequestParameters:
-    """The parameters of a request whose answer has to be an object of that shape."""
+    """Returns the parameters of a request whose answer has to be such an object."""
     shape = OutputObjectDefinition(
         json_schema=wanted.parameters_json_schema, name=wanted.name, description=wanted.description
     )
@@ -45,7 +45,7 @@ def parameters(wanted: ToolDefinition) -> ModelRequestParameters:
 
 
 def as_call(response: ModelResponse, wanted: ToolDefinition) -> ModelResponse:
-    """The response with the object in its text as a call of the tool, where it has no call and the text is one."""
+    """Converts an object in the response's text to a call of the tool, if the response has no call."""
     if any(isinstance(part, ToolCallPart) for part in response.parts):
         return response
     text = "".join(part.content for part in response.parts if isinstance(part, TextPart)).strip()
@@ -57,7 +57,7 @@ def as_call(response: ModelResponse, wanted: ToolDefinition) -> ModelResponse:
 
 
 def object_in(text: str) -> dict[str, Any] | None:
-    """The JSON object that a text is, as it is or in a code fence."""
+    """Parses a text that is a JSON object, alone or in a code fence."""
     fenced = _FENCED.match(text)
     try:
         found: object = json.loads(fenced[1] if fenced is not None else text)

@@ -1,7 +1,7 @@
-"""Thinking that a model writes between tags in its text, found however the text is cut into chunks.
+"""Finds thinking that a model writes between tags in its text, however the text is split into chunks.
 
-pydantic-ai knows a tag only where it is a chunk of its own. Local servers cut anywhere: in the middle of a tag, or with
-text on both sides of it. Here the text is cut again, so that each tag is a chunk.
+pydantic-ai recognizes a tag only if it is a chunk of its own. Local servers split anywhere: inside a tag, or with text
+on both sides of it. Here the text is split again, so that each tag is a chunk.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from pydantic_ai.models import StreamedResponse
 
 _MAPPING = "_map_text_delta"
-"""What pydantic-ai makes parts from a chunk of text with."""
+"""The method with which pydantic-ai makes parts from a chunk of text."""
 
 
 class TagSplitter:
-    """Cuts a text that arrives in chunks so that each tag is a piece of its own."""
+    """Splits a text that arrives in chunks so that each tag is a piece of its own."""
 
     def __init__(self, tags: tuple[str, str]) -> None:
         self._tags = tags
@@ -29,7 +29,7 @@ class TagSplitter:
         self._held = ""
 
     def feed(self, chunk: str) -> list[str]:
-        """The pieces of what has come. The end of the chunk is held back while it may be the beginning of a tag."""
+        """Returns the pieces so far. The end of the chunk is held back while it may be the beginning of a tag."""
         text, pieces = self._held + chunk, list[str]()
         while True:
             tag = self._tags[self._open]
@@ -45,18 +45,18 @@ class TagSplitter:
         return [each for each in pieces if each]
 
     def rest(self) -> str:
-        """What was held back, once nothing more comes."""
+        """Returns what was held back, when nothing more comes."""
         held, self._held = self._held, ""
         return held
 
 
 def _beginning_of(tag: str, text: str) -> int:
-    """How many characters at the end of the text may begin the tag."""
+    """Returns how many characters at the end of the text may begin the tag."""
     return next((size for size in range(min(len(tag) - 1, len(text)), 0, -1) if text.endswith(tag[:size])), 0)
 
 
 def split_thinking(streamed: StreamedResponse) -> None:
-    """The stream of an OpenAI chat server gives what stands between thinking tags as thinking."""
+    """Makes the stream of an OpenAI chat server return the text between thinking tags as thinking."""
     mapping: Callable[[Any], Iterable[Any]] | None = getattr(streamed, _MAPPING, None)
     if mapping is None:
         return
@@ -81,7 +81,7 @@ def split_thinking(streamed: StreamedResponse) -> None:
 
 
 def without_tags(response: ModelResponse) -> ModelResponse:
-    """The response without thinking in its text where only the closing tag was written: the prompt had opened it."""
+    """Removes thinking from the response's text if only the closing tag was written: the prompt had opened it."""
     end = DEFAULT_THINKING_TAGS[1]
     if not any(isinstance(part, TextPart) and end in part.content for part in response.parts):
         return response

@@ -1,8 +1,8 @@
-"""How much a model may think, and how much it may write: one limit for both at most providers.
+"""Limits on thinking and output: most providers have one limit for both.
 
-Providers count what a model thinks as output, so a limit for the reply alone can end a response before it begins, and
-Anthropic refuses a thinking budget that is not below `max_tokens`. Here the room for thinking is added to the room for
-the reply. Thinking that was asked for is also asked for in a form that can be shown.
+Providers count thinking as output, so a limit for the reply alone can end a response before it begins, and Anthropic
+refuses a thinking budget that is not below `max_tokens`. Here the room for thinking is added to the room for the reply.
+Requested thinking is also requested in a form that can be shown.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
     from pydantic_ai.settings import ModelSettings
 
 THINKING_TOKENS: Final = 10_000
-"""Room for thinking that was asked for."""
+"""Room for requested thinking."""
 LEAST_THINKING_TOKENS: Final = 1_024
 """The smallest budget that Anthropic accepts."""
 HEADROOM_TOKENS: Final = 2_048
-"""Room for thinking that nobody asked for and that may not be possible to turn off."""
+"""Room for thinking that was not requested and may not be possible to turn off."""
 _SPARE_TOKENS: Final = 64
 
 
 def settings(model: Model, reply_tokens: int, *, thinking: bool | None = None) -> dict[str, Any]:
-    """The settings for a reply of at most `reply_tokens` tokens.
+    """Returns the settings for a reply of at most `reply_tokens` tokens.
 
-    `thinking` True asks for it, False turns it off as far as the model can, None leaves the model as it is.
+    `thinking` True requests it, False turns it off as far as the model can, None leaves the model as it is.
     """
     if thinking is True:
         return _asked_for(model, reply_tokens)
@@ -40,9 +40,9 @@ def settings(model: Model, reply_tokens: int, *, thinking: bool | None = None) -
 
 
 def brief(model: Model, named_tokens: int) -> dict[str, Any]:
-    """The settings for a short utility call whose prompt names a limit of `named_tokens`.
+    """Returns the settings for a short utility call whose prompt names a limit of `named_tokens`.
 
-    Thinking is turned down. The limit that cuts is above the one that the prompt names: models count badly.
+    Thinking is turned down. The hard limit is above the one that the prompt names: models count badly.
     """
     return settings(model, named_tokens + named_tokens // 4 + _SPARE_TOKENS, thinking=False)
 
@@ -55,7 +55,7 @@ def most_output(given: ModelSettings) -> int:
 def _asked_for(model: Model, reply_tokens: int) -> dict[str, Any]:
     profile = cast("dict[str, Any]", model.profile)
     if not profile.get("supports_thinking", False):
-        # pydantic-ai leaves the setting out; a local model may think all the same.
+        # pydantic-ai drops the setting; a local model may think all the same.
         headroom = THINKING_TOKENS if _may_think_anyway(model) else 0
         return {"max_tokens": _within(model, reply_tokens + headroom), "thinking": True}
     limit = _within(model, reply_tokens + THINKING_TOKENS)
@@ -73,7 +73,7 @@ def _asked_for(model: Model, reply_tokens: int) -> dict[str, Any]:
 
 
 def _within(model: Model, tokens: int) -> int:
-    """As many tokens as the model can write at once, where that is known: never more than half of its context."""
+    """Limits the tokens to the model's maximum output, if known: never more than half of its context."""
     most: Any = cast("dict[str, Any]", model.profile).get("anthropic_max_output_tokens")
     context = learned.about(model).context_tokens
     limits = [most if isinstance(most, int) else None, None if context is None else context // 2]
@@ -81,14 +81,14 @@ def _within(model: Model, tokens: int) -> int:
 
 
 def _own_budget(model: Model) -> int:
-    """The thinking budget in the model's own settings: a model object that was registered with them."""
+    """Returns the thinking budget in the model's own settings: of a model object that was registered with them."""
     given = cast("dict[str, Any]", model.settings or {})
     budget = cast("dict[str, Any]", given.get("anthropic_thinking") or {}).get("budget_tokens", 0)
     return budget if isinstance(budget, int) else 0
 
 
 def _may_think_anyway(model: Model) -> bool:
-    """Whether the model thinks although it was told not to: some always do, and of a local server nobody knows."""
+    """Whether the model thinks although it was told not to: some always do, and local servers may."""
     profile = model.profile
     if profile.get("thinking_always_enabled", False):
         return True

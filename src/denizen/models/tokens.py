@@ -1,4 +1,4 @@
-"""How many tokens a text is likely to be: four characters each. Used where no provider has counted yet."""
+"""Estimates how many tokens a text has: four characters each. Used if no provider has counted yet."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ if TYPE_CHECKING:
     from pydantic_ai.messages import ModelMessage
 
 PER_MESSAGE = 4
-"""What providers add around each message for its role and separators, roughly."""
+"""Roughly what providers add to each message for its role and separators."""
 
 
 def estimate(text: str) -> int:
-    """Tokens of `text`: 0 when it is empty, else at least 1."""
+    """Returns the tokens of `text`: 0 if it is empty, otherwise at least 1."""
     return (len(text) + 3) // 4
 
 
 def estimate_message(message: ModelMessage) -> int:
-    """Tokens of what a provider is sent of `message`: contents, tool names, arguments, and a little for its frame."""
+    """Returns the tokens of `message` as it is sent: contents, tool names, arguments, and a little for its frame."""
     return PER_MESSAGE + sum(_estimate_part(part) for part in message.parts)
 
 

@@ -1,4 +1,4 @@
-"""Who advises in a panel: made, edited, put in order, grouped, switched off and on, brought in and out as JSON."""
+"""The advisors of a panel: created, edited, ordered, grouped, switched on and off, imported and exported as JSON."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ COLOURS: Final = (
     "#2f6f9f", "#a8552f", "#4d7c3a", "#7a4fa3", "#b08a1e", "#2a8580", "#a63d5c", "#5b6472", "#3f51a3", "#8a6a4f",
     "#1f7a4d", "#9a4a8c",
 )  # fmt: skip
-"""Given in turn to advisors that have no colour of their own."""
+"""Assigned in turn to advisors without a colour of their own."""
 
 
 class AdvisorFields(TypedDict, total=False):
@@ -50,15 +50,15 @@ class AdvisorFields(TypedDict, total=False):
 
 
 class AdvisorDraft(BaseModel):
-    """An advisor as someone describes it: also a line of an exported file."""
+    """The description of an advisor: from a person, or from an exported file."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str
     handle: str | None = None
-    """`@handle` addresses it; made from the name where it is not given."""
+    """`@handle` addresses it; made from the name if not given."""
     description: str = Field(default="", max_length=20_000)
-    """Who it is, in the second or third person: it stands behind "You are …."."""
+    """Who it is, in the second or third person: it follows "You are …."."""
     colour: str = Field(default="", pattern=r"^(#[0-9a-fA-F]{6})?$")
     group: str = Field(default="", max_length=60)
     active: bool = True
@@ -72,7 +72,7 @@ class AdvisorDraft(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Advisor:
-    """A voice of a panel."""
+    """An advisor of a panel."""
 
     id: AdvisorId
     panel_id: SpaceId
@@ -133,12 +133,12 @@ _remove = statement(
 
 
 def list_of(tx: Tx, panel_id: SpaceId) -> list[Advisor]:
-    """Who is in the panel, switched off or on, in order."""
+    """Returns all advisors of the panel, switched on or off, in order."""
     return [_as_advisor(row) for row in tx.all(_there, space_id=panel_id)]
 
 
 def get(tx: Tx, panel_id: SpaceId, advisor_id: str) -> Advisor:
-    """An advisor of this panel, by its id; also one that was removed."""
+    """Returns an advisor of this panel by its id; also a removed one."""
     row = tx.one(_get, id=advisor_id)
     if row is None or row[1] != panel_id:
         raise NotFound("advisor", advisor_id)
@@ -146,7 +146,7 @@ def get(tx: Tx, panel_id: SpaceId, advisor_id: str) -> Advisor:
 
 
 def find(tx: Tx, panel_id: SpaceId, named: str) -> Advisor:
-    """The advisor of this id, handle or name, if it is there."""
+    """Returns the advisor with this id, handle or name that is in the panel."""
     wanted = named.strip().removeprefix("@").lower()
     for each in list_of(tx, panel_id):
         if wanted in (each.id, each.handle, each.name.lower()):
@@ -155,7 +155,7 @@ def find(tx: Tx, panel_id: SpaceId, named: str) -> Advisor:
 
 
 def add(tx: Tx, panel_id: SpaceId, given: Sequence[AdvisorDraft], *, key: str | None = None) -> list[Advisor]:
-    """These are in the panel, after those that were. Once with one `key`: then those that were added are given."""
+    """Adds these advisors after the present ones. Repeating the call with the same `key` returns those added before."""
     panels.hold(tx, panel_id)
     if (added := _added(tx, panel_id, key)) is not None:
         return added
@@ -196,7 +196,7 @@ def _keyed(key: str, at: int) -> str:
 
 
 def _added(tx: Tx, panel_id: SpaceId, key: str | None) -> list[Advisor] | None:
-    """Those that were added with this key before, as they are now; None where none were."""
+    """Returns the advisors that were added with this key before, as they are now; None if there are none."""
     made: list[Advisor] = []
     while key is not None and (row := tx.one(_get, id=_keyed(key, len(made) + 1))) is not None:
         made.append(_as_advisor(row))
@@ -204,7 +204,7 @@ def _added(tx: Tx, panel_id: SpaceId, key: str | None) -> list[Advisor] | None:
 
 
 def edit(tx: Tx, panel_id: SpaceId, advisor_id: str, changes: Mapping[str, Any]) -> Advisor:
-    """The advisor with these fields changed. What it has said stays its own, under whatever name."""
+    """Changes these fields of the advisor. Its past replies stay its own, also under a new name."""
     panels.hold(tx, panel_id)
     before = get(tx, panel_id, advisor_id)
     if before.removed:
@@ -232,7 +232,7 @@ def edit(tx: Tx, panel_id: SpaceId, advisor_id: str, changes: Mapping[str, Any])
 
 
 def remove(tx: Tx, panel_id: SpaceId, advisor_id: str) -> None:
-    """The advisor is asked no more. What it has said stays."""
+    """Removes the advisor from the panel. Its past replies stay."""
     panels.hold(tx, panel_id)
     get(tx, panel_id, advisor_id)
     tx.run(_remove, advisor=advisor_id, at=tx.now)
@@ -241,7 +241,7 @@ def remove(tx: Tx, panel_id: SpaceId, advisor_id: str) -> None:
 
 
 def reorder(tx: Tx, panel_id: SpaceId, order: Sequence[str]) -> list[Advisor]:
-    """The advisors stand in this order; those not named follow as they stood."""
+    """Puts the advisors in this order; those not named follow in their present order."""
     panels.hold(tx, panel_id)
     there = list_of(tx, panel_id)
     known = {str(each.id) for each in there}
@@ -258,7 +258,7 @@ def reorder(tx: Tx, panel_id: SpaceId, order: Sequence[str]) -> list[Advisor]:
 
 
 def set_group_active(tx: Tx, panel_id: SpaceId, group: str, active: bool) -> list[Advisor]:
-    """All advisors of the group are switched on, or off."""
+    """Switches all advisors of the group on or off."""
     members = [each for each in list_of(tx, panel_id) if each.group == group]
     if not members:
         raise NotFound("group of advisors", group)
@@ -268,9 +268,9 @@ def set_group_active(tx: Tx, panel_id: SpaceId, group: str, active: bool) -> lis
 def bring_in(
     tx: Tx, panel_id: SpaceId, document: Mapping[str, Any], *, replace: bool = False, key: str | None = None
 ) -> list[Advisor]:
-    """The advisors of an exported file are in the panel; with `replace`, those that were there are not.
+    """Adds the advisors of an exported file; with `replace`, removes the present ones.
 
-    Once with one `key`, as `add`.
+    `key` works as in `add`.
     """
     drafts = read(document)
     panels.hold(tx, panel_id)
@@ -283,7 +283,7 @@ def bring_in(
 
 
 def read(document: Mapping[str, Any]) -> list[AdvisorDraft]:
-    """The advisors that a document describes. Raises `InvalidInput` that says what is wrong with it."""
+    """Parses the advisors in a document. Raises `InvalidInput` that says what is wrong with it."""
     if document.get("format", FORMAT) != FORMAT:
         raise InvalidInput(f"format: this is not a known file of advisors ({FORMAT}).")
     given: Any = document.get("advisors")
@@ -294,7 +294,7 @@ def read(document: Mapping[str, Any]) -> list[AdvisorDraft]:
 
 
 def drafted(given: object, what: str = "an advisor") -> AdvisorDraft:
-    """An advisor from outside. Raises `InvalidInput` that says which field is wrong."""
+    """Validates an advisor from outside. Raises `InvalidInput` that says which field is wrong."""
     if not isinstance(given, Mapping):
         raise InvalidInput(f"{what}: an object with at least a `name` is expected.")
     draft = checked(AdvisorDraft, given, what)  # pyright: ignore[reportUnknownArgumentType]
@@ -304,21 +304,21 @@ def drafted(given: object, what: str = "an advisor") -> AdvisorDraft:
 
 
 def taken_out(listed: Iterable[Advisor]) -> dict[str, Any]:
-    """The advisors as a document that `bring_in` understands."""
+    """Exports the advisors as a document that `bring_in` reads."""
     return {"format": FORMAT, "advisors": [exported(each) for each in listed]}
 
 
 def exported(advisor: Advisor) -> dict[str, Any]:
-    """One advisor as a line of such a document."""
+    """Exports one advisor for such a document."""
     fields: dict[str, Any] = {"name": advisor.name, "handle": advisor.handle, "description": advisor.description}
     fields |= {"colour": advisor.colour, "group": advisor.group, "active": advisor.active}
     return fields | advisor.settings.model_dump(mode="json", exclude_defaults=True)
 
 
 def addressed(listed: Sequence[Advisor], mentions: Iterable[str]) -> list[Advisor]:
-    """Whom a message is for: those it mentions, by their handle or their group's, else all that are switched on.
+    """Returns the advisors a message is for: those it mentions by handle or group, otherwise all that are switched on.
 
-    Of a group those that are switched on; where none is, all of it, because nobody else was meant.
+    Of a group, those that are switched on; if none is, all of it, because nobody else was meant.
     """
     named = {each.lower() for each in mentions}
     on = {each.group for each in listed if each.active}

@@ -1,4 +1,4 @@
-"""One request to a model for a panel: in time, tried again by the class of its error, heard while it is written."""
+"""One model request of a panel: with a time limit, retried by the class of its error, streamed as it is written."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ T = TypeVar("T")
 LOCAL_BEGIN_SECONDS: Final = 600.0
 """How long a model in this network may take to begin, however little the panel allows.
 
-It may have to be loaded, and many servers answer one voice after the other: the last waits for all others.
+It may have to be loaded, and many servers answer one request after the other: the last waits for all others.
 """
 
 
 @dataclass(frozen=True)
 class PanelDeps:
-    """What this process has to answer with."""
+    """What a panel answers with in this process."""
 
     db: Database
     bus: Bus
@@ -69,18 +69,18 @@ class PanelDeps:
     prices: Mapping[str, Price]
     vault: Vault
     background: Background | None = None
-    """What voices are told besides; None: nothing."""
+    """What advisors are told in addition; None: nothing."""
     server_budget: ServerBudget | None = None
-    """What all agents and panels of the server together may use in a day."""
+    """The daily budget of all agents and panels of the server together."""
     contexts: Mapping[str, int] = field(default_factory=dict[str, int])
-    """How many tokens models take, by name, where a setting says so."""
+    """The context sizes of models in tokens, by name, where a setting gives them."""
 
     async def model_for(self, organization_id: OrganizationId, name: str) -> tuple[str, Model]:
-        """The model of that name, paid by the organization; `default` is told by the name it stands for."""
+        """Returns the model with this name, paid by the organization; `default` is resolved to the real name."""
         await self.server_models.refresh(self.db)
         real = self.server_models.default if name == "default" else name
         if name.startswith(OWN) and await self.db.read(directory.first_organization) != organization_id:
-            # As for agents (`agents.restrictions`): what a Python program handed over is for the first organization.
+            # As for agents (`agents.restrictions`): a model object from a Python program is for the first organization.
             raise ModelUnknown(f"Your organization has no model {name!r}. Use a model of a provider.")
         key_name = self.models.key_name(real)
         key = None
@@ -89,21 +89,23 @@ class PanelDeps:
         return real, self.models.resolve(real, key)
 
     def utility_model_of(self, settings: PanelSettings) -> str:
-        """What suggests and checks in a panel: its own choice, else the cheap model of its model's provider."""
+        """Returns the model that suggests and checks in a panel: its own choice, otherwise the cheap one of its model's
+        provider.
+        """
         own = self.server_models.default if settings.model == "default" else settings.model
         return settings.utility_model or utility_model_for(own)
 
     def charge(self, response: ModelResponse, name: str) -> Charge:
-        """What the response has used and cost."""
+        """Returns the usage and cost of the response."""
         return charge_of(response, name, self.prices)
 
 
 class TooLate(Exception):
-    """The whole of it took too long."""
+    """The request took too long as a whole."""
 
 
 async def in_time(clock: Clock, seconds: float, doing: Awaitable[T]) -> T:
-    """What comes of it, if it comes within so many seconds. Raises `TooLate`; then it is no longer being done."""
+    """Awaits the result for at most so many seconds. Raises `TooLate` and cancels it."""
     task, timer = asyncio.ensure_future(doing), asyncio.ensure_future(clock.sleep(seconds))
     try:
         await asyncio.wait((task, timer), return_when=asyncio.FIRST_COMPLETED)
@@ -117,7 +119,7 @@ async def in_time(clock: Clock, seconds: float, doing: Awaitable[T]) -> T:
 
 
 def messages_of(lines: Sequence[Line]) -> list[ModelMessage]:
-    """The lines as a provider is sent them."""
+    """Converts the lines to messages for a provider."""
     messages: list[ModelMessage] = []
     for line in lines:
         match line.role:
@@ -133,7 +135,9 @@ def messages_of(lines: Sequence[Line]) -> list[ModelMessage]:
 def settings_for(
     model: Model, max_tokens: int, *, reasoning: bool | None, tool: ToolDefinition | None
 ) -> ModelSettings:
-    """What goes with a request for a reply of at most `max_tokens`. What is asked for with a tool is a utility call."""
+    """Returns the settings of a request for a reply of at most `max_tokens`. A request with a tool is a
+    utility call.
+    """
     if tool is not None:
         settings = models_thinking.brief(model, max_tokens)
     else:
@@ -151,27 +155,27 @@ class Asked:
     tool: ToolDefinition | None
     first_byte_seconds: float
     key: str
-    """Spreads in time those who failed together."""
+    """Spreads the retries of requests that failed together."""
 
 
 class Asking(Protocol):
-    """Whoever asks, and is told how it goes."""
+    """The caller of `ask`, which is told about the progress."""
 
     def hear(self, event: ModelResponseStreamEvent) -> None:
-        """The model has written a little more."""
+        """Takes the next event of the model's answer."""
         ...
 
     def used(self, response: ModelResponse) -> None:
-        """An attempt is over, for good or broken off, of which this came."""
+        """Notes that an attempt has ended, complete or cut off, with this response."""
         ...
 
     async def again(self) -> None:
-        """Another attempt is about to be made: what came of the last one is void."""
+        """Notes that another attempt begins: the result of the last one is void."""
         ...
 
 
 async def ask(clock: Clock, asked: Asked, by: Asking) -> ModelResponse:
-    """The model's answer, asked again as often as its errors allow."""
+    """Returns the model's answer; retries as often as its errors allow."""
     attempt = 0
     while True:
         attempt += 1
@@ -199,11 +203,11 @@ async def _ask_once(clock: Clock, asked: Asked, by: Asking) -> ModelResponse:
             ) as answer:
                 try:
                     async for event in answer:
-                        # An object that is wanted may come as text, which nobody shall read.
+                        # A wanted object may come as text, which readers must not see.
                         if asked.tool is None:
                             by.hear(event)
                 finally:
-                    # Broken off or not: what was read and written is paid.
+                    # Cut off or not: what was read and written is paid for.
                     by.used(answer.response)
             return answer.response
         finally:
@@ -220,7 +224,7 @@ async def _ask_once(clock: Clock, asked: Asked, by: Asking) -> ModelResponse:
 
 
 class Speaking:
-    """What one voice is writing, passed on piece by piece, and kept for whoever comes late."""
+    """The text that one voice is writing, published piece by piece, and kept for readers who come late."""
 
     def __init__(self, bus: Bus, claim: Claim) -> None:
         self._bus = bus
@@ -234,13 +238,13 @@ class Speaking:
         return self._claim
 
     def begin_again(self, claim: Claim) -> None:
-        """What was written so far is void."""
+        """Voids the text so far."""
         self._claim = claim
         self._pieces, self._length = {False: [], True: []}, {False: 0, True: 0}
 
     def hear(self, event: ModelResponseStreamEvent) -> None:
-        """The model has written a little more."""
-        # What comes for each token is looked for first.
+        """Takes the next event of the model's answer."""
+        # The event that comes for each token is checked first.
         match event:
             case PartDeltaEvent(delta=TextPartDelta(content_delta=text)) if text:
                 self._add(text, thinking=False)
@@ -254,7 +258,7 @@ class Speaking:
                 pass
 
     def say_again(self) -> None:
-        """All that was written so far is told from its beginning."""
+        """Publishes all text so far from its beginning."""
         for thinking, pieces in self._pieces.items():
             if pieces:
                 self._tell(0, "".join(pieces), thinking)
@@ -273,7 +277,7 @@ class Speaking:
 
 
 def said_in(response: ModelResponse) -> tuple[str, str]:
-    """What the response says, and what was thought before it: never the one in the other."""
+    """Returns the answer and the thinking of the response, strictly separated."""
     text = "".join(part.content for part in response.parts if isinstance(part, TextPart))
     thinking = "\n\n".join(part.content for part in response.parts if isinstance(part, ThinkingPart) and part.content)
     return text.strip(), thinking

@@ -1,4 +1,4 @@
-"""What a person expects of an advisor, checked on what it has said: each expectation passes or fails. Pure."""
+"""A person's expectations of an advisor, checked on its replies: each passes or fails. Pure."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ TOOL: Final = ToolDefinition(
 
 
 def lines(said: Heard, expected: Sequence[str]) -> list[Line]:
-    """The request to check what one advisor has said."""
+    """Builds the request to check a reply of one advisor."""
     listed = "\n".join(f"{at}. {' '.join(each.split())}" for at, each in enumerate(expected, start=1))
     return [
         Line("system", SYSTEM),
@@ -56,7 +56,7 @@ def lines(said: Heard, expected: Sequence[str]) -> list[Line]:
 
 
 def read(response: ModelResponse, expected: Sequence[str]) -> dict[str, Any] | None:
-    """The verdicts that a model gave, with what was expected; None where it did not judge all of them."""
+    """Reads the verdicts with their expectations; None if the model did not judge all of them."""
     try:
         report = _Report.model_validate(fields_of(response, TOOL.name))
     except ValidationError:

@@ -1,7 +1,7 @@
-"""What an advisor is told besides who it is and what was said: profile, state of mind, what is remembered. A port.
+"""The port for what an advisor is told in addition: its profile, its state of mind, its memories.
 
-The panel knows neither how a profile is chosen nor where memories are kept. Where there is no background, requests are
-as they are without it.
+The panel knows neither how a profile is chosen nor where memories are stored. Without a background, requests have none
+of these.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from denizen.storage.database import Tx
 
 @dataclass(frozen=True, slots=True)
 class Turned:
-    """A turn of a panel that is to be answered."""
+    """A turn of a panel to be answered."""
 
     panel_id: SpaceId
     turn: int
@@ -26,7 +26,7 @@ class Turned:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """A voice that is to be told something in a turn."""
+    """A voice that is about to answer a turn."""
 
     said: Turned
     voice: str
@@ -34,34 +34,34 @@ class Ask:
     answered: int
     """How many turns it has answered before this one."""
     before: Mapping[str, Any]
-    """What was kept of the last turn that it answered; empty: there was none."""
+    """What was stored with its last answered turn; empty if there was none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What a voice is told."""
+    """What a voice is told in addition."""
 
     memory: str = ""
     upto: int = 0
-    """The number of the last message that the memory tells of: it and those before it are not shown themselves."""
+    """The number of the last message that the memory covers: messages up to it are not shown."""
     profile: str = ""
     kept: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """What is kept with the reply, for people and for the next turn."""
+    """What is stored with the reply, for people and for the next turn."""
     outside: bool = False
-    """Whether what it remembers was made from text from outside."""
+    """Whether its memories are based on text from outside."""
 
 
 Brought = Mapping[str, Any]
-"""What was looked up for some panels, by their ids, as the background understands it."""
+"""What was looked up for some panels, by panel id, in the background's own form."""
 
 
 class Background(Protocol):
-    """Tells voices what they should know."""
+    """Provides what voices are told in addition."""
 
     async def bring(self, turns: Sequence[Turned]) -> Brought:
-        """Look up, outside any transaction, what these turns may need. Each panel is in what is given back."""
+        """Looks up, outside any transaction, what these turns may need. The result has an entry for each panel."""
         ...
 
     def tell(self, tx: Tx, ask: Ask, brought: Any) -> Told:
-        """What the voice is told. Only reads."""
+        """Returns what the voice is told. Only reads."""
         ...

@@ -1,8 +1,8 @@
-"""What an advisor is shown. Pure: no clock, no storage, no model.
+"""Builds the request that an advisor is sent. Pure: no clock, no storage, no model.
 
-Its system prompt; every message of people, with its time; its own replies, and no one else's, in the assistant role;
-the last words of the others in the turn before, in one bracketed message of the user's; then the new message. Errors,
-thinking and messages of the system never enter. Where it is too much, the oldest turns go first.
+Its system prompt; every message of people, with its time; its own replies, and no others', in the assistant role; the
+last words of the others in the turn before, in one bracketed user message; then the new message. Errors, thinking and
+system messages are never included. If it is too long, the oldest turns are dropped first.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ ignore it."""
 HOW_TO_ANSWER: Final = "## How to answer"
 PRECEDENCE: Final = """\
 If "What to do in this turn" and "How to answer" disagree, "What to do in this turn" wins."""
-"""Told only where there is something on how to answer."""
+"""Included only if there is something on how to answer."""
 
 ASSISTANT: Final = """\
 You are a helpful assistant. Answer plainly and to the point. Times in brackets before messages say when they \
@@ -56,7 +56,7 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """What one voice said, under the name that it has."""
+    """What one voice said, under its present name."""
 
     name: str
     text: str
@@ -77,7 +77,7 @@ class Heard:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """One round of a turn: what each voice said in it, by the voice's id. Only what was finished."""
+    """One round of a turn: what each voice said, by its id. Only finished replies."""
 
     round_id: str
     words: Mapping[str, Words] = field(default_factory=dict[str, Words])
@@ -88,11 +88,11 @@ class Turn:
     """A message, the replies to it, and the cross-talk that followed."""
 
     message: Said | None
-    """None where it was deleted: what was answered stays."""
+    """None if it was deleted: the replies stay."""
     exchanges: tuple[Exchange, ...] = ()
 
     def last_words(self) -> dict[str, Heard]:
-        """The last that each voice said in it."""
+        """Returns the last words of each voice in the turn."""
         return {
             voice: Heard(exchange.round_id, voice, words.name, words.text, words.outside)
             for exchange in self.exchanges
@@ -107,25 +107,25 @@ class Line:
     role: Role
     text: str
     source: Mapping[str, Any] = field(default_factory=dict[str, Any], compare=False)
-    """Where its text is kept, so that the request can be built again."""
+    """Where its text is stored, so that the request can be rebuilt."""
     outside: bool = field(default=False, compare=False)
-    """Whether it holds text from outside, or made from such."""
+    """Whether it holds text from outside, or based on such."""
 
 
 @dataclass(frozen=True, slots=True)
 class Persona:
-    """Whom the model speaks as."""
+    """The voice that the model speaks for."""
 
     voice: str
     system: str
     upto: int = 0
-    """Turns up to the message of this number are summed up in the system prompt, and not shown."""
+    """Turns up to the message with this number are summarized in the system prompt, and not shown."""
     outside: bool = False
-    """Whether what it remembers in the system prompt was made from text from outside."""
+    """Whether the memories in the system prompt are based on text from outside."""
 
 
 def fitting(lines: Sequence[Line], characters: int) -> list[Line]:
-    """The lines without the oldest ones that do not fit. What the voice is told of itself and the last line stay."""
+    """Drops the oldest lines until the rest fits. The system prompt and the last line stay."""
     first = next((at for at, line in enumerate(lines) if line.role != "system"), len(lines))
     head, rest = list(lines[:first]), list(lines[first:])
     left = characters - sum(len(line.text) for line in head)
@@ -135,7 +135,7 @@ def fitting(lines: Sequence[Line], characters: int) -> list[Line]:
 
 
 def system_prompt(name: str, description: str, instructions: str, *, memory: str = "", profile: str = "") -> str:
-    """Who an advisor is, where, and what it has to do now."""
+    """The system prompt of an advisor: who it is, where it is, and what to do now."""
     who = f"You are {name}." + (f" {description.strip()}" if description.strip() else "")
     how = f"{HOW_TO_ANSWER}\n{profile.strip()}" if profile.strip() else ""
     wins = PRECEDENCE if how and instructions else ""
@@ -143,7 +143,7 @@ def system_prompt(name: str, description: str, instructions: str, *, memory: str
 
 
 def assistant_prompt(*, memory: str = "", profile: str = "") -> str:
-    """What the plain assistant is told, who answers where there are no advisors."""
+    """The system prompt of the plain assistant, which answers if there are no advisors."""
     how = f"{HOW_TO_ANSWER}\n{profile.strip()}" if profile.strip() else ""
     return "\n\n".join(each for each in (ASSISTANT, memory.strip(), how) if each)
 
@@ -157,7 +157,7 @@ def context(
     reference_characters: int,
     task: str = "",
 ) -> list[Line]:
-    """The whole request for a voice to answer the `present` turn.
+    """Builds the whole request for a voice to answer the `present` turn.
 
     With exchanges in the present turn the voice talks with the others: it sees all of them, and `task` says what to do.
     """
@@ -173,18 +173,18 @@ def context(
 
 
 def after(past: Sequence[Turn], upto: int) -> Sequence[Turn]:
-    """The turns after the last one whose message has at most this number."""
+    """Returns the turns after the last one whose message has at most this number."""
     summed = [at for at, turn in enumerate(past) if turn.message is not None and turn.message.seq <= upto]
     return past[summed[-1] + 1 :] if upto and summed else past
 
 
 def literal(text: str) -> Line:
-    """A message of the user's that is kept nowhere else."""
+    """A user message whose text is not stored elsewhere."""
     return Line("user", text, {"text": text})
 
 
 def _fitting(threads: Sequence[Sequence[Line]], characters: int) -> list[Line]:
-    """The last turns that fit, whole."""
+    """Returns the last whole turns that fit."""
     kept: list[Sequence[Line]] = []
     for thread in reversed(threads):
         characters -= sum(len(line.text) for line in thread)
@@ -195,12 +195,12 @@ def _fitting(threads: Sequence[Sequence[Line]], characters: int) -> list[Line]:
 
 
 def _thread(voice: str, turn: Turn) -> list[Line]:
-    """A past turn as this voice remembers it: what was asked, and what it said itself."""
+    """Returns a past turn as this voice sees it: the message, and its own replies."""
     lines = [] if turn.message is None else [_asked(turn.message)]
     for at, exchange in enumerate(turn.exchanges):
         own = exchange.words.get(voice)
         if own is not None:
-            # Two answers in a row would be one to most providers.
+            # Most providers would merge two assistant messages in a row.
             lines += [literal(f"[{TALKED}]")] if at else []
             lines.append(_own(exchange.round_id, voice, own.text, outside=own.outside))
     return lines
@@ -216,7 +216,7 @@ def _own(round_id: str, voice: str, text: str, *, outside: bool = False) -> Line
 
 
 def _reference(voice: str, past: Sequence[Turn], characters: int) -> Iterator[Line]:
-    """What the others said last in the turn before, if they said anything."""
+    """Yields what the others said last in the turn before, if anything."""
     others = [words for each, words in past[-1].last_words().items() if each != voice] if past else []
     if others:
         yield bracketed(REFERENCE, others, characters)
@@ -239,7 +239,7 @@ def _present(voice: str, present: Turn, characters: int) -> Iterator[Line]:
 
 
 def bracketed(heading: str, heard: Sequence[Heard], characters: int) -> Line:
-    """What several voices said, as one message of the user's, each capped."""
+    """Puts the words of several voices into one user message, each shortened."""
     told = "\n\n".join(f"{each.name}: {capped(each.text, characters)}" for each in heard)
     kept = [[each.round_id, each.voice, each.name] for each in heard]
     outside = any(each.outside for each in heard)
@@ -247,23 +247,23 @@ def bracketed(heading: str, heard: Sequence[Heard], characters: int) -> Line:
 
 
 def capped(text: str, characters: int) -> str:
-    """The text, or as much of its beginning as that, with a sign that there was more."""
+    """Returns the text, shortened to so many characters, with a mark if it was longer."""
     return text if len(text) <= characters else text[: characters - 1].rstrip() + "…"
 
 
-# The same request once more
+# Rebuilding a request
 
 
 def digest(lines: Sequence[Line]) -> str:
-    """The same for the same request, and for no other."""
+    """A digest that identifies the request."""
     whole = json.dumps([[line.role, line.text] for line in lines], ensure_ascii=False)
     return sha256(whole.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def recipe(lines: Sequence[Line], reference_characters: int, memory: str = "") -> dict[str, Any]:
-    """What a request is made of: its system prompt, and where everything else is kept.
+    """Returns the parts of a request: its system prompt, and where everything else is stored.
 
-    What is remembered in the system prompt stands by itself, so that it can be forgotten.
+    The memories in the system prompt are a part of their own, so that they can be forgotten.
     """
     before, told, rest = lines[0].text.partition(memory) if memory else (lines[0].text, "", "")
     return {
@@ -278,7 +278,7 @@ def recipe(lines: Sequence[Line], reference_characters: int, memory: str = "") -
 def rebuilt(
     made_of: Mapping[str, Any], message: Callable[[str], Said | None], words: Callable[[str, str], str | None]
 ) -> list[Line]:
-    """The request of a recipe, from what is kept now. What is gone is left out."""
+    """Rebuilds the request of a recipe from what is stored now. What is gone is left out."""
     lines = [Line("system", made_of["system"] + made_of.get("memory", "") + made_of.get("after", ""))]
     for source in made_of["lines"]:
         match source:

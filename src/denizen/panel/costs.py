@@ -1,6 +1,7 @@
-"""What panels use: entered by day, limited by their own budget and the organization's, foretold before a round.
+"""Usage and budgets of panels: recorded by day, limited by the panel's and the organization's budget, estimated
+beforehand.
 
-Panels share the limits of their organization with its agents: what is kept for calls of either is kept from both.
+Panels share the limits of their organization with its agents: a reservation of either counts for both.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ _reserve = statement(
 
 
 def enter(tx: Tx, organization_id: OrganizationId, panel_id: SpaceId, charge: Charge) -> None:
-    """What a model call of this panel has used is counted."""
+    """Records the usage of a model call of this panel."""
     if charge.model is None:
         return
     tx.run(
@@ -97,7 +98,9 @@ def reserve(
     need: Amount,
     server: ServerLimit | None = None,
 ) -> str | None:
-    """Room for the most that a call may use is kept until its reply ends; or the limit that leaves none."""
+    """Reserves the most that a call may use until its reply ends; returns the limit that leaves no room, if
+    one does.
+    """
     scope = lacking(tx, organization_id, panel_id, own, need, server)
     if scope is None:
         tx.run(_reserve, round=key[0], of=key[1], which=key[2], at_epoch=epoch, tokens=need.tokens, micros=need.micros)
@@ -123,7 +126,7 @@ def reserve_beside(
     need: Amount,
     server: ServerLimit | None = None,
 ) -> str | NoRoom:
-    """Reserve the most that a call beside the replies may use; gives its id, for `budgets.release_call`."""
+    """Reserves the most that a call outside the replies may use; returns its id for `budgets.release_call`."""
     scope = lacking(tx, organization_id, panel_id, own, need, server)
     return NoRoom(scope) if scope is not None else budgets.add_reservation(tx, organization_id, panel_id, need)
 
@@ -136,14 +139,14 @@ def lacking(
     need: Amount,
     server: ServerLimit | None = None,
 ) -> str | None:
-    """The limit that leaves no room for so much, if one does."""
+    """Returns the limit that leaves no room for this amount, if one does."""
     shared = budgets.shared_limits(tx, organization_id)
     for limit in shared:
         if limit.is_passed_by(budgets.used_by_all(tx, limit, organization_id) + need):
             return limit.scope
     for limit in budgets.own_limits(own):
         since = day_of(tx.now) if limit.daily else 0
-        # Before what is spent: a call that is paid in between counts twice, and never not at all.
+        # Before the usage: a call that is paid in between counts twice, rather than not at all.
         beside, kept = budgets.reserved_for(tx, panel_id), tx.one(_kept_here, space_id=panel_id, now=tx.now)
         spent = tx.one(_of_panel, space_id=panel_id, since=since)
         assert spent is not None
@@ -165,12 +168,12 @@ def most(lines: Sequence[Line], output: int, model: Model, prices: Mapping[str, 
 
 
 def is_priced(model: Model, prices: Mapping[str, Price], name: str) -> bool:
-    """Whether anybody here knows what the model costs."""
+    """Whether the price of the model is known."""
     return expected_cost(model, Usage(1, 1), prices, asked=name) is not None
 
 
 def refusal(scope: str) -> str:
-    """Why a voice was not asked, for people."""
+    """Returns why an advisor was not asked, for people."""
     whose, period = scope.split(":")
     until = " It goes on at 00:00 UTC." if period == "day" else ""
     for_how_long = " for today" if period == "day" else ""
@@ -183,7 +186,7 @@ def tokens_of(lines: Sequence[Line]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Foretold:
-    """What one voice will use, if it answers at the usual length."""
+    """The estimated usage of one advisor, for a reply of the usual length."""
 
     voice: str
     name: str
@@ -192,18 +195,18 @@ class Foretold:
     output_tokens: int
     most_output_tokens: int
     cost_micros: int | None
-    """None where nobody here knows the price."""
+    """None if the price is unknown."""
     most_micros: int | None
 
 
 TYPICAL_TOKENS: Final = 400
-"""How long a reply of two to four paragraphs is."""
+"""The length of a reply of two to four paragraphs."""
 
 
 def foretold(
     voice: str, name: str, lines: Sequence[Line], limit: int, model: Model, prices: Mapping[str, Price], asked: str
 ) -> Foretold:
-    """What asking this voice will cost."""
+    """Estimates the cost of asking this advisor."""
     tokens, usual = tokens_of(lines), min(TYPICAL_TOKENS, limit)
     likely = expected_cost(model, Usage(tokens, usual), prices, asked=asked)
     worst = expected_cost(model, Usage(tokens, limit), prices, asked=asked)
@@ -226,5 +229,5 @@ _history = statement(
 
 
 def spent(tx: Tx, panel_id: SpaceId, *, days: int) -> list[tuple[Any, ...]]:
-    """What the panel has used in the last so many days, by day and model."""
+    """Returns the panel's usage in the last so many days, by day and model."""
     return [tuple(row) for row in tx.all(_history, space_id=panel_id, after=day_of(tx.now) - days)]

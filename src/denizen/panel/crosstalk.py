@@ -1,4 +1,4 @@
-"""Advisors answer each other: the one place where one sees more than the last turn of the others. Pure."""
+"""Cross-talk: advisors answer each other. Only here does one see more than the last words of the others. Pure."""
 
 from __future__ import annotations
 
@@ -14,5 +14,5 @@ TASK: Final = (
 
 
 def lines(persona: Persona, past: Sequence[Turn], present: Turn, characters: int, reference: int) -> list[Line]:
-    """The request for a voice to answer what the others have said in this turn."""
+    """Builds the request to answer what the others said in this turn."""
     return context(persona, past, present, characters=characters, reference_characters=reference, task=TASK)

@@ -1,4 +1,4 @@
-"""What is asked of models outside of rounds: advisors for a topic, and what a message would cost."""
+"""Model calls outside of rounds: suggesting advisors for a topic, and estimating what a message would cost."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SUGGESTING_TOKENS = 6_000
 
 
 async def suggest(kit: PanelDeps, panel_id: SpaceId, topic: str, count: int = suggesting.COUNT) -> list[Suggestion]:
-    """Advisors that a model proposes for the topic. They are not in the panel until someone adds them."""
+    """Asks a model to suggest advisors for the topic. They are not in the panel until someone adds them."""
     panel, there = await kit.db.read(_panel, panel_id)
     names = [each.name for each in there]
     lines = suggesting.lines(topic, names, count)
@@ -54,26 +54,26 @@ async def suggest(kit: PanelDeps, panel_id: SpaceId, topic: str, count: int = su
     except TooLate as error:
         raise ModelUnreachable("The model took too long to suggest advisors. Try again.") from error
     finally:
-        # Also where nothing came of it, or nobody waits for it any more.
+        # Also if it failed, or nobody waits for it any more.
         charges = [kit.charge(each, name) for each in asking.responses]
         await asyncio.shield(asyncio.ensure_future(kit.db.write(_pay, panel, charges, reserved)))
     return suggesting.read(response, names, count)
 
 
 class _Unheard:
-    """Asks for what is of use only when it is whole."""
+    """Asks for an answer that is of use only when it is complete."""
 
     def __init__(self) -> None:
         self.responses: list[ModelResponse] = []
 
     def hear(self, event: ModelResponseStreamEvent) -> None:
-        """Nobody listens."""
+        """Ignores partial answers."""
 
     def used(self, response: ModelResponse) -> None:
         self.responses.append(response)
 
     async def again(self) -> None:
-        """Nobody has heard the last attempt."""
+        """Has nothing to undo: no partial answer was shown."""
 
 
 def _panel(tx: Tx, panel_id: SpaceId) -> tuple[Panel, list[Advisor]]:
@@ -92,7 +92,7 @@ def _pay(tx: Tx, panel: Panel, charges: Sequence[Charge], reserved: str) -> None
 
 
 async def foretell(kit: PanelDeps, panel_id: SpaceId, text: str) -> list[Foretold]:
-    """What the message would cost, voice by voice."""
+    """Estimates what the message would cost, by advisor."""
     panel, asked = await kit.db.read(_requests, panel_id, text, kit.background)
     told: list[Foretold] = []
     for voice, called, wanted, limit, lines in asked:
@@ -140,7 +140,9 @@ def _requests(
 
 
 def _told(tx: Tx, panel: Panel, text: str, voice: str, handle: str, had: int, background: Background | None) -> Told:
-    """What the voice would be told, but for what long-term memory would bring: nobody has said anything yet."""
+    """What the advisor would be told, without long-term memories: they are searched for only when a message
+    was posted.
+    """
     if background is None:
         return Told()
     turn = panel.turns + 1

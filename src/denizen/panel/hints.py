@@ -1,4 +1,4 @@
-"""What other instances say of panels, heard here."""
+"""Listens to hints about panels from other instances."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from denizen.panel.moderator import Moderator
 
 
 def overhearing(bus: Bus, moderator: Moderator, instance: str) -> AbstractAsyncContextManager[None]:
-    """Inside, what another instance has changed about panels is looked at here at once."""
+    """Inside the block, changes of panels by other instances are looked at at once."""
 
     def hear(item: Frame | Gap) -> None:
         if isinstance(item, Gap) or item.payload.get("by") != instance:

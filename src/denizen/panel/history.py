@@ -1,4 +1,4 @@
-"""What was said in a panel before, as far back as an advisor can be shown it."""
+"""Reads the past turns of a panel, as far back as an advisor can be shown them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _asked = statement(
     )
     .order_by(rounds.c.turn, rounds.c.step)
 )  # fmt: skip
-# What an advisor said is its own under whatever name it has now.
+# An advisor's words are its own under whatever name it has now.
 _said = statement(
     select(
         replies.c.round_id,
@@ -58,7 +58,7 @@ _answered = (
 _ever_answered = statement(
     select(func.count()).select_from(replies).where(replies.c.space_id == bindparam("space_id"), *_answered)
 )
-# By the rounds, not by the replies of the voice: there are few since, and the newest of those before is found at once.
+# By rounds, not by the advisor's replies: there are few since, and the newest of those before is found at once.
 _by_turn = rounds.join(replies, replies.c.round_id == rounds.c.id)
 _answered_since = statement(
     select(func.count())
@@ -75,7 +75,7 @@ _last_kept = statement(
 
 
 def turns_had(tx: Tx, panel_id: SpaceId, voice: str, turn: int) -> int:
-    """How many turns before that one the voice has answered: what failed was none."""
+    """Counts the earlier turns that the advisor has answered; failed replies do not count."""
     ever = tx.one(_ever_answered, space_id=panel_id, voice=voice)
     since = tx.one(_answered_since, space_id=panel_id, voice=voice, turn=turn)
     assert ever is not None
@@ -84,13 +84,15 @@ def turns_had(tx: Tx, panel_id: SpaceId, voice: str, turn: int) -> int:
 
 
 def last_kept(tx: Tx, panel_id: SpaceId, voice: str, turn: int) -> dict[str, Any]:
-    """What the background kept of the last turn before that one that the voice has answered; empty: nothing."""
+    """Returns what the background stored with the advisor's last answered turn before that one; empty if nothing."""
     row = tx.one(_last_kept, space_id=panel_id, voice=voice, turn=turn)
     return {} if row is None or row[0] is None else json.loads(row[0]).get("background", {})
 
 
 def past(tx: Tx, panel_id: SpaceId, turn: int, voices: Iterable[str], characters: int) -> list[Turn]:
-    """The turns before that one, the oldest first, at least as many as fit into so much of any of these voices."""
+    """Returns the turns before that one, oldest first, at least as many as fit into so many characters for each of
+    these advisors.
+    """
     wanted = list(voices)
     found: list[Turn] = []
     last = turn - 1
@@ -102,7 +104,7 @@ def past(tx: Tx, panel_id: SpaceId, turn: int, voices: Iterable[str], characters
 
 
 def present(tx: Tx, panel_id: SpaceId, turn: int, step: int) -> Turn:
-    """The turn as it is for the round of that step: the message, and what was said in the rounds before it."""
+    """Returns the turn as seen by the round of that step: the message, and the rounds before it."""
     (now,) = _turns(tx, panel_id, turn, turn, step)
     return now
 

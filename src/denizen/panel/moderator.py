@@ -1,4 +1,4 @@
-"""Keeps the rounds of all panels going in this process: takes what is to be answered, asks, writes what came of it.
+"""Runs the rounds of all panels in this process: takes open replies, asks the models, writes the results.
 
 Hints say when to look; a sweep finds what hints missed and what dead instances held. Everything runs in one task group.
 """
@@ -37,28 +37,28 @@ from denizen.tools.background_calls import is_being_cancelled
 log_line = structlog.get_logger(__name__)
 
 MOST_AT_ONCE: Final = 256
-"""Voices that this process lets speak at the same time; the others wait."""
+"""The most replies that this process works on at the same time; the others wait."""
 ADVISOR_ANSWERED: Final = failpoints.declare("advisor.answered")
-"""Between an answer and its being written."""
+"""Between an answer and writing it."""
 
 
 MOST_SHRINKS: Final = 3
-"""How often a request that is too large for a model is made smaller and asked again."""
+"""How often a request that is too large for a model is shortened and sent again."""
 CHARACTERS_PER_TOKEN: Final = 3.5
 UNUSABLE: Final = "Your last answer could not be used. Answer with {tool}, and with every field that it needs."
 
 
 class _Voice:
-    """One voice that is being asked here: what it writes is passed on, what it uses is kept to be entered."""
+    """One reply in progress: publishes its text, and keeps its usage until it is recorded."""
 
     def __init__(self, kit: PanelDeps, claim: Claim) -> None:
         self._panel_deps = kit
         self.speaking = Speaking(kit.bus, claim)
         self.hear = self.speaking.hear
         self.model = ""
-        """What the model is called that is being asked."""
+        """The name of the model that is being asked."""
         self.charges: list[Charge] = []
-        """What its model calls have used, and nobody has entered yet."""
+        """The usage of its model calls that is not recorded yet."""
         self.task: asyncio.Task[None] | None = None
 
     @property
@@ -73,7 +73,7 @@ class _Voice:
         try:
             await asyncio.shield(beginning)
         finally:
-            # Who is stopped meanwhile may have begun again all the same: its reply ends under the epoch that holds now.
+            # A reply that is cancelled meanwhile may have begun again: it ends under its present epoch.
             await asyncio.wait((beginning,))
 
     async def _begin_again(self) -> None:
@@ -82,13 +82,13 @@ class _Voice:
         self.speaking.begin_again(claim)
 
     def stop(self) -> None:
-        """It is asked no more. What it does to let go is not disturbed."""
+        """Cancels the request. Its cleanup is not interrupted."""
         if self.task is not None and not self.task.cancelling():
             self.task.cancel()
 
 
 class Moderator:
-    """Lets the voices of panels speak in this process, from `__aenter__` to `__aexit__`."""
+    """Works on the replies of panels in this process, from `__aenter__` to `__aexit__`."""
 
     def __init__(
         self,
@@ -104,14 +104,14 @@ class Moderator:
         self._db, self._clock = kit.db, kit.clock
         self._instance = instance
         self._speaking = asyncio.Event()
-        """Someone may be: there are leases to keep."""
+        """Set while there may be leases to renew."""
         self._lease_seconds, self._sweep_seconds, self._grace_seconds = lease_seconds, sweep_seconds, grace_seconds
         self._most = most
         self._voices: dict[tuple[str, str, str], _Voice] = {}
         self._hinted = asyncio.Event()
         self._changed = asyncio.Event()
         self._ended = 0
-        """How many voices have ended here."""
+        """How many replies have ended here."""
         self._taking = asyncio.Lock()
         self._stopping = False
         self._tasks = asyncio.TaskGroup()
@@ -132,11 +132,11 @@ class Moderator:
         await self.stop()
 
     def hint(self) -> None:
-        """There may be something to answer, or something not to answer any more."""
+        """Notes that there may be replies to take, or to stop."""
         self._hinted.set()
 
     async def stop(self) -> None:
-        """Voices that speak finish, or are handed back after a while; no other is begun."""
+        """Lets replies in progress finish, or hands them back after a while; begins no other."""
         if self._stopping:
             return
         self._stopping = True
@@ -149,16 +149,16 @@ class Moderator:
         await self._tasks.__aexit__(None, None, None)
 
     def hurry(self) -> None:
-        """Whoever is in `stop`, or will be, waits for nobody."""
+        """Makes `stop` wait for nothing, now or later."""
         self._grace_seconds = 0
         if self._stopping:
             self._stop(self._voices)
 
     async def run_until_idle(self) -> bool:
-        """Return when nothing is left to answer here now; whether there was anything."""
+        """Returns when nothing is left to answer here now; returns whether there was anything."""
         begun, ended = self._ended, -1
         while self._voices or ended != self._ended:
-            # Who ends while we look may have left something to do that we did not see.
+            # A reply that ends while we look may have left work that we did not see.
             ended = self._ended
             await self._look()
             self._changed.clear()
@@ -168,7 +168,7 @@ class Moderator:
 
     @property
     def speaking(self) -> int:
-        """How many voices speak here now."""
+        """How many replies are in progress here."""
         return len(self._voices)
 
     async def _keep_looking(self) -> None:
@@ -179,11 +179,11 @@ class Moderator:
                 await self._look()
             except StorageError as error:
                 log_line.warning("panels not looked after", error=error.code)
-            except Exception:  # the loop's boundary: who speaks goes on, and the next look may do better
+            except Exception:  # The loop's boundary: replies in progress continue, and the next look may succeed.
                 log_line.exception("panels not looked after, by a defect")
 
     async def _look(self) -> None:
-        """What may be answered is being answered, and nobody goes on who should not."""
+        """Takes open replies, and stops those that should not continue."""
         async with self._taking:
             if self._voices:
                 await self._compare()
@@ -197,10 +197,10 @@ class Moderator:
                 self._begin(work)
 
     async def _compare(self) -> None:
-        """Nobody speaks who should not, and nothing is held of which nobody speaks."""
+        """Stops replies that are not ours any more, and releases those that nothing works on."""
         held = await self._db.read(taking.held_by, self._instance)
         self._stop(self._voices.keys() - held)
-        # What could not be written is held still, and with it the round: it is asked again.
+        # A reply that could not be written is still held, and holds up its round: it is asked again.
         if left := held - self._voices.keys():
             await self._db.write(taking.release, self._instance, left)
 
@@ -208,7 +208,7 @@ class Moderator:
         self._stop([work.claim.key])
         voice = self._voices[work.claim.key] = _Voice(self._panel_deps, work.claim)
         self._speaking.set()
-        # Whatever request asked, answering is no part of that.
+        # Not part of the trace of whatever request has caused it.
         voice.task = self._tasks.create_task(
             self._speak(work, voice), name=f"{work.claim.part} of {work.claim.voice}", context=self._context.copy()
         )
@@ -252,12 +252,12 @@ class Moderator:
             log_line.info("a voice was given up", voice=work.claim.voice, part=work.claim.part)
             await self._let_go(voice)
         except DenizenError as error:
-            # It is asked again, here or elsewhere, when someone looks, or when its lease has run out.
+            # It is asked again, here or elsewhere, at the next look or when its lease has expired.
             log_line.warning("reply not written", voice=work.claim.voice, error=error.code)
         except asyncio.CancelledError:
             await self._let_go(voice)
             raise
-        except Exception:  # one advisor's misfortune must not end the others
+        except Exception:  # An error of one advisor must not end the others.
             log_line.exception("reply not written, by a defect", voice=work.claim.voice)
         finally:
             if self._voices.get(work.claim.key) is voice:
@@ -267,7 +267,7 @@ class Moderator:
             self._hinted.set()
 
     async def _let_go(self, voice: _Voice) -> None:
-        """Somebody else may ask it, and what was used here is entered, whoever is answering now."""
+        """Hands the reply back, and records the usage here, whoever holds it now."""
         letting_go = asyncio.ensure_future(self._db.write(taking.hand_back, voice.claim, tuple(voice.charges)))
         try:
             async with asyncio.timeout(5):
@@ -276,18 +276,18 @@ class Moderator:
             log_line.warning("reply not handed back", voice=voice.claim.voice)
 
     async def _answer(self, work: Work, voice: _Voice) -> Outcome:
-        """What came of asking, good or bad. Only what is no answer at all is raised."""
+        """Returns the result of asking, good or bad. Raises only if there is no answer at all."""
         try:
             return await self._ask(work, voice)
         except (LeaseLost, StorageError):
             raise
         except DenizenError as error:
             return Outcome(error_code=error.code, error=str(error))
-        except (Exception, asyncio.CancelledError) as error:  # one advisor's misfortune must not end the others
+        except (Exception, asyncio.CancelledError) as error:  # An error of one advisor must not end the others.
             if is_being_cancelled():
                 raise
-            # Also where its provider's client was cancelled, and nobody had cancelled the voice: handed back, it would
-            # be asked again at once, and for ever.
+            # Also if its provider's client was cancelled, and nobody had cancelled the reply: handed back, it would be
+            # asked again at once, for ever.
             log_line.exception("advisor failed by a defect", voice=work.claim.voice)
             return Outcome(error_code="internal", error=f"Something is wrong here: {type(error).__name__}.")
 
@@ -319,7 +319,7 @@ class Moderator:
         return await self._ask_once(work, voice, model, context, MOST_SHRINKS)
 
     async def _ask_once(self, work: Work, voice: _Voice, model: Model, context: int | None, shrunk: int) -> Outcome:
-        """Ask with as many of the lines as fit the context; fewer each time that they did not."""
+        """Asks with as many lines as fit the context; with fewer after each overflow."""
         sent, lines, claim = _settings(work, model, context), list(work.lines), work.claim
         if context is not None:
             room = max(context - most_output(sent), context // 3)
@@ -328,7 +328,7 @@ class Moderator:
         asked = Asked(model, lines, sent, work.tool, work.panel.settings.first_byte_seconds, key)
         found = _read(work, await ask(self._clock, asked, voice), most_output(sent))
         if work.tool is not None and found.error_code == "no_answer":
-            # What could not be used is asked for once more.
+            # An unusable answer is asked for once more.
             again = replace(asked, lines=[*lines, Line("user", UNUSABLE.format(tool=work.tool.name))])
             found = _read(work, await ask(self._clock, again, voice), most_output(sent))
         return found
@@ -342,7 +342,7 @@ class Moderator:
     async def _reserve(
         self, work: Work, name: str, model: Model, output_tokens: int, server: ServerLimit | None
     ) -> str | None:
-        """Why there is no room in the budgets, if there is none. No limits, no transaction."""
+        """Returns why there is no room in the budgets, if so. Without limits it writes nothing."""
         own = work.panel.settings.budget
         shared = await self._db.read(budgets.organization_budget, work.claim.organization_id)
         limits = [each for each in (own, shared) if each is not None]

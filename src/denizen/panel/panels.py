@@ -1,4 +1,4 @@
-"""Spaces of the kind `panel`, and how each of them answers."""
+"""Panels: spaces of the kind `panel`, and their settings."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Panel:
     space: Space
     settings: PanelSettings
     turns: int
-    """How many messages were put to it."""
+    """The number of messages that were put to it."""
 
     @property
     def id(self) -> SpaceId:
@@ -74,7 +74,7 @@ def create(
     owner: EntityId | None = None,
     id: SpaceId | None = None,
 ) -> Panel:
-    """A new panel without advisors, with these members in it."""
+    """Creates a panel without advisors, with these members."""
     space = directory.create_space(tx, organization_id, name=name, kind="panel", private=private, floor="all", id=id)
     given = checked(PanelSettings, settings or {}, "a panel")
     _keep(tx, space, given)
@@ -94,8 +94,8 @@ def get(tx: Tx, panel_id: SpaceId) -> Panel:
 
 
 def require(tx: Tx, panel_id: SpaceId, entity_id: EntityId) -> Panel:
-    """The panel, if this entity is in it: the door of everything below a panel."""
-    # Whoever is not in it is not told that there is one.
+    """Returns the panel if this entity is a member: all access to a panel goes through here."""
+    # Those who are not members are not told that it exists.
     if not directory.is_member(tx, panel_id, entity_id):
         raise NotFound("panel", panel_id)
     return get(tx, panel_id)
@@ -107,16 +107,16 @@ def panels_of(tx: Tx, entity_id: EntityId) -> list[Panel]:
 
 
 def hold(tx: Tx, panel_id: SpaceId) -> Panel:
-    """The panel; whatever changes it, or asks it, waits until the commit."""
+    """Locks the panel until the commit, against changes and new rounds."""
     panel = get(tx, panel_id)
-    # A space of this kind may be older than what is kept of panels.
+    # A space of this kind may be older than its row of panel settings.
     _keep(tx, panel.space, PanelSettings())
     tx.one(_hold, space_id=panel_id)
     return get(tx, panel_id)
 
 
 def edit(tx: Tx, panel_id: SpaceId, changes: Mapping[str, Any]) -> Panel:
-    """The panel with these settings changed. What is being answered goes on as it was begun."""
+    """Changes these settings of the panel. Replies in progress keep the old ones."""
     panel = hold(tx, panel_id)
     settings = checked(PanelSettings, {**panel.settings.model_dump(), **changes}, "a panel")
     tx.run(_set, space=panel_id, new=_stored(settings))
@@ -126,7 +126,7 @@ def edit(tx: Tx, panel_id: SpaceId, changes: Mapping[str, Any]) -> Panel:
 
 
 def announce(tx: Tx, panel_id: SpaceId) -> None:
-    """Whoever shows the panel hears that it, or who advises in it, is not as before."""
+    """Announces that the panel, or its advisors, have changed."""
     tx.announce(space_topic(panel_id), PanelChanged(panel_id).to_payload())
 
 

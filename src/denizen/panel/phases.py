@@ -1,7 +1,7 @@
-"""What an advisor is told to do at each of its turns. Pure.
+"""The phases of an advisor: what it is told to do at each of its turns. Pure.
 
-A phase lasts until one of the advisor's own turns: who joined late, was switched off or failed has had fewer than the
-panel. In its instructions `{turn}` is the number of that turn, and `{of}` the last turn of the phase.
+A phase lasts until one of the advisor's own turns: an advisor that joined late, was switched off or failed has had
+fewer than the panel. In its instructions `{turn}` is the number of that turn, and `{of}` the last turn of the phase.
 """
 
 from __future__ import annotations
@@ -54,20 +54,20 @@ DEFAULT_PHASES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Where an advisor is in its phases."""
+    """The position of an advisor in its phases."""
 
     name: str
     turn: int
     of: int | None
-    """The last turn of the phase; None where it has none."""
+    """The last turn of the phase; None if it has no end."""
     instructions: str
 
 
 def stage_at(phases: Sequence[Phase], turn: int) -> Stage:
-    """What holds at an advisor's turn of this number. After the last phase, that one goes on."""
+    """Returns the stage at an advisor's turn of this number. The last phase never ends."""
     given = phases or DEFAULT_PHASES
     phase = next((each for each in given if each.until_turn is None or turn <= each.until_turn), given[-1])
     numbers = {"turn": str(turn), "of": str(phase.until_turn or turn)}
-    # One pass over what the owner wrote: nothing that is put in is looked at again.
+    # One pass over the owner's text: inserted values are not expanded again.
     text = _PLACE.sub(lambda found: numbers[found[1]], phase.instructions)
     return Stage(phase.name, turn, phase.until_turn, text)

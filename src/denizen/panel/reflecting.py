@@ -1,9 +1,9 @@
-"""Reflection of panels: what comes after a turn, beside the rounds. It delays nothing.
+"""Reflection of panels, after a turn and beside the rounds, which it never delays.
 
-Turn by turn, in order, once everyone has answered the message: each voice that reflects thinks the turn over as it saw
-it, which is what people said and what it said itself. What came of it is kept for all voices in one transaction that
-moves the panel's mark. An instance claims a turn before it asks a model. One that ends in between leaves the mark where
-it was, and its claim is void: another finds the turn, and reflects on it again.
+Turns are reflected on in order, once all advisors have answered. Each advisor that reflects does so on the turn as it
+saw it: what people said and what it said itself. The results of all are stored in one transaction that moves the
+panel's cursor. An instance claims a turn before it asks a model. If it dies in between, the cursor stays and its claim
+expires: another instance finds the turn and reflects on it again.
 """
 
 from __future__ import annotations
@@ -47,20 +47,20 @@ from denizen.storage.schema import rounds as rounds_table
 TURNS: Final = 5
 """Turns of a panel that a metaprompt is shown."""
 TRIED_TURNS: Final = 20
-"""Turns of a panel in which the last replies of a voice are looked for."""
+"""Turns of a panel that are searched for an advisor's last replies."""
 _ERROR_CHARACTERS: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A turn to reflect on, as each voice saw it that answered, or tried to, and reflects."""
+    """A turn to reflect on, as each reflecting advisor that was asked saw it."""
 
     panel: Panel
     number: int
     turns: Mapping[str, Turn]
     voices: tuple[Voice, ...]
     forgotten: int
-    """How often something had been forgotten when it was read."""
+    """How often something had been forgotten when the turn was read."""
 
 
 _asked = statement(
@@ -77,7 +77,7 @@ _asked = statement(
 
 
 def next_held(tx: Tx, panel_id: SpaceId) -> Held | None:
-    """The next turn that was not reflected on; None if there is none, or someone has still to answer it."""
+    """Returns the next turn to reflect on; None if there is none, or someone has still to answer it."""
     mark = reflection_cursor.mark(tx, panel_id)
     panel = None if mark is None else panels.get(tx, panel_id)
     if mark is None or panel is None or panel.turns <= mark:
@@ -94,7 +94,9 @@ def next_held(tx: Tx, panel_id: SpaceId) -> Held | None:
 def _turns(
     tx: Tx, panel_id: SpaceId, turn: int, voices: Sequence[Voice], message_id: MessageId, asked_by: EntityId
 ) -> dict[str, Turn]:
-    """What the turn was to each voice. However many they are, and however old the panel is, it is read alike."""
+    """Reads the turn as each advisor saw it. The number of statements depends neither on the advisors nor on the
+    panel's age.
+    """
     said = _said(tx, message_id, asked_by)
     minds = standing.minds(tx, panel_id, turn, asked_by)
     exchanges, tried = _exchanges(tx, panel_id, turn), _tried(tx, panel_id, turn)
@@ -137,12 +139,12 @@ _answers = statement(
 
 
 def _tried(tx: Tx, panel_id: SpaceId, turn: int) -> dict[str, list[str | None]]:
-    """What went wrong with the last replies of each voice, the newest first; None where nothing did."""
+    """Returns the errors of the last replies of each advisor, newest first; None for a reply without one."""
     found: dict[str, list[str | None]] = {}
     where: dict[str, Any] = {"space_id": panel_id, "turn": turn, "after": turn - TRIED_TURNS}
     for voice, state, code, error in tx.all(_answers, **where):
         tried = found.setdefault(voice, [])
-        # A message that was gone before anybody could answer it is nobody's failure.
+        # A message that was deleted before anybody could answer it is not a failure.
         if code != QUESTION_GONE and len(tried) < signals.ENTRIES:
             tried.append((error or code) if state == "failed" else None)
     return found
@@ -180,7 +182,7 @@ class _Exchange:
 
     author: str
     text: str | None
-    """None: it was deleted."""
+    """None if it was deleted."""
     answers: dict[str, str]
     """By voice."""
 
@@ -196,7 +198,7 @@ def _exchanges(tx: Tx, panel_id: SpaceId, turn: int) -> list[_Exchange]:
 
 
 def _recent(exchanges: Sequence[_Exchange], voice: Voice) -> str:
-    """What people said last, and what the voice said itself: it knows nothing else of the conversation."""
+    """Quotes what people said last, and what the advisor said: it sees nothing else of the conversation."""
     lines: list[str] = []
     for each in exchanges:
         lines += [] if each.text is None else [quoted(each.author, each.text)]
@@ -205,7 +207,7 @@ def _recent(exchanges: Sequence[_Exchange], voice: Voice) -> str:
 
 
 class Reflecting:
-    """What panels reflect with in this process."""
+    """Reflects on the turns of panels in this process."""
 
     def __init__(
         self,
@@ -219,7 +221,7 @@ class Reflecting:
         self._configuration, self._classifier = configuration, classifier
 
     async def reflect_on_next(self, panel_id: SpaceId) -> bool:
-        """The next turn that everyone has answered is reflected on; False if there is none, or another does it."""
+        """Reflects on the next turn that all have answered; False if there is none, or another instance does it."""
         held = await self._db.read(next_held, panel_id)
         if held is None or not await self._db.write(reflection_cursor.claim, panel_id, held.number, self._claimant):
             return False
@@ -234,7 +236,7 @@ class Reflecting:
         try:
             came = dict(await asyncio.gather(*thoughts))
         finally:
-            # Whatever has ended one of them ends all, and nothing goes on behind our back.
+            # An error in one of them ends all, so that none continues unobserved.
             for each in thoughts:
                 each.cancel()
             await asyncio.gather(*thoughts, return_exceptions=True)
@@ -246,7 +248,9 @@ class Reflecting:
     async def try_metaprompt(
         self, panel_id: SpaceId, voice_id: str, wanted: str | Metaprompt, *, apply: bool, by: EntityId | None
     ) -> Tried:
-        """Ask it now, of one voice. Only with `apply` does the answer change anything; it is paid in any case."""
+        """Asks the metaprompt now for one advisor. Only with `apply` does the answer change anything; it is paid for in
+        any case.
+        """
         panel, voice, turn, felt, forgotten = await self._db.read(_situation, panel_id, voice_id)
         reflector = self._reflector(panel, voice, Purse(self._panel_deps, panel))
         asked = configuration.find(reflector.settings, reflector.configuration, wanted)
@@ -287,7 +291,7 @@ def _situation(tx: Tx, panel_id: SpaceId, voice_id: str) -> tuple[Panel, Voice, 
 
 
 class _Readings:
-    """How whoever has asked feels: found out once for all voices that find it out in the same way."""
+    """The sentiment of the person who asked: read once for all advisors that read it in the same way."""
 
     def __init__(self) -> None:
         self._found: dict[tuple[str, str | None, str], Reading | None] = {}
@@ -302,23 +306,22 @@ class _Readings:
 
 
 async def _by_whom(reflector: Reflector, settings: Effective) -> str | None:
-    """The name of the model that is asked, if one is. Without one of its own for that, a voice asks what answers
-    for it."""
+    """Returns the name of the model that reads sentiment, if one does: the one set for it, or the advisor's own."""
     if settings.sentiment.method != "llm":
         return None
     return (await reflector.model_for(settings.sentiment.model or settings.model))[0]
 
 
 class Purse:
-    """Pays for what one turn's reflection uses, within the budgets of the panel and the organization."""
+    """Pays for the reflection on one turn, within the budgets of the panel and the organization."""
 
     def __init__(self, kit: PanelDeps, panel: Panel) -> None:
         self._panel_deps, self._db, self._panel = kit, kit.db, panel
 
     async def keep(self, named: NamedModel, most: Usage) -> KeptCall:
-        """A reservation for the most that the call may use, where that is limited.
+        """Reserves the most that the call may use, if a budget limits it.
 
-        Raises `InvalidInput` where there is no room for it.
+        Raises `InvalidInput` if there is no room for it.
         """
         panel, own = self._panel, self._panel.settings.budget
         budget = self._panel_deps.server_budget
@@ -328,7 +331,7 @@ class Purse:
         limits = [each for each in (own, shared) if each is not None]
         if not limits and server is None:
             return KeptCall(None, call)
-        # Reading the price list takes its time, the first time.
+        # The price list takes time to read, the first time.
         dollars = await asyncio.to_thread(expected_cost, named[1], most, self._panel_deps.prices, asked=named[0])
         if dollars is None and any(each.in_dollars for each in limits):
             raise InvalidInput(f"There is a budget in dollars, but the price of {named[0]!r} is unknown.")
@@ -339,7 +342,7 @@ class Purse:
         return KeptCall(reserved, call)
 
     async def pay(self, named: NamedModel, kept: Any, response: ModelResponse | None) -> None:
-        """The call is on the panel's account, and what was reserved for it is free again."""
+        """Charges the call to the panel and releases its reservation."""
         if response is not None:
             await self._db.write(_enter, self._panel, self._panel_deps.charge(response, named[0]), kept.reserved)
         elif kept.reserved is not None:

@@ -1,4 +1,4 @@
-"""Which panels reflect, and how far each has come."""
+"""Which panels reflect, and the last turn that each has reflected on."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _end = statement(delete(panel_reflecting).where(panel_reflecting.c.space_id == b
 
 
 def keep_reflecting(tx: Tx, panel_id: SpaceId) -> None:
-    """The turns of the panel are reflected on from now on if it wants that, or one of its advisors does."""
+    """Switches reflection on for the panel if it or one of its advisors wants it, otherwise off."""
     row = tx.one(_panel, space_id=panel_id)
     if row is None:
         return
@@ -40,18 +40,18 @@ _advance = claims.advancing(panel_reflecting, panel_reflecting.c.space_id, panel
 
 
 def mark(tx: Tx, panel_id: SpaceId) -> int | None:
-    """The number of the last turn that was reflected on; None for a panel that does not reflect."""
+    """Returns the number of the last turn that was reflected on; None for a panel that does not reflect."""
     row = tx.one(_mark, space_id=panel_id)
     return None if row is None else row[0]
 
 
 def claim(tx: Tx, panel_id: SpaceId, turn: int, by: Claimant) -> bool:
-    """This instance reflects on the turn; False where another that is alive does, or the turn was reflected on."""
+    """Claims the turn for this instance; False if another living instance has, or the turn was already reflected on."""
     return tx.run(_claim, whose=panel_id, before=turn - 1, **claims.parameters(tx, by)) > 0
 
 
 def advance(tx: Tx, panel_id: SpaceId, turn: int, instance: str) -> bool:
-    """This turn is the last that was reflected on; False where this instance has no claim to it any more."""
+    """Moves the cursor to this turn; False if this instance has lost its claim."""
     return tx.run(_advance, whose=panel_id, before=turn - 1, after=turn, claimant=instance) > 0
 
 
@@ -64,21 +64,21 @@ _behind = statement(
 
 
 def behind(tx: Tx, by: Claimant) -> list[SpaceId]:
-    """The panels that have turns which were not reflected on, and on which no other living instance reflects."""
+    """Returns the panels with turns to reflect on that no other living instance has claimed."""
     return [SpaceId(row[0]) for row in tx.all(_behind, **claims.parameters(tx, by))]
 
 
 _redactions = statement(
     select(func.count())
     .select_from(redactions)
-    # Of the space: it may be older than what is kept of panels.
+    # Read from the space: it may be older than the panel's own row.
     .join(spaces, spaces.c.organization_id == redactions.c.organization_id)
     .where(spaces.c.id == bindparam("space_id"))
 )
 
 
 def redactions_so_far(tx: Tx, panel_id: SpaceId) -> int:
-    """How often something was forgotten in the panel's organization."""
+    """Returns how often something was forgotten in the panel's organization."""
     row = tx.one(_redactions, space_id=panel_id)
     assert row is not None
     return row[0]

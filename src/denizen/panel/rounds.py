@@ -1,8 +1,9 @@
-"""Rounds: each time the advisors of a panel are asked, and what each voice answers.
+"""Rounds: each time the advisors of a panel are asked, and the reply of each.
 
-A message of a person begins a turn; its first round is the replies to it. Cross-talk and votes are further rounds of
-the turn. A round is complete exactly when each of its voices is done, failed or cancelled. What fails is state, never
-text. Rounds of a panel are answered one after the other, in the order of their turns and steps; votes hold up nobody.
+A person's message begins a turn; the replies to it are its first round. Cross-talk and votes are further rounds of the
+turn. A round is complete when each of its replies is done, failed or cancelled. A failure is a state, never text. The
+rounds of a panel are answered one after the other, in the order of their turns and steps; votes do not delay other
+rounds.
 """
 
 from __future__ import annotations
@@ -31,27 +32,27 @@ from denizen.storage.schema import panels as panels_table
 from denizen.storage.schema import replies, rounds
 
 ASSISTANT: Final = "assistant"
-"""The voice that answers where there are no advisors."""
+"""The voice that answers if there are no advisors."""
 SYNTHESIS: Final = "synthesis"
-"""The voice that puts together what the others said."""
+"""The voice that combines what the others said."""
 SPOKEN: Final[tuple[Part, ...]] = ("reply", "crosstalk", "vote")
-"""What the voices of a round answer: it is complete when all of these are."""
+"""The parts that the voices of a round answer: it is complete when all of these are."""
 OVER: Final[tuple[State, ...]] = ("done", "failed", "cancelled")
 UNFINISHED: Final = replies.c.state.in_(("waiting", "running"))
-"""Word for word the condition of the index by which what is to be done is found."""
+"""Word for word the condition of the partial index that finds open replies."""
 PART_OF: Final[Mapping[Kind, Part]] = {"ask": "reply", "crosstalk": "crosstalk", "vote": "vote"}
 QUESTION_CHARACTERS: Final = 4_000
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What one voice answers in one round."""
+    """The reply of one voice in one round."""
 
     round_id: str
     voice: str
     part: Part
     name: str
-    """What the voice was called then."""
+    """The voice's name at that time."""
     state: State
     epoch: int
     attempts: int
@@ -77,7 +78,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """One time that the voices of a panel were asked."""
+    """One round: the voices that were asked, and their replies."""
 
     id: str
     panel_id: SpaceId
@@ -93,11 +94,11 @@ class Round:
     created_at: int
     completed_at: int | None
     replies: tuple[Reply, ...] = ()
-    """Of all voices, in the panel's order, with the synthesis and checks that there are."""
+    """All replies in the panel's order, with syntheses and checks."""
 
     @property
     def spoken(self) -> tuple[Reply, ...]:
-        """What its voices answer."""
+        """The replies of its voices."""
         return tuple(each for each in self.replies if each.part in SPOKEN)
 
     @property
@@ -199,7 +200,7 @@ _AFTER_REPLIES: Final = 1_000
 
 
 def begin_turn_of(tx: Tx, panel_id: SpaceId, message: Posted, author_id: EntityId, mentions: Sequence[str]) -> None:
-    """Begin a turn with a message posted in a panel, if a person wrote it and it has not begun one already."""
+    """Begins a turn with a message posted in a panel, if a person wrote it and it has not begun one already."""
     if directory.get_entity(tx, author_id).kind == "human" and tx.one(_begun_by, message_id=message.id) is None:
         begin_turn(tx, panel_id, message.id, author_id, mentions)
 
@@ -207,7 +208,7 @@ def begin_turn_of(tx: Tx, panel_id: SpaceId, message: Posted, author_id: EntityI
 def begin_turn(
     tx: Tx, panel_id: SpaceId, message_id: MessageId, asked_by: EntityId, mentions: Sequence[str] = ()
 ) -> Round:
-    """Everyone the message is for has it to answer; with nobody there, the plain assistant has."""
+    """Asks everyone the message is for; if there are no advisors, the plain assistant."""
     panel = panels.hold(tx, panel_id)
     numbered = tx.one(_next_turn, space=panel_id)
     assert numbered is not None
@@ -222,9 +223,10 @@ def begin_turn(
 def begin_crosstalk(
     tx: Tx, panel_id: SpaceId, round_id: str, asked_by: EntityId, times: int = 1, *, id: str | None = None
 ) -> Round:
-    """The advisors who answered in this turn answer each other, so many times. For the last turn, when it is over.
+    """Asks the advisors who answered in this turn to answer each other, so many times. Only for the last turn, when it
+    is over.
 
-    Beginning again under the same `id` is beginning once.
+    Repeating the call with the same `id` has no further effect.
     """
     if not 1 <= times <= MOST_CROSSTALK:
         raise InvalidInput(f"rounds: use 1 to {MOST_CROSSTALK} rounds of cross-talk.")
@@ -246,7 +248,9 @@ def begin_crosstalk(
 def begin_vote(
     tx: Tx, panel_id: SpaceId, round_id: str, asked_by: EntityId, question: str = "", *, id: str | None = None
 ) -> Round:
-    """The advisors say what they would do, how sure they are, and why. Again under the same `id` is once."""
+    """Asks the advisors for their positions, confidence and reasons. Repeating the call with the same `id` has no
+    further effect.
+    """
     panel = panels.hold(tx, panel_id)
     if (begun := _find(tx, panel_id, id)) is not None:
         return begun
@@ -263,7 +267,7 @@ def begin_vote(
 
 
 def want_synthesis(tx: Tx, panel_id: SpaceId, round_id: str) -> Round:
-    """What was said in the turn up to this round is put together; again, if it was before."""
+    """Asks for a synthesis of the turn up to this round; replaces an earlier one."""
     panel = panels.hold(tx, panel_id)
     wanted = get(tx, panel_id, round_id)
     if wanted.kind == "vote" or not any(each.state == "done" for each in wanted.spoken):
@@ -333,7 +337,7 @@ def _next_step(tx: Tx, panel_id: SpaceId, turn: int) -> int:
 
 
 def _who_spoke(turn: Sequence[Round]) -> list[tuple[str, str]]:
-    """Who has answered in the turn, in the order of the first round."""
+    """Returns who has answered in the turn, in the order of the first round."""
     said = {each.voice: each.name for one in turn for each in one.spoken if each.state == "done"}
     return [(voice, name) for voice, name in said.items() if voice != ASSISTANT]
 
@@ -372,7 +376,7 @@ def before(tx: Tx, panel_id: SpaceId, turn: int | None = None, *, limit: int = 5
 
 
 def under_way(tx: Tx, panel_id: SpaceId) -> list[Round]:
-    """The rounds in which someone has still to speak, to put together or to check."""
+    """Returns the rounds with a reply, a synthesis or a check that is not finished."""
     return [_as_round(tx, row) for row in tx.all(_under_way, space_id=panel_id)]
 
 
@@ -384,7 +388,7 @@ def reply(tx: Tx, round_id: str, voice: str, part: str) -> Reply:
 
 
 def reply_of(tx: Tx, panel_id: SpaceId, round_id: str, voice: str, part: Part | None = None) -> Reply:
-    """What a voice answers in a round of this panel; without a part, what it says in it."""
+    """Returns the reply of a voice in a round of this panel; without a part, what it says."""
     wanted = get(tx, panel_id, round_id)
     named = part or ("synthesis" if voice == SYNTHESIS else PART_OF[wanted.kind])
     return reply(tx, round_id, voice, named)
@@ -401,7 +405,7 @@ def _as_reply(row: tuple[Any, ...]) -> Reply:
     return Reply(*fields)
 
 
-# Ending and beginning again
+# Cancelling and retrying
 
 
 _this_one = (
@@ -451,7 +455,7 @@ _complete = statement(
 
 
 def cancel(tx: Tx, panel_id: SpaceId, round_id: str, voice: str | None = None) -> Round:
-    """The voice, or without one everyone who has not finished, answers no more in this round. What is done stays."""
+    """Cancels the reply of the voice, or without one all unfinished replies of this round. Finished ones stay."""
     panels.hold(tx, panel_id)
     meant = _meant(get(tx, panel_id, round_id), voice)
     for each in meant:
@@ -462,9 +466,9 @@ def cancel(tx: Tx, panel_id: SpaceId, round_id: str, voice: str | None = None) -
 
 
 def retry(tx: Tx, panel_id: SpaceId, round_id: str, voice: str | None = None) -> Round:
-    """The voice, or without one everyone who has failed or was cancelled, is asked again in this round.
+    """Asks the voice, or without one all that failed or were cancelled, again in this round.
 
-    A voice that has answered, and is named, answers anew: what it said is gone.
+    A named voice that has answered answers anew: its earlier reply is deleted.
     """
     panels.hold(tx, panel_id)
     wanted = get(tx, panel_id, round_id)
@@ -479,7 +483,7 @@ def retry(tx: Tx, panel_id: SpaceId, round_id: str, voice: str | None = None) ->
         )
     if again := [each.voice for each in changed if each.part in SPOKEN]:
         for check in [each for each in wanted.replies if each.part == "check" and each.voice in again]:
-            # It was about what the voice had said before.
+            # It was about the voice's earlier reply.
             tx.run(_void, round=round_id, of=check.voice, which="check")
             tell_all(tx, panel_id, round_id, check.voice, "check")
         tx.run(_reopen, round=round_id)
@@ -499,7 +503,7 @@ def _meant(wanted: Round, voice: str | None) -> list[Reply]:
 
 
 def advance(tx: Tx, panel_id: SpaceId, round_id: str, *, follow: bool = True) -> None:
-    """If everyone has answered, the round is complete, and what is wanted after it begins."""
+    """Completes the round if everyone has answered, and begins what follows it."""
     now = get(tx, panel_id, round_id)
     if not now.all_completed or tx.run(_complete, round=round_id, now=tx.now) == 0:
         return
@@ -523,7 +527,7 @@ def _follow(tx: Tx, panel_id: SpaceId, now: Round) -> None:
 
 
 def want_check(tx: Tx, panel: Panel, round_id: str, advisor: Advisor) -> None:
-    """What is expected of the advisor is checked on what it has said in this round."""
+    """Asks for a check of the advisor's expectations on its reply in this round."""
     if not advisor.settings.assertions:
         return
     if not tx.run(_anew, round=round_id, of=advisor.id, which="check"):
@@ -532,11 +536,11 @@ def want_check(tx: Tx, panel: Panel, round_id: str, advisor: Advisor) -> None:
 
 
 def tell_reply(tx: Tx, panel_id: SpaceId, round_id: str, voice: str, part: str) -> None:
-    """Readers hear that this reply is in another state."""
+    """Announces to readers that this reply has changed its state."""
     tx.announce(space_topic(panel_id), ReplyChanged(panel_id, round_id, voice, part).to_payload())
 
 
 def tell_all(tx: Tx, panel_id: SpaceId, round_id: str, voice: str, part: str) -> None:
-    """So do those who answer: there is something to take, or something not to go on with."""
+    """Announces it to the answering processes as well: there is something to take, or something to stop."""
     tell_reply(tx, panel_id, round_id, voice, part)
     tx.announce(PANEL, {"space": panel_id})

@@ -1,4 +1,4 @@
-"""How a panel answers, and what each of its advisors answers with. Checked at the border, kept as JSON."""
+"""The settings of a panel and of its advisors. Validated at the border, stored as JSON."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class AdvisorSettings(BaseModel):
 
 
 def checked(kind: type[Model], given: Mapping[str, Any], what: str) -> Model:
-    """Settings from outside. Raises `InvalidInput` that says which of them is wrong."""
+    """Validates settings from outside. Raises `InvalidInput` that says which of them is wrong."""
     try:
         return kind.model_validate(given)
     except ValidationError as error:

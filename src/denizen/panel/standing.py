@@ -1,4 +1,4 @@
-"""States of mind of the voices of a panel, as they are and as they change. Whoever writes here holds the panel."""
+"""The states of mind of the voices of a panel, and changes to them. Writers lock the panel first."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ _LAST: Final = 2**62
 
 @dataclass(frozen=True, slots=True)
 class Voice:
-    """One who answers in a panel, as it reflects."""
+    """A voice of a panel (an advisor, or the plain assistant) with what it reflects with."""
 
     id: str
-    """Of the advisor, or `assistant`."""
+    """The advisor's id, or `assistant`."""
     name: str
     model: str
-    """What answers for it."""
+    """The model that answers for it."""
     reflection: ReflectionSettings
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How a voice stands to the people of its panel, and what last became of its state of mind."""
+    """The stance of a voice in its panel, and the last change of its state of mind."""
 
     voice: Voice
     stance: Stance
@@ -47,7 +47,7 @@ class Standing:
 
 
 def voice(tx: Tx, panel: Panel, id: str) -> Voice:
-    """The voice of this id. Raises `NotFound` where there is none, or it was removed."""
+    """Returns the voice with this id. Raises `NotFound` if there is none, or it was removed."""
     if id == ASSISTANT:
         return _assistant(panel)
     found = advisors.get(tx, panel.id, id)
@@ -57,12 +57,12 @@ def voice(tx: Tx, panel: Panel, id: str) -> Voice:
 
 
 def voices(tx: Tx, panel: Panel) -> list[Voice]:
-    """Those who are there, in order; where there are no advisors, the plain assistant."""
+    """Returns the present voices in order; if there are no advisors, the plain assistant."""
     return [_advisor(panel, each) for each in advisors.list_of(tx, panel.id)] or [_assistant(panel)]
 
 
 def voices_once_asked(tx: Tx, panel: Panel, asked: Collection[str]) -> list[Voice]:
-    """Those of them who are still there; the plain assistant is, also where advisors have come since."""
+    """Returns those that are still there; the plain assistant is, even if there are advisors now."""
     there = [*(_advisor(panel, each) for each in advisors.list_of(tx, panel.id)), _assistant(panel)]
     return [each for each in there if each.id in asked]
 
@@ -78,7 +78,7 @@ def _advisor(panel: Panel, advisor: Advisor) -> Voice:
 
 
 def stance(tx: Tx, panel_id: SpaceId, id: str) -> Stance:
-    """The profile that the voice had when it answered last, and its state of mind."""
+    """Returns the voice's profile at its last reply, and its state of mind."""
     kept = history.last_kept(tx, panel_id, id, _LAST).get("profile", {})
     return replace(
         VOICES.stance(tx, id, panel_id),
@@ -89,26 +89,26 @@ def stance(tx: Tx, panel_id: SpaceId, id: str) -> Stance:
 
 
 def standing(tx: Tx, panel: Panel, id: str) -> Standing:
-    """The same, with who that is and why it is so. Raises `NotFound` as `voice` does."""
+    """Returns the stance with its voice and its last change. Raises `NotFound` as `voice` does."""
     found = voice(tx, panel, id)
     last = next(iter(VOICES.runs_of(tx, id, panel.id, limit=1)), None)
     return Standing(found, stance(tx, panel.id, id), last)
 
 
 def standings(tx: Tx, panel: Panel) -> list[Standing]:
-    """How those stand who are there, in order."""
+    """Returns the stances of the present voices, in order."""
     return [standing(tx, panel, each.id) for each in voices(tx, panel)]
 
 
 @dataclass(frozen=True, slots=True)
 class Mind:
-    """What is kept of a voice when it begins to reflect on a turn of someone."""
+    """What is stored of a voice when it begins to reflect on somebody's turn."""
 
     stance: Stance
-    """Without its profile: that is of no account here."""
+    """Without its profile, which does not matter here."""
     counters: Counters
     last_line: int
-    """What `StanceStore.last_line` is."""
+    """The value of `StanceStore.last_line`."""
 
 
 _minds = statement(
@@ -147,7 +147,7 @@ _minds = statement(
 
 
 def minds(tx: Tx, panel_id: SpaceId, turn: int, person_id: EntityId) -> dict[str, Mind]:
-    """The minds of all who were asked in the turn, with what each has counted of this person. One statement."""
+    """Reads the minds of all voices asked in the turn, with their counters of this person, in one statement."""
     found: dict[str, Mind] = {}
     rows = tx.all(_minds, space_id=panel_id, turn=turn, person_id=person_id)
     for voice_id, mood, skill, complexity, imprints, reflected, counters, last_line in rows:
@@ -161,12 +161,12 @@ def minds(tx: Tx, panel_id: SpaceId, turn: int, person_id: EntityId) -> dict[str
 
 
 def set_state(tx: Tx, panel_id: SpaceId, id: str, wanted: Adjustment, *, by: EntityId | None = None) -> Stance:
-    """The state of mind is what somebody wants it to be; what they did not say stays."""
+    """Sets the state of mind; values that are not given stay."""
     return enter(tx, panel_id, id, Run(None, "set", wanted), by=by)
 
 
 def enter(tx: Tx, panel_id: SpaceId, id: str, run: Run, *, by: EntityId | None = None) -> Stance:
-    """What someone did by hand is in the history, and what it changed is so: the voice's next request tells it."""
+    """Records a change by hand in the history and applies it: the voice is told in its next request."""
     voice(tx, panels.hold(tx, panel_id), id)
     VOICES.enter(tx, id, panel_id, run, by=by)
     panels.announce(tx, panel_id)
@@ -174,7 +174,7 @@ def enter(tx: Tx, panel_id: SpaceId, id: str, run: Run, *, by: EntityId | None =
 
 
 def reset(tx: Tx, panel_id: SpaceId, id: str, *, by: EntityId | None = None) -> Stance:
-    """Nothing is imprinted, nothing counted, and the voice has no particular state of mind. The history stays."""
+    """Clears imprints, counters and the state of mind. The history stays."""
     voice(tx, panels.hold(tx, panel_id), id)
     VOICES.reset(tx, id, panel_id, by=by)
     panels.announce(tx, panel_id)
@@ -182,7 +182,9 @@ def reset(tx: Tx, panel_id: SpaceId, id: str, *, by: EntityId | None = None) -> 
 
 
 def keep_tried(tx: Tx, panel_id: SpaceId, id: str, run: Run, forgotten: int, by: EntityId | None) -> bool:
-    """It is in the history, and what it changed is so; False, and nothing, if something was forgotten meanwhile."""
+    """Records the run and applies its change. Returns False, and changes nothing, if something was forgotten
+    meanwhile.
+    """
     panels.hold(tx, panel_id)
     if reflection_cursor.redactions_so_far(tx, panel_id) != forgotten:
         return False
@@ -193,10 +195,11 @@ def keep_tried(tx: Tx, panel_id: SpaceId, id: str, run: Run, forgotten: int, by:
 def keep_panel_turn(
     tx: Tx, panel_id: SpaceId, turn: int, came: Mapping[str, Conversation], *, forgotten: int, instance: str
 ) -> bool:
-    """The turn was reflected on, and this came of it for each voice; False, and nothing, if another instance does it.
+    """Stores the result of reflecting on the turn for each voice. Returns False, and changes nothing, if another
+    instance does it.
 
-    The same if more was forgotten than `redactions_so_far` said before: what a model was shown, and has perhaps
-    repeated, may be just that.
+    The same if more was forgotten than `redactions_so_far` returned before: the model may have been shown, and may have
+    repeated, just that.
     """
     panels.hold(tx, panel_id)
     if reflection_cursor.redactions_so_far(tx, panel_id) != forgotten or not reflection_cursor.advance(

@@ -1,4 +1,4 @@
-"""Advisors proposed by a model from a topic: figures, characters, roles and challengers, each with a reason. Pure."""
+"""Suggests advisors for a topic with a model: figures, characters, roles and challengers, each with a reason. Pure."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ TOOL: Final = ToolDefinition(
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """An advisor that might be of use."""
+    """A suggested advisor."""
 
     name: str
     kind: Sort
@@ -67,12 +67,12 @@ class Suggestion:
     reason: str
 
     def draft(self) -> AdvisorDraft:
-        """The advisor that it would be."""
+        """The advisor to add for it."""
         return AdvisorDraft(name=self.name, description=self.description)
 
 
 def lines(topic: str, present: Sequence[str], count: int = COUNT) -> list[Line]:
-    """The request for so many advisors on the topic, none of whom is there already."""
+    """Builds the request for so many advisors on the topic, besides those who are there already."""
     if not topic.strip():
         raise InvalidInput("topic: describe what the advisors should help with.")
     if not 1 <= count <= MOST:
@@ -83,7 +83,7 @@ def lines(topic: str, present: Sequence[str], count: int = COUNT) -> list[Line]:
 
 
 def read(response: ModelResponse, present: Sequence[str], count: int = COUNT) -> list[Suggestion]:
-    """The advisors that a model proposed, each once. Raises `ModelRejected` where there are none among its words."""
+    """Reads the suggested advisors, each once. Raises `ModelRejected` if the answer has none."""
     given = fields_of(response, TOOL.name) or {}
     known = {each.casefold() for each in present}
     found: list[Suggestion] = []
@@ -109,7 +109,7 @@ class _Advisor(BaseModel):
 
 
 def _suggested(given: object) -> Suggestion | None:
-    """One of them, if it can be made sense of."""
+    """Reads one suggestion; None if it is not usable."""
     try:
         read = _Advisor.model_validate(given)
         name = check_name(line(storable(read.name), MAX_NAME_CHARS))

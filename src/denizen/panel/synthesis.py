@@ -1,4 +1,4 @@
-"""Putting together what the advisors said in a turn: where they agree, where not, what is to be decided. Pure."""
+"""The synthesis of a turn: where the advisors agree, where they do not, what is to be decided. Pure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TASK: Final = "Sum it up now."
 
 
 def lines(present: Turn, characters: int) -> list[Line]:
-    """The request: the question, and all that was said to it."""
+    """Builds the request: the question, and everything said about it."""
     exchanges = [
         bracketed(
             SAID,

@@ -1,7 +1,7 @@
-"""Work on replies: taking it under a lease, with the whole request; keeping it; ending it, once.
+"""Claims on replies: taking one under a lease with its whole request, renewing the lease, ending the reply once.
 
-A reply is worked on by whoever holds its lease. Its epoch goes up with each change of hands and each new attempt, and
-every write carries it: so what a former holder still says is void, and a result is written once.
+Only the holder of a reply's lease works on it. Its epoch grows with each change of holder and each new attempt, and
+every write carries it: so writes of a former holder are void, and a result is written once.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ from denizen.storage.schema import messages, replies
 from denizen.storage.schema import rounds as rounds_table
 
 Key = tuple[str, str, str]
-"""Which reply: of which round, in which voice, which part."""
+"""The key of a reply: round, voice, part."""
 
 AT_A_LOOK: Final = 200
-"""How many replies are looked at to find those that may be taken."""
+"""How many open replies are read to find those that may be taken."""
 MOST_ATTEMPTS: Final = 5
-"""How often a reply may be taken up before it is given up: a process may have died of it each time."""
+"""How often a reply may be taken before it fails: the process may have died of it each time."""
 DIED_OF_IT: Final = "It was begun several times, and the process ended each time before it was done."
 QUESTION_GONE: Final = "question_gone"
 GONE: Final = "The message was deleted before it was answered."
@@ -58,7 +58,7 @@ GONE: Final = "The message was deleted before it was answered."
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """The right to answer in one voice, until the lease ends or another takes it."""
+    """The right to answer for one voice, until the lease ends or another takes it."""
 
     round_id: str
     voice: str
@@ -75,7 +75,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What is to be asked for a reply, and with what."""
+    """The request for a reply, and what is needed to ask it."""
 
     claim: Claim
     lines: tuple[Line, ...]
@@ -84,10 +84,10 @@ class Work:
     reasoning: bool | None
     tool: ToolDefinition | None
     expected: tuple[str, ...]
-    """What is checked, where it is a check."""
+    """The expectations, if it is a check."""
     panel: Panel
     told: Told = field(default_factory=Told)
-    """What the voice is told by the background."""
+    """What the background tells the voice."""
 
 
 _older = rounds_table.alias("older")
@@ -189,7 +189,7 @@ _count = statement(
         output_tokens=replies.c.output_tokens + bindparam("output"),
         cache_read_tokens=replies.c.cache_read_tokens + bindparam("cache_read"),
         cache_write_tokens=replies.c.cache_write_tokens + bindparam("cache_write"),
-        # What is unknown adds nothing, and stays unknown only if all of it is.
+        # An unknown value adds nothing; the sum is unknown only if all values are.
         cost_micros=func.coalesce(replies.c.cost_micros + _cost, _cost, replies.c.cost_micros),
     )
 )
@@ -199,7 +199,7 @@ _held_by = statement(
 
 
 def held_by(tx: Tx, holder: str) -> set[Key]:
-    """What this holder works on."""
+    """Returns the replies that this holder works on."""
     return {(row[0], row[1], row[2]) for row in tx.all(_held_by, by=holder)}
 
 
@@ -217,7 +217,7 @@ _turns_due = statement(
 
 
 def turns_due(tx: Tx) -> list[Turned]:
-    """The turns of what `take` looks at; none: there is nothing to take."""
+    """Returns the turns of the replies that `take` would read; none if there is nothing to take."""
     found = (
         Turned(row[0], row[1], row[2], "" if row[3] is None or row[4] is not None else row[3])
         for row in tx.all(_turns_due, now=tx.now)
@@ -233,16 +233,16 @@ def take(
     background: Background | None = None,
     brought: Brought | None = None,
 ) -> list[Work]:
-    """As much as this holder may work on at once, up to `most`, each under a lease, with its request.
+    """Takes as many replies as this holder may work on at once, up to `most`, each under a lease, with its request.
 
-    With a background, only panels for which it was asked what it brings: the others are looked at next.
+    With a background, only from panels for which it has looked up its data: the others are taken next time.
     """
     reading = _Reading(tx, background, brought or {})
     claims = _claims(tx, holder)
     while hopeless := [(claim, *why) for claim, attempts in claims if (why := reading.is_hopeless(claim, attempts))]:
         for each in hopeless:
             _give_up(tx, *each)
-        # What has waited for them may be taken now.
+        # Replies that waited for them may be taken now.
         claims = _claims(tx, holder)
     under_way: Counter[str] = Counter(dict(tx.all(_running, now=tx.now)))  # pyright: ignore[reportArgumentType]
     taken: list[Work] = []
@@ -266,10 +266,10 @@ def take(
 
 
 def _claims(tx: Tx, holder: str) -> list[tuple[Claim, int]]:
-    """What may be taken, as it would be this holder's, and how often it was taken before."""
+    """Returns the claims that this holder may take, and how often each was taken before."""
     rows = tx.all(_due, now=tx.now)
     for space_id in sorted({row[4] for row in rows}):
-        # Who takes and who ends wait for each other: so nobody passes what a panel may have under way at once.
+        # Taking and ending lock the panel: so no panel exceeds its limit of concurrent replies.
         panels.hold(tx, space_id)
     return [
         (Claim(round_id, voice, part, epoch + 1, holder, space_id, organization_id), attempts)
@@ -278,12 +278,12 @@ def _claims(tx: Tx, holder: str) -> list[tuple[Claim, int]]:
 
 
 def renew(tx: Tx, holder: str, seconds: float) -> set[Key]:
-    """Every lease of this holder runs anew; gives what it still holds."""
+    """Renews all leases of this holder; returns the replies that it still holds."""
     return {(row[0], row[1], row[2]) for row in tx.all(_renew, by=holder, then=tx.now + int(seconds * SECOND))}
 
 
 def begin_again(tx: Tx, claim: Claim, charges: Sequence[Charge] = ()) -> Claim:
-    """A new attempt under the same lease: what was written in the last one is void, and what it used is entered."""
+    """Begins a new attempt under the same lease: voids the text of the last one and records its usage."""
     row = tx.one(_begin_again, **_whose(claim))
     if row is None:
         raise LeaseLost("Another process answers for this advisor now, or the reply was cancelled.")
@@ -293,9 +293,9 @@ def begin_again(tx: Tx, claim: Claim, charges: Sequence[Charge] = ()) -> Claim:
 
 
 def hand_back(tx: Tx, claim: Claim, charges: Sequence[Charge] = ()) -> None:
-    """The reply waits for another to take it; that was no attempt.
+    """Returns the reply for another to take; that does not count as an attempt.
 
-    Where it is another's by now, or nobody's, only what was used is entered; where this holder has ended it, that was.
+    If another holds it by now, or nobody, only the usage is recorded; if this holder has ended it, that was recorded.
     """
     if tx.run(_hand_back, **_whose(claim)):
         rounds.tell_all(tx, claim.panel_id, claim.round_id, claim.voice, claim.part)
@@ -305,19 +305,19 @@ def hand_back(tx: Tx, claim: Claim, charges: Sequence[Charge] = ()) -> None:
 
 
 def release(tx: Tx, holder: str, left: Iterable[Key]) -> None:
-    """What this holder has still, but does not work on, waits for someone to take it."""
+    """Releases the replies that this holder has but does not work on."""
     for round_id, voice, part in left:
         tx.run(_release, round=round_id, of=voice, which=part, by=holder)
 
 
 def free_all_of(tx: Tx, holder: str) -> None:
-    """The holder is gone: what it worked on is taken by others, without waiting for its leases."""
+    """Frees the replies of a holder that is gone, without waiting for its leases to expire."""
     if tx.run(_free_all, by=holder):
         tx.announce(PANEL, {"space": ""})
 
 
 def _enter(tx: Tx, claim: Claim, charges: Sequence[Charge]) -> None:
-    """What model calls have used counts as the reply's and the panel's, whatever came of them."""
+    """Charges the usage of model calls to the reply and the panel, whatever their result."""
     for each in charges:
         costs.enter(tx, claim.organization_id, claim.panel_id, each)
         tx.run(
@@ -334,7 +334,7 @@ def _enter(tx: Tx, claim: Claim, charges: Sequence[Charge]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of asking."""
+    """The result of asking."""
 
     text: str | None = None
     thinking: str | None = None
@@ -344,7 +344,7 @@ class Outcome:
 
 
 def end_reply(tx: Tx, claim: Claim, outcome: Outcome, charges: Sequence[Charge] = ()) -> None:
-    """The reply is done or has failed, for good; the round goes on. Raises `LeaseLost` where it is another's."""
+    """Ends the reply as done or failed, and continues the round. Raises `LeaseLost` if another holds it."""
     panel = panels.hold(tx, claim.panel_id)
     _end_as(tx, claim, outcome)
     _enter(tx, claim, charges)
@@ -371,7 +371,7 @@ def _end_as(tx: Tx, claim: Claim, outcome: Outcome) -> None:
 
 
 def _give_up(tx: Tx, claim: Claim, code: str, why: str) -> None:
-    """A reply that is not to be taken has failed, and the round goes on."""
+    """Fails a reply that cannot be taken, and continues the round."""
     tx.run(_abandon, **_which(claim), at_epoch=claim.epoch, code=code, why=why, now=tx.now)
     rounds.tell_reply(tx, claim.panel_id, claim.round_id, claim.voice, claim.part)
     rounds.advance(tx, claim.panel_id, claim.round_id)
@@ -412,7 +412,7 @@ def _recipe(work: Work, stage: Stage | None) -> str:
 
 
 class _Reading:
-    """Reads what requests are made of, each thing once for all voices of a round."""
+    """Reads the parts of requests, each once for all voices of a round."""
 
     def __init__(self, tx: Tx, background: Background | None, brought: Brought) -> None:
         self._tx = tx
@@ -428,7 +428,7 @@ class _Reading:
         return self._panels[panel_id]
 
     def is_hopeless(self, claim: Claim, attempts: int) -> tuple[str, str] | None:
-        """Why it is of no use to take this, where it is of none: a code, and a sentence."""
+        """Returns why this reply cannot succeed, if so: a code, and a sentence."""
         if attempts >= MOST_ATTEMPTS:
             return "interrupted", DIED_OF_IT
         if claim.part == "reply" and self._present(claim, 0).message is None:
@@ -436,7 +436,7 @@ class _Reading:
         return None
 
     def work(self, claim: Claim) -> tuple[Work, Stage | None]:
-        """The whole request, and where its advisor is in its phases."""
+        """Returns the whole request, and the stage of its advisor."""
         tx, panel, asked = self._tx, self.panel(claim.panel_id), self._round(claim)
         settings = panel.settings
         characters, reference = settings.context_characters, settings.reference_characters
@@ -487,7 +487,7 @@ class _Reading:
         turn = had + 1
         phases = advisor.settings.phases
         stage = stage_at(self.panel(claim.panel_id).settings.phases if phases is None else phases, turn)
-        # What a phase asks for, one question say, is not what cross-talk and votes ask for.
+        # The task of a phase, for example one question, does not apply to cross-talk and votes.
         instructions = stage.instructions if claim.part == "reply" else ""
         prompt = system_prompt(
             advisor.name, advisor.description, instructions, memory=told.memory, profile=told.profile
@@ -535,7 +535,7 @@ def _advisor(tx: Tx, claim: Claim) -> Advisor | None:
 
 
 def context_of(tx: Tx, panel_id: SpaceId, round_id: str, voice: str, part: Part | None = None) -> Shown:
-    """The request of a reply as it was sent, from what is kept; whether it still is exactly that."""
+    """Rebuilds the request of a reply as it was sent, and tells whether it is still exactly that."""
     reply = rounds.reply_of(tx, panel_id, round_id, voice, part)
     if reply.recipe is None:
         raise NotFound("context of the reply", voice)
@@ -566,7 +566,7 @@ _words = statement(
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What a voice was shown when it answered."""
+    """The request that a voice was sent."""
 
     lines: tuple[Line, ...]
     exact: bool

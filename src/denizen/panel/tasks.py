@@ -1,7 +1,7 @@
-"""What is asked of a model besides replies: putting together, voting, checking, suggesting. Pure.
+"""Model tasks besides replies: synthesis, votes, checks, suggestions. Pure.
 
-Each says what the model is told and what is made of its answer. Where an answer has fields, the model is given one tool
-to call with them; a model that writes JSON instead is understood as well.
+Each task has a request and a reader of its answer. If an answer has fields, the model gets one tool to call with them;
+JSON written as text is accepted as well.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _OBJECT = re.compile(r"\{.*\}", re.DOTALL)
 
 
 def fields_of(response: ModelResponse, tool: str) -> Mapping[str, Any] | None:
-    """What the tool was called with, or the JSON object that was written instead; None where there is neither."""
+    """Returns the arguments of the tool call, or the JSON object written instead; None if there is neither."""
     for part in response.parts:
         if isinstance(part, ToolCallPart) and part.tool_name == tool:
             return part.args_as_dict(raise_if_invalid=False)
@@ -37,5 +37,5 @@ def fields_of(response: ModelResponse, tool: str) -> Mapping[str, Any] | None:
 
 
 def line(value: object, characters: int) -> str:
-    """A short text in one line, whatever the model gave."""
+    """Returns whatever the model gave as a short text in one line."""
     return " ".join(str(value or "").split())[:characters]

@@ -1,4 +1,4 @@
-"""A panel as a document: what was asked, what each voice answered, in Markdown."""
+"""Renders a panel as a Markdown document: the questions, and the answers of each voice."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _STATES = {"waiting": "has not begun", "running": "is answering", "failed": "fai
 
 
 def markdown(tx: Tx, panel_id: SpaceId) -> str:
-    """Everything that was said in the panel, in order."""
+    """Renders everything that was said in the panel, in order."""
     panel = panels.get(tx, panel_id)
     parts = [f"# {panel.name}"]
     for turn in range(1, panel.turns + 1):
@@ -56,7 +56,7 @@ def _asked(tx: Tx, told: Round) -> str:
 
 
 def said(reply: Reply) -> str:
-    """What the voice said, or how it stands: errors are told as such."""
+    """Returns the reply's text, or its state: errors are marked as such."""
     if reply.state != "done":
         why = f": {reply.error}" if reply.error else ""
         return f"_({_STATES[reply.state]}{why})_"

@@ -1,7 +1,7 @@
 """Why nobody has answered the last message in a panel, for the person who asked.
 
-It is not stored: it follows from the replies of the last turn, each of which keeps its error. It is over when somebody
-answers that message after all, or a later one, and while they are being asked.
+It is not stored: it follows from the replies of the last turn, each of which keeps its error. It ends when somebody
+answers that message or a later one, and while a retry is running.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from denizen.storage.schema import panels as panels_table
 
 @dataclass(frozen=True, slots=True)
 class PanelStatus:
-    """Why a panel has not answered, in the shape of the status of an agent."""
+    """The status of a panel without an answer, in the shape of an agent's status."""
 
     space_id: SpaceId
     agent_name: str
@@ -53,20 +53,20 @@ class PanelStatus:
     round_id: str
     created_at: int
     reason: str
-    """What prevented the answers and what to do, for those who are not in the panel: it names nobody."""
+    """The same for those who are not in the panel: it names nobody."""
     agent_id: None = None
     retry_at: None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """One voice that has failed to answer."""
+    """The failed reply of one advisor."""
 
     voice: str
     name: str
     code: str
     model: str = ""
-    """The name of its model, where that is known."""
+    """The name of its model, if known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,12 +112,12 @@ _WORDINGS: Final = {
     ModelRejected.code: _Wording("failing", "{provider} rejected the request", "Try again."),
     "timed_out": _Wording("failing", "{provider} took too long", "Try again in a while."),
 }
-"""By the code of the error, what can be mended first."""
+"""By error code; those that can be fixed come first."""
 _OTHERWISE: Final = _Wording("gave_up", "{provider} gave no usable answer", "Try again.")
 
 
 def explain(failures: Sequence[Failure]) -> tuple[Cause, str, tuple[Action, ...]]:
-    """The cause, the sentences and the actions for a message that all these voices failed to answer."""
+    """Returns the cause, the sentences and the actions for a message that all these advisors failed to answer."""
     wording, reason = _explain(failures)
     return wording.cause, f"{_subject(failures)} could not answer: {reason}", wording.actions
 
@@ -196,7 +196,7 @@ _under_way = statement(
 
 
 def in_space(tx: Tx, space_id: SpaceId) -> list[PanelStatus]:
-    """Why nobody has answered the last message there; empty where somebody has, and where it is not a panel."""
+    """Returns why nobody has answered the last message there; empty if somebody has, or if it is not a panel."""
     return _statuses(tx, tx.all(_in_panel, space_id=space_id))
 
 
@@ -216,7 +216,7 @@ def anywhere(tx: Tx) -> list[PanelStatus]:
 
 
 def why_some_failed(tx: Tx, panel_id: SpaceId, failed: Sequence[Reply]) -> str:
-    """Which of the voices of a round could not answer, why, and what to do; empty where none failed."""
+    """Returns which advisors of a round could not answer, why, and what to do; empty if none failed."""
     failures = _failures(tx, panel_id, [(each.voice, each.name, each.error_code) for each in failed])
     if not failures:
         return ""
@@ -225,7 +225,7 @@ def why_some_failed(tx: Tx, panel_id: SpaceId, failed: Sequence[Reply]) -> str:
 
 
 def being_answered(tx: Tx) -> set[SpaceId]:
-    """The panels whose last message is being answered at the moment."""
+    """Returns the panels whose last message is being answered now."""
     return {row[0] for row in tx.all(_under_way)}
 
 

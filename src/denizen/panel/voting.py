@@ -1,4 +1,4 @@
-"""A vote: what each advisor would do, how sure it is and why; the tally, and who stands how far from whom. Pure."""
+"""Votes: each advisor's position, confidence and reason; the tally, and the distances between advisors. Pure."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ TOOL: Final = ToolDefinition(
     },
 )
 _OPTIONS: Final = re.compile(r"\boptions:\s*(?P<options>[^\n]*\|[^\n]*)\Z", re.IGNORECASE)
-"""How a question says what can be voted for: `Open the bakery? Options: open it | wait | never`."""
+"""The form in which a question lists its options: `Open the bakery? Options: open it | wait | never`."""
 MOST_OPTIONS: Final = 12
 
 
 def options_in(question: str | None) -> tuple[str, ...]:
-    """What the question says can be voted for; empty: whatever the voice would do."""
+    """Returns the options that the question lists; empty if any position is allowed."""
     found = _OPTIONS.search((question or "").strip())
     given = [line(each, POSITION_CHARACTERS) for each in found["options"].split("|")] if found else []
     options = tuple(dict.fromkeys(filter(None, given)))
@@ -49,7 +49,7 @@ def options_in(question: str | None) -> tuple[str, ...]:
 
 
 def tool_for(question: str | None) -> ToolDefinition:
-    """The tool to vote with: its position is one of the options, where the question names some."""
+    """The tool to vote with: its position is one of the options, if the question lists any."""
     options = options_in(question)
     if not options:
         return TOOL
@@ -71,14 +71,14 @@ _CHOOSE: Final = "Call the tool `vote` with one of these options, word for word,
 def lines(
     persona: Persona, past: Sequence[Turn], present: Turn, question: str | None, characters: int, reference: int
 ) -> list[Line]:
-    """The request for a voice to vote, on the question or on what the turn was about."""
+    """Builds the request to vote, on the question or on the subject of the turn."""
     how = _CHOOSE if options_in(question) else _TASK
     task = f"Vote now, on this: {question}\n{how}" if question else f"Vote now. {how}"
     return context(persona, past, present, characters=characters, reference_characters=reference, task=task)
 
 
 def read(response: ModelResponse, tool: ToolDefinition = TOOL) -> dict[str, Any] | None:
-    """The vote that a model gave with this tool; None where it gave none, or one for nothing that can be voted for."""
+    """Reads the vote from a call of this tool; None if there is none, or it is for no valid option."""
     given = fields_of(response, TOOL.name)
     position = "" if given is None else line(given.get("position"), POSITION_CHARACTERS)
     options: Sequence[str] = tool.parameters_json_schema["properties"]["position"].get("enum", ())
@@ -99,41 +99,41 @@ def _share(given: object) -> float:
     except (TypeError, ValueError):
         return 0.5
     value = value / 100 if 1 < value <= 100 else value
-    # NaN is less than nothing and more than nothing.
+    # NaN is not equal to itself; min and max would let it through.
     return round(min(max(value, 0.0), 1.0), 3) if value == value else 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Camp:
-    """Those of one position."""
+    """The voters with one position."""
 
     position: str
     voices: tuple[str, ...]
     confidence: float
-    """How sure they are, on average."""
+    """Their average confidence."""
     weight: float
-    """How sure they are, all together."""
+    """The sum of their confidence."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """What a vote came to."""
+    """The result of a vote."""
 
     camps: tuple[Camp, ...]
-    """The largest first; of equal ones the surer."""
+    """The largest first; of equal ones the more confident."""
     dissent: Mapping[str, Mapping[str, float]]
-    """How far each stands from each other: 0 for the same position, else how sure both are, on average."""
+    """The distance between each two: 0 for the same position, otherwise the average confidence of both."""
 
     @property
     def leading(self) -> str | None:
-        """The position of the largest camp; None where two are equally large and sure."""
+        """The position of the largest camp; None if two are equally large and confident."""
         first = self.camps[:2]
         tied = len(first) == 2 and (len(first[0].voices), first[0].weight) == (len(first[1].voices), first[1].weight)
         return None if not first or tied else first[0].position
 
 
 def tally(votes: Mapping[str, Mapping[str, Any]]) -> Tally:
-    """What these votes, by voice, come to. Positions that say the same in other words of courtesy are one camp."""
+    """Counts these votes, by voter. Positions that differ only in polite words are one camp."""
     camps: defaultdict[str, list[str]] = defaultdict(list)
     for voice, vote in votes.items():
         camps[_same(vote["position"])].append(voice)
@@ -164,12 +164,11 @@ _OPENING: Final = re.compile(
     r"(?:(?:yes|yeah|yep|ok|okay|sure|agreed)(?=\W+\w)|i vote(?: for)?|i would|i d|i say|we should|you should|let us|"
     r"let s)\W+"
 )
-"""What a position may begin with and be the same: `Yes, open it.` A `yes` alone is a position, and `no` is never left
-out."""
+"""Openings that do not change a position: `Yes, open it.` A `yes` alone is a position, and `no` is never removed."""
 
 
 def _same(position: str) -> str:
-    """The same for positions that differ in case, punctuation, articles and how they begin."""
+    """Normalizes a position: without case, punctuation, articles and openings."""
     plain = unicodedata.normalize("NFKC", position).casefold().replace("’", "'").replace("n't", " not")
     words = " ".join(_WORD.findall(plain))
     while (shorter := _OPENING.sub("", words, count=1) if _OPENING.match(words) else words) != words:

@@ -1,1 +1,1 @@
-"""Agents with their whole lives, and spaces with their messages, as files: out of one house and into another."""
+"""Export and import of agents with their whole history, and of spaces with their messages, as files."""

@@ -1,4 +1,4 @@
-"""Those of whom a file speaks, as they are known in the house that takes it in."""
+"""Maps the people, agents and services in a file to those of the importing organization."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from denizen.storage.schema import entities
 entity = statement(
     select(entities.c.organization_id, entities.c.kind, entities.c.left_at).where(entities.c.id == bindparam("id"))
 )
-"""Whose an entity is, what it is, and whether it has left."""
+"""The organization of an entity, its kind, and whether it has left."""
 _of_handle = statement(
     select(entities.c.id, entities.c.kind).where(
         entities.c.organization_id == bindparam("organization_id"), entities.c.handle == bindparam("handle")
@@ -27,8 +27,9 @@ _of_handle = statement(
 
 
 class Company:
-    """Each is the one of the same id, else of the same handle. Who is not here is made: a person or service without
-    any way to sign in, an agent that is dead."""
+    """Maps each entity to the one with the same id, otherwise the same handle. Missing ones are created: people and
+    services that cannot sign in, agents that are dead.
+    """
 
     def __init__(self, tx: Tx, home: OrganizationId) -> None:
         self._tx = tx
@@ -45,7 +46,7 @@ class Company:
         return None if known is None else known[1]
 
     def members(self) -> Iterator[tuple[EntityLine, EntityId]]:
-        """Those who are in the space, each once; not those who have left the organization."""
+        """Yields the members of the space, each once; not those who have left the organization."""
         seen: set[EntityId] = set()
         for line, entity_id in self._known.values():
             row = self._tx.one(entity, id=entity_id)

@@ -1,8 +1,7 @@
-"""Writing an agent with its whole life, or a space with its messages, as the lines of a file.
+"""Writes an agent with its whole history, or a space with its messages, as the lines of a file.
 
-What has ended does not change, so it is read a page at a time and nobody waits for it; what may change is read at once.
-The one thing that rewrites the past is forgetting: where something was forgotten meanwhile the file might still hold
-it, and is not finished.
+Finished data does not change, so it is read a page at a time without locks; what may change is read at once. Only
+forgetting rewrites the past: if something was forgotten meanwhile, the file might still hold it, and the export fails.
 """
 
 from __future__ import annotations
@@ -83,9 +82,9 @@ from denizen.storage.schema import (
 
 
 async def agent_lines(db: Database, agent_id: AgentId, person: EntityId | None = None) -> AsyncGenerator[str]:
-    """The lines of a file that holds the agent: what it is, what it has lived, what it means to do.
+    """Yields the lines of a file with the agent: its definition, its history, its plans.
 
-    As far as this person may read it (`withholding`); None: whoever runs the server, everything.
+    As far as this person may read it (`withholding`); None: the operator, everything.
     """
     kept_back = await db.read(withholding.withheld, agent_id, person)
     begun = await db.read(_begin_agent, agent_id, person, kept_back)
@@ -106,7 +105,7 @@ async def agent_lines(db: Database, agent_id: AgentId, person: EntityId | None =
 
 
 async def space_lines(db: Database, space_id: SpaceId) -> AsyncGenerator[str]:
-    """The lines of a file that holds the space: who is in it and who has spoken there, and what was said."""
+    """Yields the lines of a file with the space: its members and authors, and its messages."""
     begun = await db.read(_begin_space, space_id)
     written = _Written("space")
     yield written.header
@@ -121,13 +120,13 @@ async def space_lines(db: Database, space_id: SpaceId) -> AsyncGenerator[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Begun:
-    """The first lines, and what everything after them is measured by."""
+    """The first lines, and the limits of everything after them."""
 
     organization_id: OrganizationId
     forgotten: int
     """How often something was forgotten in the organization."""
     last: int
-    """The last cycle, or the last message."""
+    """The number of the last cycle, or of the last message."""
     lines: tuple[Line, ...]
 
 
@@ -159,16 +158,16 @@ def _times_forgotten(tx: Tx, organization_id: OrganizationId) -> int:
     return value(tx, _forgotten, organization_id=organization_id) or 0
 
 
-# Rows by a number of theirs, a page at a time
+# Rows by their number, a page at a time
 
 
 @dataclass(frozen=True, slots=True)
 class _Section:
-    """A part of a file, all of whose lines are of one kind."""
+    """A part of a file with lines of one kind."""
 
     page: Statement
     most: Statement
-    """The largest number there is."""
+    """Selects the largest number."""
     span: int
     """How many numbers a page covers."""
     line: Callable[..., Line]
@@ -186,9 +185,10 @@ def _section(
     columns: tuple[Any, ...] = (),
     **other: Any,
 ) -> _Section:
-    """Lines with a field for each column of the same name, but for the `other` ones; or what `make` makes.
+    """Builds a section of lines with a field for each column of the same name, except the `other` ones; or what `make`
+    returns.
 
-    `source` is the table with those that are joined to it.
+    `source` is the table with its joins.
     """
     chosen = columns or rows.columns(line, table, other)
     there = table if source is None else source
@@ -239,14 +239,14 @@ async def _pages(
 
 MESSAGE_EVENTS: Final = ("space_message", "mention")
 SAID: Final = "said"
-"""Under which the payload of an event keeps the message, where that is in another house."""
+"""The key in an event's payload under which the message is stored if it is on another server."""
 
 _id = cast(bindparam("id"), Text)
 _lived = (cycles.c.agent_id == _id, cycles.c.number.is_not(None), cycles.c.number <= bindparam("last"))
 
 
 def _of_cycles(table: Table) -> FromClause:
-    """The table with the cycles that its rows are of."""
+    """Joins the table with the cycles of its rows."""
     return table.join(cycles, cycles.c.id == table.c.cycle_id)
 
 
@@ -318,7 +318,7 @@ _LIFE: Final = (
         span=200,
         order=(overflow.c.created_at, overflow.c.id),
         cycle=cycles.c.number,
-        # As pointers in the log name it: what came from another life has its agent before it.
+        # As pointers in the log name it: a text from another agent's history has that agent's id before it.
         id=func.replace(overflow.c.id, _id + ":", ""),
     ),
     _section(
@@ -377,7 +377,7 @@ def _kept(line: type[Line], table: Table, order: Any, **other: Any) -> tuple[typ
 _KEPT: Final = (
     _kept(GoalLine, goals, goals.c.number),
     _kept(NoteLine, notes, notes.c.key),
-    # Whoever takes the agent in decides when it goes on.
+    # The importer decides when it resumes.
     _kept(PlanLine, plans, plans.c.id, state=case((plans.c.state == "failed", "failed"), else_=literal("held"))),
 )
 
@@ -385,7 +385,7 @@ _KEPT: Final = (
 def _begin_agent(tx: Tx, agent_id: AgentId, person: EntityId | None, kept_back: Withheld | None) -> _Begun:
     agent = registry.get(tx, agent_id)
     mind = tx.one(_mind, id=agent_id)
-    assert mind is not None  # every agent has one
+    assert mind is not None  # Every agent has one.
     count, last_cycle_at, window_from, era, outside = mind
     hidden = Hidden(agent.definition)
     line = AgentLine(
@@ -505,7 +505,7 @@ _rolled = statement(
 
 
 def _remembered(tx: Tx, space_id: SpaceId) -> Iterator[Line]:
-    """What was settled of the conversation's memory, and what it came to."""
+    """Yields the conversation's memory policy and its summaries."""
     for row in tx.all(_policy, id=space_id):
         yield rows.line_of(PolicyLine, row, {"policy": json.loads})
     for row in tx.all(_rolled, id=space_id):
@@ -516,7 +516,7 @@ _TURNS_AT_ONCE: Final = 50
 
 
 async def _rounds(db: Database, space_id: SpaceId, begun: tuple[Line, ...]) -> AsyncGenerator[Line]:
-    """The rounds of the turns that there were, each with its replies as they are in one moment."""
+    """Yields the rounds of the turns so far, each with its replies read in one transaction."""
     turns = next((each.turns for each in begun if isinstance(each, PanelLine)), 0)
     known = {each.id for each in begun if isinstance(each, AdvisorLine | EntityLine)}
     for after in range(0, turns, _TURNS_AT_ONCE):

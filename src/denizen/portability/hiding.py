@@ -1,4 +1,4 @@
-"""A definition as it may leave the house: with the name of a secret wherever someone has written one out. Pure."""
+"""Removes secrets from a definition for export: each is replaced by a name. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from denizen.agents.documents import Plain
 
 _MAY_HOLD_SECRETS: Final = ("tools", "mcp")
 _NAMED: Final = ("headers", "env")
-"""Where `${NAME}` stands for a secret when it is used."""
+"""Where `${NAME}` is replaced by the secret when it is used."""
 _REFERENCE: Final = re.compile(rf"\$\{{({NAME})\}}")
 _SCHEME: Final = re.compile(r"(?:Bearer|Basic|Token)\s+", re.IGNORECASE)
 _NOT_IN_A_NAME: Final = re.compile(r"[^A-Z0-9]+")
@@ -25,7 +25,7 @@ _Path = tuple[str, ...]
 
 
 class Hidden:
-    """What a definition says without secrets, and the names of those it uses."""
+    """A definition without secrets, and the names of those it uses."""
 
     def __init__(self, definition: AgentDefinition) -> None:
         self._new: set[str] = set()
@@ -46,7 +46,7 @@ class Hidden:
         shown = safe(path, value)
         if shown == value or not isinstance(value, str) or len(path) < 4 or path[-2] not in _NAMED:
             return shown
-        # A mark could not be sent as a header: the name of a secret can, and says what is missing.
+        # A mask could not be sent as a header: the name of a secret can, and says what is missing.
         scheme = _SCHEME.match(value)
         return f"{scheme[0] if scheme else ''}${{{self._name(path)}}}"
 

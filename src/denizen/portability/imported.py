@@ -1,4 +1,4 @@
-"""What an import came to."""
+"""The result of an import."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from denizen.portability.lines import Kind
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """What came in."""
+    """What was imported."""
 
     kind: Kind
     id: str
     name: str
     handle: str
-    """Of an agent; empty of a space."""
+    """The agent's handle; empty for a space."""
     counts: Mapping[str, int]
-    """Lines by their kinds."""
+    """Lines by kind."""
     secrets: tuple[str, ...] = ()
-    """The names of secrets that an agent uses: they are to be kept here as well."""
+    """The names of the secrets that an agent uses: they have to be added here as well."""
     dangers: tuple[str, ...] = ()
-    """Parts of an agent's definition that start programs or reach private addresses: to be looked at first."""
+    """Parts of an agent's definition that start programs or reach private addresses: review them first."""
     unpriced: tuple[str, ...] = ()
-    """Models of an agent with a budget in dollars whose price is unknown here: it cannot think until it is known."""
+    """Models without a known price, of an agent with a budget in dollars: it cannot think until they have one."""
     people: tuple[str, ...] = ()
-    """Handles of people and services that were not here before."""
+    """Handles of people and services that were created."""
     absent: tuple[str, ...] = ()
-    """Handles of agents that were in a space and are not here: their words are, under their names."""
+    """Handles of agents that were in a space and are not here: their messages are, under their names."""

@@ -1,11 +1,11 @@
-"""Taking in an agent with its whole life, or a space with its messages, from a file: all of it or nothing.
+"""Imports an agent with its whole history, or a space with its messages, from a file: all of it or nothing.
 
-The file is read twice. The first time every line is checked, outside any transaction; the second time one transaction
-writes it. Identifiers stay as they are where nobody has them, so that an agent and its spaces, each from its own file,
-find each other again; else new ones are made.
+The file is read twice. First every line is checked, outside any transaction; then one transaction writes it.
+Identifiers are kept if they are free, so that an agent and its spaces, each from its own file, are linked again;
+otherwise new ones are made.
 
-An id in a file means something in that file or something of the organization that takes it in, and never anything of
-another organization.
+An id in a file refers to something in that file or in the importing organization, never to anything in another
+organization.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ async def take_in(
     name: str | None = None,
     by: Actor = OPERATOR,
 ) -> Imported:
-    """What the file holds is here, all of it or, with an error, nothing."""
+    """Imports the file: all of it or, with an error, nothing."""
     source = Source(path)
     header = await asyncio.to_thread(source.header)
     if header.kind == "space":
@@ -45,6 +45,6 @@ async def take_in(
         return await db.write(import_space, organization_id, source, ids, name=name, by=by)
     toolsets = await asyncio.to_thread(check_agent, source)
     made = await db.write(import_agent, policy, organization_id, source, toolsets, handle=handle, name=name, by=by)
-    # What it can recall is found without much searching; lives in the house would see to it as well.
+    # Recall is faster with its passages indexed at once; the running agents would do it as well.
     await settling.settle(db, AgentId(made.id))
     return made

@@ -1,7 +1,7 @@
-"""The lines of an exported file: JSON, one object a line. The first says what the file is, the last that it is whole.
+"""The lines of an export file: JSON, one object a line. The first says what the file is, the last that it is complete.
 
-What a line may hold is exactly what stands here: a field or a kind of line that is not known is refused, so that
-nothing of a file is silently left out. Identifiers are those of the house that the file comes from.
+Lines have exactly the fields defined here: an unknown field or kind of line is refused, so that no part of a file is
+silently dropped. Identifiers are those of the exporting server.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from denizen.storage.database import storable
 
 FORMAT: Final = "denizen"
 VERSION: Final = 1
-"""Of the format. It grows when a file could be misunderstood by those who know the one before."""
+"""The version of the format. It grows when older readers could misunderstand a file."""
 
 
 def _checked(text: str) -> str:
@@ -47,10 +47,10 @@ SpaceIdOrNone = Annotated[str, Field(max_length=200, pattern=r"^([\w:.@-]*|\*)$"
 """Empty: no space; `*`: a private space that was left out of the file."""
 Number = Annotated[int, Field(ge=0, le=2**62)]
 Time = Annotated[int, Field(ge=0, le=LATEST)]
-"""One that can be told: what an agent is told of its plans, its past and its inbox has times in it."""
+"""A time that can be formatted: what an agent is told of its plans, its past and its inbox has times in it."""
 Flag = Annotated[int, Field(ge=0, le=1)]
 Outside = Flag
-"""Whether it is text from outside, or made from such. A file of an older version does not say: then it is."""
+"""Whether it is text from outside, or based on such. A file of an older version does not say: then it is."""
 
 
 class _Line(BaseModel):
@@ -67,33 +67,33 @@ class Header(_Line):
 
 
 class End(_Line):
-    """That nothing of the file is missing."""
+    """Marks the end of a complete file."""
 
     row: Literal["end"] = "end"
     lines: Number
-    """How many there are, this one and the header among them."""
+    """The number of lines, with this one and the header."""
 
 
 # An agent
 
 
 class AgentLine(_Line):
-    """Who it is, and how far its mind has come."""
+    """The agent, and the state of its mind."""
 
     row: Literal["agent"] = "agent"
     id: Id
     handle: Text
     name: Text
     definition: dict[str, JsonValue]
-    """Without what has its default. What may be a secret stands there as the name of one: `${NAME}`."""
+    """Without defaults. A possible secret is replaced by its name: `${NAME}`."""
     secrets: tuple[Text, ...] = ()
-    """The names of those that it uses: they do not come along."""
+    """The names of the secrets that it uses: their values are not exported."""
     cycles: Number
     last_cycle_at: Time
     window_from: Number
     era: Number
     outside: Outside = 1
-    """Whether what it has in mind holds text from outside."""
+    """Whether its mind holds text from outside."""
 
 
 class ToolsetLine(_Line):
@@ -105,7 +105,7 @@ class ToolsetLine(_Line):
 
 
 class SelfLine(_Line):
-    """What the agent was told it is, in one of its eras."""
+    """The agent's self in one of its eras."""
 
     row: Literal["self"] = "self"
     era: Number
@@ -117,7 +117,7 @@ class SelfLine(_Line):
 
 
 class CycleLine(_Line):
-    """A cycle that has ended."""
+    """A finished cycle."""
 
     row: Literal["cycle"] = "cycle"
     number: Number
@@ -131,14 +131,14 @@ class CycleLine(_Line):
     summary: Text | None
     told: Text | None
     outside_from: Number | None = 0
-    """From which entry on its requests held text from outside."""
+    """The entry from which on its requests held text from outside."""
     input_tokens: Number
     output_tokens: Number
     cost_micros: Number
 
 
 class CycleSpaceLine(_Line):
-    """A space that the text of a cycle comes from."""
+    """A space that text of a cycle comes from."""
 
     row: Literal["cycle_space"] = "cycle_space"
     cycle: Number
@@ -147,7 +147,7 @@ class CycleSpaceLine(_Line):
 
 
 class EntryLine(_Line):
-    """A message of the log, as it is stored."""
+    """An entry of the log, as it is stored."""
 
     row: Literal["entry"] = "entry"
     seq: Number
@@ -157,12 +157,12 @@ class EntryLine(_Line):
     tokens: Number
     request: Text | None
     outside: Text | None = None
-    """Where its text from outside came from: JSON."""
+    """The sources of its text from outside, as JSON."""
     created_at: Time
 
 
 class EffectLine(_Line):
-    """What a call of a tool came to."""
+    """The result of a tool call."""
 
     row: Literal["effect"] = "effect"
     cycle: Number
@@ -187,7 +187,7 @@ class LongTextLine(_Line):
 
 
 class Said(_Line):
-    """A message that woke the agent: its words come along, its space does not."""
+    """A message that woke the agent: its text is exported, its space is not."""
 
     id: Id
     space: Text
@@ -198,7 +198,7 @@ class Said(_Line):
 
 
 class EventLine(_Line):
-    """What a cycle was woken by."""
+    """An event that woke a cycle."""
 
     row: Literal["event"] = "event"
     cycle: Number
@@ -215,7 +215,7 @@ class EventLine(_Line):
 
 
 class LayerLine(_Line):
-    """What ten cycles came to, or a hundred."""
+    """The digest of ten or a hundred cycles."""
 
     row: Literal["layer"] = "layer"
     level: Annotated[int, Field(ge=1, le=18)]
@@ -263,7 +263,7 @@ class PlanLine(_Line):
 
 
 class PassageLine(_Line):
-    """Something that can be recalled, with its words also where they are a message's."""
+    """A passage that can be recalled, with its text also if that is a message's."""
 
     row: Literal["passage"] = "passage"
     number: Number
@@ -282,11 +282,11 @@ class PassageLine(_Line):
     at: Time
 
 
-# What an agent makes of its conversations
+# States of mind
 
 
 class PlaceLine(_Line):
-    """A space of which the agent keeps something, without what was said there."""
+    """A space that the agent has data about, without its messages."""
 
     row: Literal["place"] = "place"
     id: Id
@@ -296,7 +296,7 @@ class PlaceLine(_Line):
 
 
 class StanceLine(_Line):
-    """How the agent stands to a space: the profile it has there, and its state of mind."""
+    """The stance of the agent in a space: its profile there, and its state of mind."""
 
     row: Literal["stance"] = "stance"
     space_id: Id
@@ -317,7 +317,7 @@ class StanceLine(_Line):
 
 
 class FeelingLine(_Line):
-    """How a person seems to feel in a space: numbers only."""
+    """The sentiment counters of a person in a space: numbers only."""
 
     row: Literal["feeling"] = "feeling"
     space_id: Id
@@ -327,7 +327,7 @@ class FeelingLine(_Line):
 
 
 class SignalLine(_Line):
-    """What feelings, or what went wrong, amounted to."""
+    """A signal from sentiment or from errors."""
 
     row: Literal["signal"] = "signal"
     space_id: Id
@@ -346,7 +346,7 @@ class State(_Line):
 
 
 class ReflectionLine(_Line):
-    """A metaprompt that was asked, or what someone set by hand, and the state of mind after it."""
+    """A metaprompt that was asked, or a change by hand, and the state of mind after it."""
 
     row: Literal["reflection"] = "reflection"
     space_id: Id
@@ -360,11 +360,11 @@ class ReflectionLine(_Line):
     created_at: Time
 
 
-# What is remembered, with the agent or with the space whose it is
+# Memories of the agent or of the space
 
 
 class MemoryLine(_Line):
-    """Something that is remembered, or was before it was superseded."""
+    """A memory, superseded ones included."""
 
     row: Literal["memory"] = "memory"
     id: Id
@@ -372,7 +372,7 @@ class MemoryLine(_Line):
     space_id: Id
     """Where it was learned."""
     user_id: Id | None
-    """Of whom, where it is between that person and the agent."""
+    """The person, for a memory between a person and the agent."""
     kind: Literal["item", "snapshot"]
     category: Text
     text: Text
@@ -391,7 +391,7 @@ class MemoryLine(_Line):
 
 
 class KeptOutLine(_Line):
-    """That something was forgotten and shall not be remembered again: its words cannot be told from it."""
+    """The hash of a forgotten memory, which must not be stored again. The text cannot be read from it."""
 
     row: Literal["kept_out"] = "kept_out"
     user_id: Id | None
@@ -409,14 +409,14 @@ class SpaceLine(_Line):
     name: Text
     private: Flag
     messages: Number
-    """How many there are."""
+    """The number of messages."""
     floor: Floor = "all"
-    """Files from before there were floors come from spaces in which all took up what was said."""
+    """Files from before there were floors come from spaces in which all agents took up every message."""
     agent_run_limit: Annotated[int, Field(ge=0, le=LARGEST_RUN_LIMIT)] = AGENT_RUN_LIMIT
 
 
 class EntityLine(_Line):
-    """Someone who is in the space or has spoken there, or of whom the agent keeps something."""
+    """A member or author of the space, or someone the agent has data about."""
 
     row: Literal["entity"] = "entity"
     id: Id
@@ -424,7 +424,7 @@ class EntityLine(_Line):
     handle: Text
     name: Text
     role: Text | None
-    """In the space; none of those who are not in it any more."""
+    """The role in the space; None for those who have left it."""
     attention: Attention
     read_seq: Number
 
@@ -443,12 +443,12 @@ class MessageLine(_Line):
     edited_at: Time | None
     deleted_at: Time | None
     outside: Outside | None = None
-    """None in a file of an older version: what people wrote is not from outside then, and everything else is."""
+    """None in a file of an older version: then people's messages are not from outside, and everything else is."""
     created_at: Time
 
 
 class PolicyLine(_Line):
-    """What those in the space have settled of long-term memory."""
+    """The space's policy for long-term memory."""
 
     row: Literal["memory_policy"] = "memory_policy"
     policy: Document
@@ -456,11 +456,11 @@ class PolicyLine(_Line):
 
 
 class RollingLine(_Line):
-    """What the conversation came to, up to a message."""
+    """A summary of the conversation, up to a message."""
 
     row: Literal["rolling"] = "rolling"
     reader_id: IdOrEmpty
-    """Empty: the conversation's own; else the advisor's whose it is."""
+    """Empty for the conversation's own summary; otherwise the advisor's id."""
     summary: Text
     memory: Document
     upto: Number
@@ -474,7 +474,7 @@ class RollingLine(_Line):
 
 
 class PanelLine(_Line):
-    """How the space answers, if it is a panel."""
+    """The settings of the space, if it is a panel."""
 
     row: Literal["panel"] = "panel"
     settings: Document
@@ -498,7 +498,7 @@ class AdvisorLine(_Line):
 
 
 class ReplyPart(_Line):
-    """What a voice answered in a round, or why it did not."""
+    """The reply of a voice in a round, or why there is none."""
 
     voice: Id
     part: Part
@@ -525,7 +525,7 @@ class ReplyPart(_Line):
 
 
 class RoundLine(_Line):
-    """A round that is complete, with what was answered in it."""
+    """A complete round with its replies."""
 
     row: Literal["round"] = "round"
     id: Id
@@ -543,7 +543,7 @@ class RoundLine(_Line):
 
 
 class VoiceStanceLine(_Line):
-    """The state of mind of one who answers in the panel; what it is told of it follows from that."""
+    """The state of mind of a voice of the panel."""
 
     row: Literal["voice_stance"] = "voice_stance"
     voice: Id
@@ -556,7 +556,7 @@ class VoiceStanceLine(_Line):
 
 
 class VoiceFeelingLine(_Line):
-    """How a person seems to feel, to one who answers: numbers only."""
+    """The sentiment counters of a person, as a voice of the panel has them: numbers only."""
 
     row: Literal["voice_feeling"] = "voice_feeling"
     voice: Id
@@ -566,7 +566,7 @@ class VoiceFeelingLine(_Line):
 
 
 class VoiceSignalLine(_Line):
-    """What feelings, or what went wrong, amounted to."""
+    """A signal from sentiment or from errors."""
 
     row: Literal["voice_signal"] = "voice_signal"
     voice: Id
@@ -579,7 +579,7 @@ class VoiceSignalLine(_Line):
 
 
 class VoiceReflectionLine(_Line):
-    """A metaprompt that was asked for one who answers, or what someone set by hand, and the state of mind after it."""
+    """A metaprompt that was asked for a voice of the panel, or a change by hand, and the state of mind after it."""
 
     row: Literal["voice_reflection"] = "voice_reflection"
     voice: Id
@@ -621,10 +621,10 @@ Line: TypeAlias = OfAgent | OfSpace | EntityLine | OfMemory | End
 
 @cache
 def adapter() -> TypeAdapter[Line]:
-    # Built at the first use: most programs neither export nor import.
+    # Built when first used: most programs neither export nor import.
     return TypeAdapter(Annotated[Line, Field(discriminator="row")])
 
 
 def encode(line: Header | Line) -> str:
-    """The line as it stands in a file, with its end."""
+    """Returns the line as it is written to a file, with its line break."""
     return line.model_dump_json() + "\n"

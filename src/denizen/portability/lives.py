@@ -1,4 +1,4 @@
-"""Taking in an agent from a file, with all that it has lived, keeps, and makes of its conversations."""
+"""Imports an agent from a file, with its history, its plans and notes, and its states of mind."""
 
 from __future__ import annotations
 
@@ -95,7 +95,9 @@ from denizen.tools.tool import digest_of
 
 
 def check_agent(source: Source) -> frozenset[str]:
-    """The digests of the tools that are in the file. Raises `ImportInvalid` where a line cannot be taken in."""
+    """Checks the file; returns the digests of the tools in it. Raises `ImportInvalid` for a line that cannot be
+    imported.
+    """
     source.check("agent")
     first, life = first_line(source, AgentLine), _Life(source.fault)
     for number, line in source.lines():
@@ -114,12 +116,12 @@ def _checked_definition(line: AgentLine, fault: Fault) -> AgentDefinition:
 
 
 class _Life:
-    """What a file has told of a life up to a line: nothing may contradict it."""
+    """The history read from a file so far: later lines must not contradict it."""
 
     def __init__(self, fault: Fault) -> None:
         self._fault = fault
         self._cycles: list[int] = []
-        """The first number of the log of each."""
+        """The number of the first log entry of each cycle."""
         self._woken: set[int] = set()
         self._entries = 0
         self._in_cycle = 0
@@ -165,7 +167,8 @@ class _Life:
             case MemoryLine() | KeptOutLine():
                 self._conversations.check(number, line)
             case ToolsetLine():
-                # Kept once for the whole server: nobody may put other tools under the digest of somebody's.
+                # Toolsets are stored once for the whole server: nobody may store other tools under the digest of
+                # somebody's.
                 known = digest_of(line.tools) == line.digest
                 self._require(number, known, "its digest is not that of its tools")
                 self.toolsets.add(line.digest)
@@ -206,7 +209,7 @@ class _Life:
             raise self._fault(number, "its message cannot be read") from error
         self._check_sources(number, line.outside)
         if line.kind == "response":
-            # Without these a request cannot be built again, nor the life copied.
+            # Without these, a request cannot be rebuilt, nor the agent be forked.
             known = isinstance(made_of, dict) and {"era", "from", "tools", "settings", "model"} <= made_of.keys()
             known = known and isinstance(made_of["tools"], str)
             self._require(number, known, "it does not say what its request was made of")
@@ -296,7 +299,7 @@ def import_agent(
     name: str | None = None,
     by: Actor = OPERATOR,
 ) -> Imported:
-    """The agent of the file, which has been checked, is here with its whole life: suspended, and in no space.
+    """Imports the agent of a checked file with its whole history: suspended, and in no space.
 
     `toolsets` are the digests of the tools in the file. Raises `NotAllowed` if the policy refuses its definition.
     """
@@ -319,7 +322,7 @@ def import_agent(
     made = registry.get(tx, agent_id)
     records.keep_reflecting(tx, agent_id, on=made.definition.reflection.is_on)
     records.leave_past(tx, agent_id)
-    # Somebody has thought for it, if elsewhere: the next holder is not the first.
+    # Another server has run it before: the next holder of its lease is not the first.
     leases.seize(tx, agent_id)
     audit.record(tx, organization_id, by, "import_file", agent_id, kind="agent", cycles=first.cycles)
     return Imported(
@@ -343,8 +346,9 @@ def _admit(
     name: str | None,
     fault: Fault,
 ) -> AgentId:
-    """An agent of that definition that thinks nothing yet; where a space came before it, the one in whose name it is
-    kept there."""
+    """Creates an agent of that definition without a history, or takes the placeholder that an earlier import of a space
+    made.
+    """
     definition, called = _checked_definition(line, fault), name or line.name
     policy.check(tx, home, None, definition)
     shell = tx.one(_shell, id=line.id, organization_id=home)
@@ -369,12 +373,12 @@ def _admit(
 
 
 class _Arriving:
-    """A life on its way into the tables, under the id that it has here."""
+    """Writes an imported history, under the id that the agent has here."""
 
     def __init__(
         self, tx: Tx, importer: Importer, old: str, agent_id: AgentId, toolsets: Collection[str], trusted: bool
     ) -> None:
-        """`trusted`: marks of text from outside are as the file says; else everything is marked."""
+        """`trusted`: keeps the file's marks of text from outside; otherwise everything is marked."""
         self._tx = tx
         self._importer = importer
         self._home = home = importer.organization_id
@@ -389,7 +393,7 @@ class _Arriving:
         self._places: dict[str, SpaceId] = {}
         self._event_spaces: set[tuple[int, str | None]] = set()
         self._private: set[str] = set()
-        """The private spaces that anything in this life comes from."""
+        """The private spaces that anything in this history comes from."""
         self._facts: list[str] = []
         """Its goals, notes and plans, which do not say which cycle made them."""
         self._trusted = trusted
@@ -440,7 +444,7 @@ class _Arriving:
 
     def finish(self) -> dict[str, int]:
         if not self._counts["cycle_space"]:
-            # A file of an older version: its events say where it was.
+            # A file of an older version: its events name its spaces.
             for cycle, space_id in self._event_spaces:
                 self._add_source(cycle, space_id, private=False)
         for fact, space_id in product(self._facts, self._private):
@@ -454,8 +458,9 @@ class _Arriving:
         return dict(self._counts)
 
     def _add_source(self, cycle: int, space_id: str | None, *, private: bool) -> None:
-        """The text of the cycle comes from this space. For a private one that is not here, or that the importer is not
-        in, `ELSEWHERE` stands."""
+        """Records that the text of the cycle comes from this space; as `ELSEWHERE` for a private one that is not here,
+        or that the importer is not in.
+        """
         row = None if space_id is None else self._tx.one(_space, id=space_id)
         private = private or (row is not None and row[0] == self._home and bool(row[1]))
         here = space_id is not None and self._importer.can_link_to(self._tx, space_id)
@@ -482,20 +487,21 @@ class _Arriving:
             case EffectLine():
                 self._rows.add(_add_effect, _of_cycle(line, self._cycle(line.cycle)))
             case LongTextLine():
-                # A pointer in the log names the id that the text had: it is looked for with the agent before it.
+                # A pointer in the log has the id that the text had: it is looked up with the agent's id before it.
                 own = {"id": f"{self._agent_id}:{line.id}"}
                 self._rows.add(_add_long_text, _of_cycle(line, self._cycle(line.cycle)) | me | own)
             case _:
                 pass
 
     def _cycle(self, number: int) -> str:
-        """As a fork has it: so it is known that another has said and paid for what was said then."""
+        """Returns an id as a fork has it: it shows that another agent has said, and paid for, what was said then."""
         return f"{self._agent_id}-{number}"
 
     def _space(self, old: str | None) -> str | None:
-        """The id of the space here. One that is another organization's, or a private one that the importer is not in,
-        becomes an id that means nothing. One that is nowhere yet stays: this organization may take it in later, and no
-        other can have it then."""
+        """Returns the id of the space here. A space of another organization, or a private one that the importer is not
+        in, becomes an unknown id. One that does not exist yet keeps its id: this organization may import it later, and
+        no other can use the id.
+        """
         if not old:
             return old
         if old in self._places:
@@ -506,21 +512,22 @@ class _Arriving:
         return self._space_ids[old]
 
     def _request(self, line: EntryLine) -> str | None:
-        """What a request was made of, without tools that the file does not hold: others may have tools of that
-        digest."""
+        """Returns the parts of a request, without tools that are not in the file: others may have tools with that
+        digest.
+        """
         if line.request is None or line.kind != "response":
             return line.request
         made_of: dict[str, Any] = json.loads(line.request)
         return line.request if made_of["tools"] in self._toolsets else json.dumps(made_of | {"tools": ""})
 
     def _between(self, line: OfMemory) -> tuple[Owner, Owner]:
-        """Whose the memory is here, and whose it was."""
+        """Returns the owner of the memory here, and its owner there."""
         known = self.company.get(line.user_id)
         here = Owner("persona", self._home, user_id=known, agent_id=self._agent_id)
         return here, Owner("persona", self._home, user_id=EntityId(line.user_id or ""), agent_id=AgentId(self._old))
 
     def _source(self, message_id: str) -> str | None:
-        """The message, unless it is in a space that the importer cannot link to."""
+        """Returns the message, unless it is in a space that the importer cannot link to."""
         row = self._tx.one(_message, id=message_id)
         return message_id if row is None or self._importer.can_link_to(self._tx, row[0]) else None
 
@@ -532,7 +539,7 @@ class _Arriving:
         payload, said = dict(line.payload or {}), line.said
         here = said is not None and self._is_here(said.id)
         if said is not None and not here:
-            # Its message is in another house: its words are kept here, with it.
+            # Its message is on another server: the text is stored here, with the event.
             payload |= {"text": said.text, SAID: said.model_dump()}
         return {
             "agent_id": self._agent_id,

@@ -1,7 +1,7 @@
-"""What is remembered, on its way out of a house and into another.
+"""Export and import of memories.
 
-With an agent go the memories between it and people, with a space those of the conversation. A person's own are nobody
-else's, and the organization's are the organization's: they are in no file.
+An agent is exported with the memories between it and people, a space with those of the conversation. A person's own
+memories and those of the organization are in no file.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _out_of_space = statement(_out.where(kept_out.c.owner == literal("conversation:"
 
 
 def of_agent(tx: Tx, agent_id: AgentId) -> list[OfMemory]:
-    """What the agent alone remembers of people, and what it shall not remember again."""
+    """Returns what the agent alone remembers about people, and the hashes of what it has forgotten."""
     kept = [_memory(row) for row in tx.all(_of_agent, id=agent_id)]
     out = [
         KeptOutLine(user_id=owner.removeprefix(_PERSONA).removesuffix(f":{agent_id}"), hash=hashed, created_at=at)
@@ -49,7 +49,7 @@ def of_agent(tx: Tx, agent_id: AgentId) -> list[OfMemory]:
 
 
 def of_space(tx: Tx, space_id: SpaceId) -> list[OfMemory]:
-    """What the conversation remembers, and what it shall not remember again."""
+    """Returns what the conversation remembers, and the hashes of what it has forgotten."""
     kept = [_memory(row) for row in tx.all(_of_space, id=space_id)]
     out = [
         KeptOutLine(user_id=None, hash=hashed, created_at=at) for _, hashed, at in tx.all(_out_of_space, id=space_id)
@@ -70,11 +70,10 @@ def _in_base_64(vector: bytes) -> str:
 
 
 class Remembering:
-    """Memories on their way in: each of an owner, under an id of its own where somebody else has that."""
+    """Imports memories, each with its owner; one whose id is in use gets a new one."""
 
     def __init__(self, tx: Tx, here: str, whose: Callable[[OfMemory], tuple[Owner, Owner]], trusted: bool) -> None:
-        """`whose` gives the owner as it is here and as it was there. Unless `trusted`, all are marked as made from text
-        from outside."""
+        """`whose` returns the owner here and there. Unless `trusted`, all are marked as based on text from outside."""
         self._tx = tx
         self._here = here
         self._whose = whose
@@ -82,13 +81,13 @@ class Remembering:
         self._ids: dict[str, str] = {}
 
     def add(self, line: OfMemory, space_id: SpaceId | None, message: Callable[[str], str | None]) -> None:
-        """The memory is here, unless its owner has one in these words, or shall not have it."""
+        """Imports the memory, unless its owner has one with this text, or has forgotten it."""
         owner, before = self._whose(line)
         if isinstance(line, MemoryLine):
             assert space_id is not None
             items.restore(self._tx, owner, space_id, self._stored(line, message))
         elif owner.key == before.key:
-            # By its hash the words are known of this owner only: for another it would say nothing.
+            # The hash is keyed by its owner: for another it would mean nothing.
             items.keep_out(self._tx, owner.key, line.hash, line.created_at)
 
     def _stored(self, line: MemoryLine, message: Callable[[str], str | None]) -> Stored:

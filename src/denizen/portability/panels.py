@@ -1,6 +1,6 @@
-"""How a panel answers, what was answered in it and what its voices made of people, on its way out and in.
+"""Export and import of a panel: its settings, its rounds, and the states of mind of its voices.
 
-Only rounds that are complete leave: the others are still answered, here.
+Only complete rounds are exported: the others are still being answered here.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ from denizen.storage.schema import (
 )
 
 VOICES: Final = (ASSISTANT, SYNTHESIS)
-"""Those that are no advisors."""
+"""Those that are not advisors."""
 
-# Out
+# Export
 
 _id = cast(bindparam("id"), Text)
 _ROUND: Final = columns(RoundLine, rounds, {"replies": rounds.c.id})
@@ -98,7 +98,9 @@ _OF_VOICES: Final[tuple[tuple[type[OfVoice], Statement, Mapping[str, Callable[[A
 
 
 def of_space(tx: Tx, space_id: SpaceId) -> list[PanelLine | AdvisorLine | OfVoice]:
-    """How the panel answers, who advises in it or has, and how disposed; nothing where the space is no panel."""
+    """Returns the panel's settings, its present and past advisors, and their states of mind; nothing if it is not a
+    panel.
+    """
     row = tx.one(_panel, id=space_id)
     if row is None:
         return []
@@ -108,7 +110,7 @@ def of_space(tx: Tx, space_id: SpaceId) -> list[PanelLine | AdvisorLine | OfVoic
 
 
 def rounds_of(tx: Tx, space_id: SpaceId, after: int, until: int, known: Collection[str]) -> list[RoundLine]:
-    """The complete rounds of these turns: those among the `known` ones, for others may have come since."""
+    """Returns the complete rounds of these turns that are among the `known` ones: others may have been added since."""
     found = [_round(tx, row) for row in tx.all(_complete, id=space_id, after=after, until=until)]
     return [each for each in found if {each.asked_by, *(said.voice for said in each.replies)} <= {*known, *VOICES}]
 
@@ -120,11 +122,11 @@ def _round(tx: Tx, row: tuple[Any, ...]) -> RoundLine:
     return line_of(RoundLine, (*row[:-1], said))
 
 
-# In
+# Import
 
 
 class Board:
-    """What a file has told of a panel up to a line: nothing may contradict it."""
+    """The panel read from a file so far: later lines must not contradict it."""
 
     def __init__(self, fault: Fault) -> None:
         self._fault = fault
@@ -134,16 +136,16 @@ class Board:
         self._places: set[tuple[int, int]] = set()
         self._rounds: set[str] = set()
         self._stances: dict[str, int] = {}
-        """Turns that each voice has reflected on."""
+        """How many turns each voice has reflected on."""
         self._feelings: set[tuple[str, str]] = set()
 
     @property
     def ids(self) -> frozenset[str]:
-        """Those of the advisors and rounds of the file."""
+        """The ids of the advisors and rounds in the file."""
         return frozenset(self._voices - {*VOICES} | self._rounds)
 
     def check(self, number: int, line: OfPanel, said: Collection[str], people: Collection[str]) -> None:
-        """`said` and `people` are the messages and those of the file."""
+        """Checks a line. `said` and `people` are the messages and people of the file."""
         match line:
             case PanelLine():
                 self._require(number, self._turns is None, "a space is one panel")
@@ -222,7 +224,7 @@ _add_round = into(rounds, RoundLine, "space_id", "state")
 _add_reply = into(replies, ReplyPart, "round_id", "space_id", "organization_id")
 _ADD: Final[Mapping[type[OfVoice], Statement]] = {
     VoiceStanceLine: into(voice_stances, VoiceStanceLine, "space_id", "mind_line"),
-    # Two of the file may be the same here.
+    # Two people of the file may be the same here.
     VoiceFeelingLine: insert_ignore(voice_feelings),
     VoiceSignalLine: into(voice_signals, VoiceSignalLine, "space_id"),
     VoiceReflectionLine: into(voice_reflections, VoiceReflectionLine, "space_id"),
@@ -230,10 +232,10 @@ _ADD: Final[Mapping[type[OfVoice], Statement]] = {
 
 
 class Assembling:
-    """A panel on its way into the tables."""
+    """Writes an imported panel."""
 
     def __init__(self, tx: Tx, home: OrganizationId, space_id: SpaceId, rows: Rows, trusted: bool) -> None:
-        """`trusted`: marks of text from outside are as the file says; else every reply is marked."""
+        """`trusted`: keeps the file's marks of text from outside; otherwise every reply is marked."""
         self._tx = tx
         self._rows = rows
         self._space_id = space_id
@@ -242,7 +244,7 @@ class Assembling:
         self._trusted = trusted
 
     def add(self, line: OfPanel, own: Callable[[str], str], person: Callable[[str | None], EntityId | None]) -> None:
-        """The line is the panel's, with the ids that `own` and `person` give."""
+        """Adds the line to the panel, with the ids that `own` and `person` return."""
         match line:
             case PanelLine():
                 self._tx.run(_add_panel, **values(line), **self._here, **self._home)
@@ -250,7 +252,7 @@ class Assembling:
                 self._rows.add(_add_advisor, values(line) | self._here | {"id": own(line.id)})
             case RoundLine():
                 ids = {"id": own(line.id), "message_id": own(line.message_id), "asked_by": person(line.asked_by)}
-                # Before its replies, which are written many at once.
+                # Before its replies, which are written in batches.
                 self._tx.run(_add_round, **values(line, "replies", *ids), **ids, **self._here, state="complete")
                 for each in line.replies:
                     made_of = None if each.recipe is None else _renamed(each.recipe, own)
@@ -266,12 +268,14 @@ class Assembling:
                 self._rows.add(_ADD[type(line)], row)
 
     def finish(self) -> None:
-        """After the last line: a panel that reflects does so from its next turn on. Its past was thought over there."""
+        """Called after the last line: a panel that reflects does so from its next turn on. The exporting server has
+        reflected on the past.
+        """
         reflection_cursor.keep_reflecting(self._tx, self._space_id)
 
 
 def _renamed(made_of: dict[str, Any], own: Callable[[str], str]) -> dict[str, Any]:
-    """What a request was made of, with the ids that messages, rounds and voices have here."""
+    """Returns the parts of a request, with the ids that messages, rounds and voices have here."""
     return made_of | {"lines": [_renamed_source(each, own) for each in made_of["lines"]]}
 
 

@@ -1,4 +1,4 @@
-"""Reading an exported file: line by line, each checked before anything of it is used. A fault is told with its line."""
+"""Reads an export file line by line, each validated before it is used. Errors name the line."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from denizen.portability.lines import FORMAT, VERSION, AgentLine, End, Header, K
 First = TypeVar("First", AgentLine, SpaceLine)
 
 LONGEST_LINE: Final = 64 * 1024 * 1024
-"""In bytes. No line of ours is as long: whoever sends one wants to fill the memory."""
+"""In bytes. None of our lines is as long: a longer one is an attempt to fill the memory."""
 
 
 Fault = Callable[[int, str], ImportInvalid]
-"""The error for a line of a file, by its number."""
+"""Builds the error for a line of a file, by its number."""
 
 
 def require(fault: Fault, number: int, is_so: bool, otherwise: str) -> None:
-    """Raises the line's fault where something is not so."""
+    """Raises the line's error if the condition does not hold."""
     if not is_so:
         raise fault(number, otherwise)
 
 
 def require_valid(fault: Fault, number: int, check: Callable[[], object], otherwise: str = "") -> None:
-    """Raises the line's fault, in the words of `otherwise` or else in those of the check, where a check fails."""
+    """Raises the line's error, in the words of `otherwise` or of the check, if the check fails."""
     try:
         check()
     except (DenizenError, ValueError, KeyError, TypeError, AttributeError) as error:
@@ -36,7 +36,7 @@ def require_valid(fault: Fault, number: int, check: Callable[[], object], otherw
 
 
 class _Begun(BaseModel):
-    """As much of a header as every version has."""
+    """The part of a header that every version has."""
 
     format: str = ""
     version: int = 0
@@ -44,13 +44,13 @@ class _Begun(BaseModel):
 
 
 class Source:
-    """A file that can be read as often as needed."""
+    """A file that can be read repeatedly."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def header(self) -> Header:
-        """What the file is. Raises `ImportInvalid` if it is none of ours, or of a version that is not known here."""
+        """Reads the header. Raises `ImportInvalid` if it is not an export file, or of an unknown version."""
         for number, raw in self._raw():
             begun = self._parsed(TypeAdapter(_Begun), number, raw, "it is no export of Denizen")
             if begun.format != FORMAT:
@@ -65,7 +65,7 @@ class Source:
         raise self.fault(1, "the file is empty")
 
     def lines(self) -> Iterator[tuple[int, Line]]:
-        """Every line after the header, with its number; the last is not given, but has to be there."""
+        """Yields every line after the header, with its number; the last is not returned, but has to be there."""
         number = last = 0
         for number, raw in self._raw():
             if number == 1:
@@ -92,7 +92,7 @@ class Source:
         return ImportInvalid(self.path.name, number, what)
 
     def _raw(self) -> Iterator[tuple[int, bytes]]:
-        # Bytes, because texts may hold other characters that some take for the end of a line.
+        # Bytes, because texts may hold other characters that some take for a line break.
         with self.path.open("rb") as file:
             number = 0
             while raw := file.readline(LONGEST_LINE):
@@ -109,7 +109,7 @@ class Source:
 
 
 def first_line(source: Source, kind: type[First]) -> First:
-    """The line with which the file begins. Raises `ImportInvalid` where it is of another kind."""
+    """Reads the first line after the header. Raises `ImportInvalid` if it is of another kind."""
     for number, line in source.lines():
         if not isinstance(line, kind):
             raise source.fault(number, f"it should begin with a line {kind.model_fields['row'].default!r}")
@@ -122,7 +122,7 @@ _A: Final[dict[Kind, str]] = {"agent": "an agent", "space": "a space"}
 
 def _told(error: ValidationError, otherwise: str) -> str:
     first = error.errors(include_url=False, include_input=False)[0]
-    # The first part of the place is the kind of line, which is told by the line itself.
+    # The first part of the location is the kind of line, which the line itself names.
     place = ".".join(str(each) for each in first["loc"])
     if first["type"] == "json_invalid":
         return f"{otherwise}: it is not JSON"

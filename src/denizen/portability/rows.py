@@ -1,4 +1,4 @@
-"""Between rows of tables and lines of a file: a field of a line is the column of the same name."""
+"""Converts between table rows and lines of a file: a field of a line is the column of the same name."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _AT_ONCE: Final = 500
 
 
 def columns(line: type[BaseModel], table: Table, other: Mapping[str, Any] | None = None) -> tuple[Any, ...]:
-    """The columns for the fields of a line, but for the `other` ones."""
+    """Returns the columns for the fields of a line, except the `other` ones."""
     given = other or {}
     return tuple(given[name] if name in given else table.c[name] for name in _fields(line))
 
 
 def line_of(line: type[L], row: Iterable[Any], read: Mapping[str, Callable[[Any], Any]] | None = None) -> L:
-    """The line of a row with these columns; `read` makes fields of those that hold something else, such as JSON."""
+    """Builds the line of a row with these columns; `read` converts columns that hold something else, such as JSON."""
     values = dict(zip(_fields(line), row, strict=True))
     for name, of in (read or {}).items():
         values[name] = None if values[name] is None else of(values[name])
-    # Not checked again: it comes from our own tables.
+    # Not validated again: it comes from our own tables.
     return line.model_construct(**values)
 
 
@@ -36,7 +36,7 @@ def _fields(line: type[BaseModel]) -> list[str]:
 
 
 def values(line: BaseModel, *without: str) -> dict[str, Any]:
-    """What the line says, as columns keep it."""
+    """Returns the values of the line as columns store them."""
     return {name: _kept(value) for name, value in line if name not in ("row", *without)}
 
 
@@ -47,13 +47,13 @@ def _kept(value: Any) -> Any:
 
 
 def into(table: Table, line: type[BaseModel], *other: str) -> Statement:
-    """An insert of the fields of a line that the table has columns for, and of `other` columns."""
+    """Builds an insert for the fields of a line that the table has columns for, and for the `other` columns."""
     names = [name for name in line.model_fields if name in table.c]
     return insert_into(table, *dict.fromkeys([*names, *other]))
 
 
 class Rows:
-    """Rows on their way into tables: many at once, and in the order in which they came within a table."""
+    """Inserts rows in batches, in their order within each table."""
 
     def __init__(self, tx: Tx) -> None:
         self._tx = tx

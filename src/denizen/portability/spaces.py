@@ -1,4 +1,4 @@
-"""Taking in a space from a file, with who was there, what was said, and what it came to."""
+"""Imports a space from a file, with its members, its messages and its summaries."""
 
 from __future__ import annotations
 
@@ -45,8 +45,9 @@ from denizen.storage.schema import advisors, memberships, memory_policies, messa
 
 
 def check_space(source: Source) -> frozenset[str]:
-    """The ids of the messages, advisors and rounds of the file. Raises `ImportInvalid` where a line cannot be taken
-    in."""
+    """Checks the file; returns the ids of its messages, advisors and rounds. Raises `ImportInvalid` for an invalid
+    line.
+    """
     source.check("space")
     first, room = first_line(source, SpaceLine), _Room(source)
     for number, line in source.lines():
@@ -57,7 +58,7 @@ def check_space(source: Source) -> frozenset[str]:
 
 
 class _Room:
-    """What a file has told of a space up to a line: nothing may contradict it."""
+    """The space read from a file so far: later lines must not contradict it."""
 
     def __init__(self, source: Source) -> None:
         self._fault = source.fault
@@ -163,7 +164,7 @@ def import_space(
     name: str | None = None,
     by: Actor = OPERATOR,
 ) -> Imported:
-    """The space of the file, which has been checked, is here with everything that was said in it and who was there.
+    """Imports the space of a checked file, with its messages and members.
 
     `ids` are those of its messages, advisors and rounds.
     """
@@ -188,7 +189,7 @@ def import_space(
 
 
 def _admit(tx: Tx, home: OrganizationId, line: SpaceLine, name: str) -> SpaceId:
-    """A space with nobody in it; where an agent came before it, the one that keeps its place."""
+    """Creates a space without members, or takes the placeholder that an earlier import of an agent made."""
     private = bool(line.private)
     if standing.is_kept_place(tx, home, line.id):
         settings = {"of_kind": line.kind, "is_private": int(private), "new_limit": line.agent_run_limit}
@@ -208,7 +209,7 @@ def _admit(tx: Tx, home: OrganizationId, line: SpaceLine, name: str) -> SpaceId:
 
 def _seat(tx: Tx, space_id: SpaceId, company: Company, last: int) -> None:
     newest = tx.one(_newest, space_id=space_id)
-    # After all that was said there: nobody has it in the inbox, and nobody is to be woken by it.
+    # After all its messages: they are in nobody's inbox, and wake nobody.
     since = max(tx.now, 0 if newest is None else newest[0])
     for at, (line, entity_id) in enumerate(company.members()):
         membership = {"role": line.role, "attention": line.attention, "joined_at": since + at}
@@ -216,12 +217,12 @@ def _seat(tx: Tx, space_id: SpaceId, company: Company, last: int) -> None:
 
 
 class _Filling:
-    """A space on its way into the tables, under the id that it has here."""
+    """Writes an imported space, under the id that it has here."""
 
     def __init__(
         self, tx: Tx, home: OrganizationId, old: str, space_id: SpaceId, ids: Collection[str], trusted: bool
     ) -> None:
-        """`trusted`: marks of text from outside are as the file says; else everything is marked."""
+        """`trusted`: keeps the file's marks of text from outside; otherwise everything is marked."""
         self._tx = tx
         self._old = old
         self._space_id = space_id
@@ -263,12 +264,12 @@ class _Filling:
         return dict(self._counts)
 
     def _own(self, old: str) -> str:
-        """The id that something of the file has here. What is not in the file gets one that means nothing."""
+        """Returns the id here of something in the file; an unknown id for what is not in the file."""
         if not old or old in panels.VOICES:
             return old
         if old not in self._new_ids:
             stays = self._space_id == self._old and old in self._of_file and not self._is_taken(old)
-            # The same space again: what is in it has ids of its own, by which its parts know each other.
+            # The same space again: its parts get ids of their own, which still refer to each other.
             self._new_ids[old] = old if stays else str(uuid5(NAMESPACE_OID, f"{self._space_id} {old}"))
         return self._new_ids[old]
 

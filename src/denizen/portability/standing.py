@@ -1,6 +1,6 @@
-"""How an agent stands to its conversations, on its way out of a house and into another.
+"""Export and import of an agent's states of mind in its conversations.
 
-A stance is to a space. Where that is not here, its place is kept: a space with nobody in it, until a file brings it.
+Each belongs to a space. If that is not here, a placeholder is made: a space without members, until a file brings it.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from denizen.storage.schema import (
     stances,
 )
 
-# Out
+# Export
 
 _id = cast(bindparam("id"), Text)
 
@@ -71,12 +71,12 @@ _who = statement(select(entities.c.id, entities.c.kind, entities.c.handle, entit
 
 
 def of_agent(tx: Tx, agent_id: AgentId) -> list[OfStanding]:
-    """The agent's stances, what it knows of people's feelings, and how all that came about."""
+    """Returns the agent's stances, its counters of people's sentiment, and their history."""
     return [line_of(kind, row, read) for kind, query, read in _KEPT for row in tx.all(query, id=agent_id)]
 
 
 def named(tx: Tx, lines: Iterable[Line]) -> Iterator[EntityLine | PlaceLine]:
-    """Those of whom the lines speak, and the spaces."""
+    """Yields the people and spaces that the lines refer to."""
     kept = list(lines)
     for old in _ids(kept, "user_id", "person_id", "by_id"):
         row = tx.one(_who, id=old)
@@ -93,13 +93,13 @@ def _ids(lines: Collection[Line], *fields: str) -> list[str]:
     return sorted(each for each in found if each)
 
 
-# In
+# Import
 
 COUNTERS: Final = "its counters cannot be read"
 
 
 def check_counters(kept: Mapping[str, Any]) -> None:
-    """Raises `ValueError`, `KeyError` or `TypeError` where these are no counters, or cannot have come about."""
+    """Raises `ValueError`, `KeyError` or `TypeError` if these are not counters, or impossible ones."""
     found = Counters.from_json(json.dumps(kept))
     in_a_row = (found.frustration, found.confusion, found.satisfaction, found.neutral)
     numbers = (found.turns, *in_a_row, *found.lengths)
@@ -113,14 +113,14 @@ def check_counters(kept: Mapping[str, Any]) -> None:
 
 
 class Conversations:
-    """What a file has told of an agent's conversations up to a line: nothing may contradict it."""
+    """The conversations read from a file so far: later lines must not contradict them."""
 
     def __init__(self, fault: Fault) -> None:
         self._fault = fault
         self.reflection = ReflectionSettings()
         """The agent's own."""
         self.cycles = 0
-        """How many the agent has lived."""
+        """How many cycles the agent has had."""
         self._people: set[str] = set()
         self._places: set[str] = set()
         self._keys: set[tuple[str, ...]] = set()
@@ -165,7 +165,7 @@ class Conversations:
 
 _ADD: Final[Mapping[type[OfStanding], Statement]] = {
     StanceLine: into(stances, StanceLine, "agent_id"),
-    # Two of the file may be the same here.
+    # Two people of the file may be the same here.
     FeelingLine: insert_ignore(feelings),
     SignalLine: into(signals, SignalLine, "agent_id"),
     ReflectionLine: into(reflections, ReflectionLine, "agent_id"),
@@ -198,12 +198,13 @@ _kept_place = statement(
 
 @dataclass(frozen=True, slots=True)
 class Importer:
-    """Who takes a file in, and where. It can link to spaces of that organization, and of the private ones to those that
-    the importer is in."""
+    """The person who imports, and the organization. The import can link to spaces of that organization, of the private
+    ones only to those the person is in.
+    """
 
     organization_id: OrganizationId
     entity_id: EntityId | None
-    """None: whoever runs the server, on its own machine."""
+    """None: the operator, on the server's own machine."""
 
     def can_link_to(self, tx: Tx, space_id: str) -> bool:
         row = tx.one(_home_of, id=space_id)
@@ -213,12 +214,12 @@ class Importer:
         return is_open or is_kept_place(tx, self.organization_id, space_id)
 
     def is_closed(self, tx: Tx, space_id: str) -> bool:
-        """Whether there is such a space, and the importer cannot link to it."""
+        """Whether the space exists, and the importer cannot link to it."""
         return tx.one(_home_of, id=space_id) is not None and not self.can_link_to(tx, space_id)
 
 
 def find_place(tx: Tx, importer: Importer, line: PlaceLine) -> SpaceId:
-    """The space, if the importer can link to it; otherwise a space with nobody in it that keeps its place."""
+    """Returns the space if the importer can link to it; otherwise a placeholder without members."""
     if importer.can_link_to(tx, line.id):
         return SpaceId(line.id)
     home = importer.organization_id
@@ -227,15 +228,16 @@ def find_place(tx: Tx, importer: Importer, line: PlaceLine) -> SpaceId:
 
 
 def free_id(tx: Tx, home: OrganizationId, old: str) -> SpaceId:
-    """The id for a space that comes in: its old one, unless there is a space of that id, or agents of another
-    organization speak of one. They would be shown its name."""
+    """Returns the id for an imported space: its old one, unless a space with that id exists, or agents of another
+    organization refer to it. They would be shown its name.
+    """
     taken = tx.one(_home_of, id=old) is not None
     named_by_others = any(tx.one(each, id=old, home=home) is not None for each in _NAMED_BY_OTHERS)
     return SpaceId(new_id() if taken or named_by_others else old)
 
 
 def is_kept_place(tx: Tx, home: OrganizationId, space_id: str) -> bool:
-    """Whether there is a space in which nobody is and nothing was ever said."""
+    """Whether it is a placeholder: a space without members and messages."""
     return tx.one(_kept_place, id=space_id, organization_id=home) is not None
 
 
@@ -246,7 +248,7 @@ def add(
     places: Mapping[str, SpaceId],
     person: Callable[[str | None], EntityId | None],
 ) -> None:
-    """The line is the agent's, under the ids that its space and its people have here."""
+    """Adds the line to the agent, with the ids that its space and its people have here."""
     row: dict[str, Any] = values(line) | {"agent_id": agent_id, "space_id": places[line.space_id]}
     for name in ("person_id", "by_id"):
         if name in row:

@@ -1,8 +1,8 @@
-"""What of an agent goes into a file that somebody makes who may not read all of it. Pure, once it is known what.
+"""Filters the export of an agent for a person who may not read all of it. Pure, apart from finding out what that is.
 
-Rows that come from private spaces stay in their places, so that the file can be taken in again, with a stand-in for
-what they say. Goals, notes, plans, memories and states of mind from there are left out, and so are the digests of
-groups of cycles that hold such a cycle: they are made anew where they are missing.
+Rows that come from private spaces stay in their places, so that the file can be imported, with a placeholder for their
+text. Goals, notes, plans, memories and states of mind from there are left out, and so are the digests of groups with
+such a cycle: missing digests are made anew.
 """
 
 from __future__ import annotations
@@ -60,11 +60,11 @@ class Withheld:
 
     closed: frozenset[str]
     cycles: Mapping[int, int]
-    """How many entries each cycle has that may not be read, by its number."""
+    """How many entries of each cycle may not be read, by its number."""
     facts: frozenset[str]
 
     def line(self, reader: Reader, line: Line) -> Line | None:
-        """The line as it goes into the file; None: it does not."""
+        """Returns the line as it goes into the file; None if it is left out."""
         match line:
             case CycleLine():
                 return self._cycle(line)
@@ -102,7 +102,7 @@ class Withheld:
                 return getattr(line, "space_id", None) in self.closed
 
     def _cycle(self, line: CycleLine) -> CycleLine:
-        # What a cycle was told of its surroundings names every space.
+        # The cycle's surroundings name every space.
         changed: dict[str, object] = {"told": None}
         if line.active_space_id in self.closed:
             changed["active_space_id"] = None
@@ -140,17 +140,17 @@ class Withheld:
         if line.cycle not in self.cycles and line.space_id not in self.closed:
             return line
         gone = {"speaker_id": None, "speaker": None, "message_id": None, "event_id": None}
-        # As what belongs to several private spaces: no space may see it.
+        # Like what belongs to several private spaces: no space may see it.
         return line.model_copy(update={"text": stand_in(1), "space_id": ELSEWHERE, **gone})
 
 
 def _unnamed(outside: str | None) -> str | None:
-    """That there is text from outside, without where it came from."""
+    """Keeps that there is text from outside, without its source."""
     return None if outside is None else sources.dump(())
 
 
 def withheld(tx: Tx, agent_id: AgentId, person: EntityId | None) -> Withheld | None:
-    """What this person may not read of the agent; None: they may read everything."""
+    """Returns what this person may not read of the agent; None if they may read everything."""
     reader = privacy.reader(tx, agent_id, person)
     if not reader.closed:
         return None
@@ -161,7 +161,7 @@ def withheld(tx: Tx, agent_id: AgentId, person: EntityId | None) -> Withheld | N
 def readable_lines(
     tx: Tx, agent_id: AgentId, person: EntityId | None, kept_back: Withheld | None, lines: list[Line]
 ) -> list[Line]:
-    """The lines, as far as this person may read them."""
+    """Returns the lines as far as this person may read them."""
     if kept_back is None:
         return lines
     reader = privacy.reader(tx, agent_id, person)

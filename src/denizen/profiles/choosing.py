@@ -1,6 +1,6 @@
-"""The profile of each conversation of an agent: chosen when a cycle begins, kept when it ends.
+"""The prompt profile of each conversation of an agent: chosen when a cycle begins, stored when it ends.
 
-A cycle that leaves no trace leaves no choice either, and no turn.
+A cycle that leaves no trace stores no choice and counts no turn.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from denizen.storage.database import Tx, statement
 from denizen.storage.schema import stances
 
 FACT: Final = "profile"
-"""Under which the profile of a space is told, with the id of the space."""
+"""The prefix of the key of the fact that tells the profile of a space; the id of the space follows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Profiling:
     presets: Presets
     mode: str
     pinned: str = ""
-    """A preset that its owner has set, whatever the rules say."""
+    """A preset set by the agent's owner; it overrides the rules."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,16 +45,16 @@ class Turn:
     space_id: SpaceId
     chosen: Chosen
     line: str | None
-    """What the agent is told of it; None: there is no profile."""
+    """The line that tells the agent; None if there is no profile."""
     fact: str | None
     """The same with the name of the space, as it stands in the self."""
     told: str | None
-    """The sentence that tells that it has changed; None where it has not."""
+    """The sentence that tells the agent of a change; None if there is none."""
     fresh: bool
-    """Whether more has to be kept of it than that there was one turn more."""
+    """Whether more has to be stored than the count of turns."""
 
     def kept(self) -> dict[str, Any]:
-        """What the cycle keeps until it ends."""
+        """Returns what the cycle stores until it ends."""
         choice = self.chosen.choice
         return {
             "space": self.space_id,
@@ -83,7 +83,7 @@ _stance = statement(
 
 
 def choose_for(tx: Tx, agent_id: AgentId, events: Sequence[Event], by: Profiling, *, characters: int) -> list[Turn]:
-    """The profiles of the conversations that these events come from. Nothing is written."""
+    """Chooses the profiles for the conversations of these events. Writes nothing."""
     said: dict[str, list[Event]] = {}
     for event in events:
         if event.space_id is not None and event.message_id is not None:
@@ -98,7 +98,7 @@ def _turn(tx: Tx, agent_id: AgentId, space_id: SpaceId, heard: Sequence[Event], 
     own: dict[str, Any] = json.loads(overrides) if overrides else {}
     pinned = own.get("preset") or by.pinned
     if pinned in by.presets.presets:
-        # When it is set no more, the rules decide again at once.
+        # Once it is unset, the rules decide again at once.
         chosen = Chosen(Choice(pinned, "set by hand"), turns + 1, 0)
     else:
         text = "\n".join(event.text for event in heard)
@@ -118,7 +118,7 @@ def _without(pinned: str, choice: Choice) -> Choice:
 
 
 def line_of(presets: Presets, preset: str | None, characters: int) -> str | None:
-    """A preset as an agent is told of it, in one line."""
+    """Returns the line that tells an agent of a preset."""
     text = "" if preset is None else one_line(presets.text(preset))
     if not text:
         return None
@@ -161,7 +161,7 @@ _count = statement(
 
 
 def keep(tx: Tx, agent_id: AgentId, turns: Iterable[Mapping[str, Any]]) -> None:
-    """The turns that a cycle had are counted, and what was chosen for them is in force and told."""
+    """Counts the turns of a cycle and stores the profiles chosen for them."""
     for each in turns:
         if not each["fresh"]:
             tx.run(_count, agent=agent_id, space=each["space"], so_many=each["turn"])
@@ -192,10 +192,10 @@ _ask_here = statement(
 
 
 def ask_review(tx: Tx, agent_id: AgentId) -> None:
-    """The agent's past was compacted: the next turn of each conversation is chosen for anew."""
+    """Has the profile chosen anew for the next turn of each conversation, after the agent's past was compacted."""
     tx.run(_ask, agent=agent_id)
 
 
 def ask_review_in(tx: Tx, agent_id: AgentId, space_id: SpaceId) -> None:
-    """The conversation was summed up: its next turn is chosen for anew."""
+    """Has the profile chosen anew for the conversation's next turn, after the conversation was summarized."""
     tx.run(_ask_here, agent=agent_id, space=space_id)

@@ -1,4 +1,4 @@
-"""The file of presets: found, read, and read again when it has changed."""
+"""The presets file: found, read, and read again when it has changed."""
 
 from __future__ import annotations
 
@@ -15,11 +15,13 @@ from denizen.errors import InvalidInput
 log_line = structlog.get_logger(__name__)
 
 Stamp = tuple[int, int] | None
-"""By which a changed file is known: when it was written, and its size; None: it is not there."""
+"""Detects a changed file: modification time and size; None if the file does not exist."""
 
 
 class PresetFile:
-    """A JSON file that people edit while agents live. What was good last stays in force while it is not."""
+    """A JSON file that people edit while the server runs. While it is invalid, its last valid content stays
+    in force.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -27,9 +29,9 @@ class PresetFile:
         self._good: Mapping[str, JsonValue] | None = None
 
     def load(self) -> Mapping[str, JsonValue]:
-        """What the file says now, the same object as long as it says it; nothing where there is no file.
+        """Returns the present content, the same object as long as it is unchanged; empty if there is no file.
 
-        Raises `InvalidInput` if it cannot be read and never could; later, that is logged once.
+        Raises `InvalidInput` if it cannot be read and never could; later errors are logged once.
         """
         stamp = stamp_of(self.path)
         if self._good is not None and stamp == self._stamp:
@@ -48,13 +50,13 @@ def stamp_of(path: Path) -> Stamp:
     """The stamp of the file as it is now."""
     try:
         found = path.stat()
-    except (OSError, ValueError):  # the latter of a name that no file can have
+    except (OSError, ValueError):  # The latter for a name that no file can have.
         return None
     return found.st_mtime_ns, found.st_size
 
 
 def read_text(path: Path) -> str:
-    """What stands in the file. Raises `InvalidInput` where that cannot be read."""
+    """Reads the file. Raises `InvalidInput` if that fails."""
     try:
         return path.read_text(encoding="utf-8")
     except OSError as error:
@@ -64,12 +66,12 @@ def read_text(path: Path) -> str:
 
 
 def read_json(path: Path) -> Mapping[str, JsonValue]:
-    """The object in the file. Raises `InvalidInput` that says where it is wrong."""
+    """Parses the JSON object in the file. Raises `InvalidInput` that says where it is wrong."""
     try:
         found: object = json.loads(read_text(path))
     except json.JSONDecodeError as error:
         raise InvalidInput(f"{path}:{error.lineno}:{error.colno}: this is not JSON: {error.msg}.") from error
-    except (ValueError, RecursionError) as error:  # numbers of thousands of digits, lists in lists in lists
+    except (ValueError, RecursionError) as error:  # Numbers with thousands of digits, deeply nested lists.
         raise InvalidInput(f"{path} cannot be read: {error}.") from error
     if not isinstance(found, dict):
         raise InvalidInput(f"{path} has to hold a JSON object, {{ … }}.")

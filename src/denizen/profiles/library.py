@@ -1,4 +1,7 @@
-"""The presets of a house: its own file, its own add-ons, and those that come with Denizen. Read again when changed."""
+"""The presets of a server: the operator's file, the operator's add-ons, and those that come with Denizen.
+
+They are read again when they change.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ PRESETS_NAME: Final = "metaprompt-presets.json"
 
 
 def shipped_file() -> Mapping[str, JsonValue]:
-    """The file of presets that comes with Denizen: an example, and where quick-start profiles are found."""
+    """The presets file that comes with Denizen: an example, and the source of quick-start profiles."""
     return read_json(SHIPPED / PRESETS_NAME)
 
 
@@ -31,7 +34,7 @@ def shipped_addons() -> list[str]:
 
 
 class Library:
-    """What can be chosen here. Without a file of presets, nothing is."""
+    """The presets that can be chosen here. Without a presets file there are none."""
 
     def __init__(self, path: Path | None = None, prompts: Path | None = None) -> None:
         self._file = None if path is None else PresetFile(path)
@@ -42,17 +45,18 @@ class Library:
 
     @property
     def path(self) -> Path | None:
-        """Where the presets are, or would be."""
+        """The path of the presets file, whether or not it exists."""
         return None if self._file is None else self._file.path
 
     def file(self) -> Mapping[str, JsonValue]:
-        """What the file says now, for those who read other parts of it; nothing where there is none."""
+        """Returns the whole present file, for those who read other parts of it; empty if there is none."""
         return {} if self._file is None else self._file.load()
 
     def current(self) -> Presets | None:
-        """The presets as they are now; None: there are none. What was good last stays in force while they are not.
+        """Returns the present presets; None if there are none. While the file is invalid, the last valid ones stay in
+        force.
 
-        Raises `InvalidInput` if they are wrong and never were right.
+        Raises `InvalidInput` if it never was valid.
         """
         if self._file is None:
             return None
@@ -76,7 +80,7 @@ class Library:
 
     def _find(self, key: str) -> str | None:
         if key != Path(key).name:
-            return None  # a key is a name, not a way out of the folder
+            return None  # A key is a name: it must not lead out of the folder.
         for folder in self._folders:
             path = folder / f"{plain_key(key)}.md"
             self._stamps[path] = stamp_of(path)

@@ -1,7 +1,7 @@
-"""What a file of presets says, checked: presets, rules, defaults. Pure.
+"""The presets file, validated: presets, rules, defaults. Pure.
 
-Fields that are not ours are allowed and ignored; one that is nearly one of ours is warned about. What refers to
-something that is not there is an error that says where.
+Unknown fields are allowed and ignored; those that are nearly ours get a warning. A reference to something that does not
+exist is an error that says where.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from pydantic.alias_generators import to_camel
 from denizen.errors import InvalidInput
 
 ADDON_CHARACTERS: Final = 4_000
-"""An add-on is a small block of instructions: a longer one is an error."""
+"""The longest add-on; a longer one is an error."""
 PREFIX: Final = "_meta/"
-"""May stand before the key of an add-on."""
+"""Optional before the key of an add-on."""
 TOP: Final = (
     "version",
     "routing",
@@ -30,15 +30,15 @@ TOP: Final = (
     "sentimentTracking",
     "metaPrompts",
 )
-"""What a file of presets may have at its top; some of it is for others."""
+"""The top-level keys of a presets file; some belong to other parts."""
 
 FindAddon = Callable[[str], str | None]
-"""The text of the add-on with that key, if there is one."""
+"""Returns the text of the add-on with this key, if there is one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """Some add-ons under one name."""
+    """A named list of add-ons."""
 
     id: str
     addons: tuple[str, ...]
@@ -48,39 +48,41 @@ class Preset:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """When a preset is chosen. What is not said does not matter."""
+    """The conditions for choosing a preset. A condition that is not given does not matter."""
 
     id: str
     preset: str
     priority: int = 0
     modes: tuple[str, ...] = ()
     any: tuple[str, ...] = ()
-    """Words or phrases of which one has to occur."""
+    """Words or phrases of which at least one must occur."""
     all: tuple[str, ...] = ()
-    """Words or phrases that have to occur, each of them."""
+    """Words or phrases that must all occur."""
     least: int = 0
-    """Characters that the message has at least."""
+    """The least length of the message in characters."""
     most: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Presets:
-    """Everything that a choice is made by."""
+    """Everything that decides a choice."""
 
     presets: Mapping[str, Preset]
     rules: tuple[Rule, ...] = ()
-    """The first that applies decides: the highest priority first, then as they stand in the file."""
+    """The first that applies decides: highest priority first, then in the order of the file."""
     default: str | None = None
     by_mode: Mapping[str, str] = field(default_factory=dict[str, str])
     review_every: int = 6
-    """Turns of a conversation between two choices; 0: only when something else asks for one."""
+    """Turns of a conversation between two choices; 0: only when something else triggers one."""
     review_on_compaction: bool = True
     addons: Mapping[str, str] = field(default_factory=dict[str, str])
     """The texts of the add-ons, by key."""
     warnings: tuple[str, ...] = ()
 
     def text(self, preset_id: str) -> str:
-        """The instructions of a preset, its add-ons one after the other; empty where it has none or is none."""
+        """Returns the instructions of a preset, its add-ons one after the other; empty if it has none or does not
+        exist.
+        """
         preset = self.presets.get(preset_id)
         return "" if preset is None else "\n\n".join(self.addons[key] for key in preset.addons)
 
@@ -125,7 +127,7 @@ class _File(_Part):
 
 
 def read(given: Mapping[str, JsonValue], find_addon: FindAddon) -> Presets | None:
-    """What the file says, or None if it has no presets. Raises `InvalidInput` with everything that is wrong in it."""
+    """Parses the file; None if it has no presets. Raises `InvalidInput` with everything that is wrong in it."""
     if "presets" not in given:
         return None
     try:
@@ -176,7 +178,7 @@ def _rule(given: _Rule, at: int) -> Rule:
 
 
 def plain_key(key: str) -> str:
-    """The key of an add-on as it is kept: `concise` for `_meta/concise` and `_meta/concise.md`."""
+    """Normalizes the key of an add-on: `concise` for `_meta/concise` and `_meta/concise.md`."""
     return key.removeprefix(PREFIX).removesuffix(".md")
 
 
@@ -221,11 +223,11 @@ def _sentences(error: ValidationError) -> Iterator[str]:
         yield f"{where}: {each['msg'].removeprefix('Value error, ')}."
 
 
-# What was probably meant
+# Probable typing errors
 
 
 def near_misses(given: Mapping[str, JsonValue]) -> Iterator[str]:
-    """A sentence for each field that is nearly one of ours, and is ignored."""
+    """Yields a sentence for each ignored field that is nearly one of ours."""
     yield from _near("", given, TOP)
     for name, model in (("routing", _Routing), ("presets", _Preset), ("rules", _Rule)):
         known = [each.alias or key for key, each in model.model_fields.items()]

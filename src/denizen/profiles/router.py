@@ -1,4 +1,6 @@
-"""Which preset a turn of a conversation has, and why. Pure: the same for an agent's cycle and a panel's round."""
+"""Chooses the preset for a turn of a conversation, and says why. Pure: the same for an agent's cycle and a panel's
+round.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from denizen.profiles.presets import Presets, Rule
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A preset, and why it was chosen. Without an id: none was."""
+    """A preset, and why it was chosen. Without an id: no preset."""
 
     preset: str | None
     reason: str
@@ -20,20 +22,20 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Cached:
-    """What is in force in a conversation."""
+    """The choice in force in a conversation."""
 
     choice: Choice
     turns: int
     """Turns of the conversation so far."""
     reviewed: int
-    """The number of the turn in which it was chosen last; turns are counted from 1."""
+    """The number of the turn of the last choice; turns are counted from 1."""
     asked: bool = False
     """Whether the conversation was compacted since."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """What a turn has."""
+    """The choice for a turn."""
 
     choice: Choice
     turn: int
@@ -43,12 +45,12 @@ class Chosen:
 
     @property
     def is_new(self) -> bool:
-        """Whether the choice was made anew in this turn, be it the same."""
+        """Whether the choice was made in this turn, even if it is the same."""
         return self.turn == self.reviewed
 
 
 def choose(presets: Presets, mode: str, message: str, cached: Cached | None) -> Chosen:
-    """The choice for the next turn: the cached one, unless it is time for another."""
+    """Returns the choice for the next turn: the cached one, unless a new one is due."""
     turn = 1 if cached is None else cached.turns + 1
     why = why_review(presets, cached)
     if why is None and cached is not None:
@@ -58,7 +60,7 @@ def choose(presets: Presets, mode: str, message: str, cached: Cached | None) -> 
 
 
 def why_review(presets: Presets, cached: Cached | None) -> str | None:
-    """Why the next turn is chosen for anew; None if what is cached stays."""
+    """Returns why a new choice is due; None if the cached one stays."""
     if cached is None or cached.reviewed == 0:
         return "first turn"
     if cached.choice.preset is not None and cached.choice.preset not in presets.presets:
@@ -71,7 +73,7 @@ def why_review(presets: Presets, cached: Cached | None) -> str | None:
 
 
 def route(presets: Presets, mode: str, message: str) -> Choice:
-    """What the rules say of this message; else the default of the mode."""
+    """Applies the rules to this message; if none applies, takes the default of the mode."""
     for rule in presets.rules:
         if applies(rule, mode, message):
             return Choice(rule.preset, f"rule {rule.id!r}{_because(rule, message)}")
@@ -79,7 +81,7 @@ def route(presets: Presets, mode: str, message: str) -> Choice:
 
 
 def applies(rule: Rule, mode: str, message: str) -> bool:
-    """Whether everything holds that the rule says."""
+    """Whether all conditions of the rule hold."""
     if len(message) < rule.least or (rule.most is not None and len(message) > rule.most):
         return False
     if rule.modes and not any(each == mode or each in mode for each in rule.modes):
@@ -90,14 +92,14 @@ def applies(rule: Rule, mode: str, message: str) -> bool:
 
 
 def occurs(keyword: str, message: str) -> bool:
-    """Whether the word or phrase stands in the message, whole: `plan` is no part of `explanation`."""
+    """Whether the word or phrase occurs as a whole: `plan` does not occur in `explanation`."""
     return _whole(keyword).search(message) is not None
 
 
 @lru_cache(maxsize=4_096)
 def _whole(keyword: str) -> re.Pattern[str]:
     words = r"\s+".join(re.escape(word) for word in keyword.split())
-    # Only a letter, digit or underscore can be a part of a longer word.
+    # Only letters, digits and underscores can continue a word.
     before, after = (r"(?<!\w)" if re.match(r"\w", words) else "", r"(?!\w)" if re.search(r"\w\Z", words) else "")
     return re.compile(f"{before}{words}{after}", re.IGNORECASE)
 
@@ -110,7 +112,7 @@ def _because(rule: Rule, message: str) -> str:
 
 
 def default(presets: Presets, mode: str) -> Choice:
-    """The preset of exactly this mode, else that of the longest pattern in it, else the one for all."""
+    """Returns the preset of exactly this mode, otherwise of the longest matching pattern, otherwise the general one."""
     by_mode = presets.by_mode
     if mode in by_mode:
         return Choice(by_mode[mode], f"default of the mode {mode!r}")
@@ -128,9 +130,9 @@ def _longest(by_mode: Mapping[str, str], mode: str) -> str | None:
 
 
 def panel_text(presets: Presets, mode: str, message: str, cached: Cached | None) -> tuple[Chosen, str]:
-    """What an advisor's next turn in a panel has, and the instructions to add to its own; empty where there are none.
+    """Returns the choice for an advisor's next turn in a panel, and the instructions it adds; empty if none.
 
-    What is given back belongs into `cached` of the turn after, with the number of turns counted on.
+    Pass the choice as `cached` for the turn after, with its number of turns increased.
     """
     chosen = choose(presets, mode, message, cached)
     return chosen, "" if chosen.choice.preset is None else presets.text(chosen.choice.preset)

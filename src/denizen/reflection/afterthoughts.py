@@ -1,4 +1,4 @@
-"""What this process reflects on, while everyone lives on: one turn after the other of each, several at a time."""
+"""Reflects in the background: the turns of each agent or panel in order, several agents and panels at a time."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from denizen.errors import StorageError
 log_line = structlog.get_logger(__name__)
 
 AT_ONCE: Final = 8
-"""How many are reflected on at the same time."""
+"""How many agents or panels are reflected on at the same time."""
 
 Id = TypeVar("Id", bound=str)
 
 
 class Afterthoughts(Generic[Id]):
-    """What this process reflects on, while everyone lives on. Cancelled, it leaves everything as it was."""
+    """The background reflection of this process. Cancelled, it leaves everything as it was."""
 
     def __init__(self, reflect_on_next: Callable[[Id], Awaitable[bool]]) -> None:
         """`reflect_on_next` reflects on the next turn of an agent, or of a panel; False if there is none."""
@@ -28,7 +28,7 @@ class Afterthoughts(Generic[Id]):
         self._tasks: dict[Id, asyncio.Task[None]] = {}
         self._put_off: set[Id] = set()
         self._failed: set[Id] = set()
-        """On what it could not reflect by a defect: tried again when something new happens, and paid only then."""
+        """Those whose reflection failed with a defect: retried, and paid for, only when something new happens."""
         self._stopped = False
 
     @property
@@ -36,27 +36,27 @@ class Afterthoughts(Generic[Id]):
         return bool(self._tasks or self._waiting)
 
     def hint(self, whose: Id) -> None:
-        """There may be something to reflect on. Returns at once."""
+        """Notes that there may be something to reflect on. Returns at once."""
         self._waiting[whose] = None
         self._start()
 
     def found(self, whose: Id) -> None:
-        """There is something to reflect on, and it is not known whether it is new. Returns at once."""
+        """Notes that there is something to reflect on, perhaps not new. Returns at once."""
         if whose not in self._failed:
             self.hint(whose)
 
     def try_again(self) -> None:
-        """What could not be reflected on is tried again. Returns at once."""
+        """Retries the reflections that failed. Returns at once."""
         for whose in self._put_off.copy():
             self.hint(whose)
 
     async def settled(self) -> None:
-        """Everything that was lived so far is reflected on."""
+        """Returns when every turn so far has been reflected on."""
         while self._tasks:
             await asyncio.wait(list(self._tasks.values()))
 
     async def stop(self) -> None:
-        """Nothing goes on here any more; whoever comes next finds what was left."""
+        """Stops reflecting; the next process finds what is left."""
         self._stopped = True
         self._waiting.clear()
         tasks = list(self._tasks.values())
@@ -70,7 +70,7 @@ class Afterthoughts(Generic[Id]):
             if self._stopped or len(self._tasks) >= AT_ONCE:
                 return
             if whose in self._tasks:
-                continue  # its turn comes when it has finished
+                continue  # Its next turn starts when this one has finished.
             del self._waiting[whose]
             task = asyncio.create_task(self._reflect(whose), name=f"reflection of {whose}")
             self._tasks[whose] = task

@@ -1,7 +1,7 @@
-"""Which instance reflects on the next turn of an agent or a panel, so that no two pay for the same reflection.
+"""Claims on turns to reflect on: which instance reflects next, so that no two pay for the same reflection.
 
-A claim needs no renewal: it holds as long as its instance is seen, and an instance that dies is not seen any more after
-the time of a lease. What a former holder made of the turn is refused.
+A claim needs no renewal: it holds while its instance sends heartbeats, and a dead instance is recognized after the
+duration of a lease. Results of a former claimant are refused.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ class Claimant:
 
     instance: str
     lease_seconds: float
-    """After so long without being seen, an instance is taken for dead."""
+    """An instance that was not seen for so long counts as dead."""
 
 
 def is_free(table: Table) -> ColumnElement[bool]:
-    """Whether no other living instance has claimed the row. Its parameters are those of `parameters`."""
+    """Whether no other living instance has claimed the row. It takes the parameters of `parameters`."""
     alive = select(instances.c.id).where(instances.c.seen_at >= bindparam("since"))
     holder = table.c.holder
     return or_(holder.is_(None), holder == bindparam("claimant"), holder.not_in(alive))
@@ -37,7 +37,7 @@ def parameters(tx: Tx, by: Claimant) -> dict[str, Any]:
 
 
 def claiming(table: Table, key: Column[Any], counted: Column[Any]) -> Statement:
-    """Claims the row `whose` for `claimant`, if it is free and nobody has reflected on more than `before` turns."""
+    """Claims the row `whose` for `claimant`, if it is free and at most `before` of its turns have been reflected on."""
     return statement(
         update(table)
         .where(key == bindparam("whose"), counted == bindparam("before"), is_free(table))
@@ -46,7 +46,7 @@ def claiming(table: Table, key: Column[Any], counted: Column[Any]) -> Statement:
 
 
 def advancing(table: Table, key: Column[Any], counted: Column[Any]) -> Statement:
-    """Counts one more turn of the row `whose`, and gives up the claim, if that is still `claimant`'s."""
+    """Counts one more turn of the row `whose` and releases the claim, if `claimant` still holds it."""
     return statement(
         update(table)
         .where(key == bindparam("whose"), counted == bindparam("before"), table.c.holder == bindparam("claimant"))

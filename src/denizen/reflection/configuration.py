@@ -1,6 +1,6 @@
-"""What the file of presets says of reflection: quick-start profiles and metaprompts, merged over those we ship. Pure.
+"""The reflection part of the presets file: quick-start profiles and metaprompts, merged over those we ship. Pure.
 
-The file has the keys of JSON (`historyWindow`), a definition those of Python (`history_window`); both say the same.
+The file uses JSON names (`historyWindow`), definitions use Python names (`history_window`); both mean the same.
 """
 
 from __future__ import annotations
@@ -31,34 +31,34 @@ _CAPITAL: Final = re.compile(r"(?<=[a-z0-9])([A-Z])")
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """What agents may be given by name."""
+    """The profiles and metaprompts that agents can refer to by name."""
 
     profiles: Mapping[str, SentimentSettings] = field(default_factory=dict[str, SentimentSettings])
     metaprompts: Mapping[str, Metaprompt] = field(default_factory=dict[str, Metaprompt])
     warnings: tuple[str, ...] = ()
-    """Fields that are ignored and were probably meant."""
+    """Ignored fields that look like typing errors."""
     intervals: tuple[str, ...] = ()
-    """The metaprompts by interval in the file of the house: every agent that reflects asks them."""
+    """The metaprompts by interval in the operator's file: every agent that reflects asks them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Effective:
-    """What holds for an agent in a conversation."""
+    """The settings of an agent in one conversation, resolved."""
 
     sentiment: SentimentSettings
     metaprompts: tuple[Metaprompt, ...]
     model: str | None = None
     warnings: tuple[str, ...] = ()
-    """Names that stand for nothing here."""
+    """Names that do not exist here."""
 
     @property
     def idle(self) -> bool:
-        """Whether nothing can come of a turn."""
+        """Whether reflecting on a turn cannot have any effect."""
         return not self.sentiment.enabled and all(each.trigger.type != "turn_interval" for each in self.metaprompts)
 
 
 def read(shipped: Mapping[str, JsonValue], own: Mapping[str, JsonValue]) -> Configuration:
-    """Both together; what is in the file of the house replaces what has the same name. Raises `InvalidInput`."""
+    """Merges both; an entry of the operator's file replaces ours with the same name. Raises `InvalidInput`."""
     profiles: dict[str, SentimentSettings] = {}
     metaprompts: dict[str, Metaprompt] = {}
     problems: list[str] = []
@@ -96,7 +96,7 @@ def _dangling(profiles: Mapping[str, SentimentSettings], metaprompts: Mapping[st
 
 
 def _known(shape: type[BaseModel], given: JsonValue, where: str, warnings: list[str]) -> JsonValue:
-    """As Python names it, without the fields that are not ours; one that is nearly ours is warned about."""
+    """Converts to Python names and drops unknown fields; warns about those that are nearly ours."""
     found = with_model(snake(given))
     if not isinstance(found, Mapping):
         return found
@@ -151,7 +151,7 @@ def _keep(kept: dict[str, Any], name: str, shape: Any, given: JsonValue, where: 
 
 
 def with_model(given: JsonValue) -> JsonValue:
-    """With our one name of a model for the two that the file may have."""
+    """Renames the two names that the file may use for a model to our one."""
     if not isinstance(given, dict) or not isinstance(given.get("model_id"), str):
         return given
     model, provider = str(given["model_id"]), given.get("provider_id")
@@ -159,14 +159,14 @@ def with_model(given: JsonValue) -> JsonValue:
 
 
 def snake(value: JsonValue) -> JsonValue:
-    """The same with the names of its fields as Python has them."""
+    """Converts the names of fields to Python's form."""
     if isinstance(value, Mapping):
         return {_CAPITAL.sub(r"_\1", key).lower(): snake(each) for key, each in value.items()}
     return [snake(each) for each in value] if isinstance(value, list) else value
 
 
 def effective(settings: ReflectionSettings, by: Configuration) -> Effective:
-    """What the settings come to here. A name that stands for nothing is told, and is nothing."""
+    """Resolves the settings. An unknown name becomes a warning and is ignored."""
     warnings: list[str] = []
     sentiment = settings.sentiment or by.profiles.get(settings.profile)
     if sentiment is None:
@@ -181,21 +181,21 @@ def effective(settings: ReflectionSettings, by: Configuration) -> Effective:
         else:
             warnings.append(f"there is no metaprompt {name!r}")
     if not sentiment.enabled:
-        # Without sentiment there are no events; what goes by turns goes on.
+        # Without sentiment there are no events; metaprompts by turn count still run.
         chosen = {id: each for id, each in chosen.items() if each.trigger.type == "turn_interval"}
-    # With the id of a preset, in its place.
+    # One with the id of a preset replaces it.
     chosen |= {each.id: each for each in settings.metaprompts}
     return Effective(sentiment, tuple(chosen.values()), settings.model, tuple(warnings))
 
 
 def merged(settings: ReflectionSettings, changes: Mapping[str, Any] | None) -> ReflectionSettings:
-    """The settings of an agent as one conversation has them: what the conversation says is stronger."""
+    """Returns the agent's settings with a conversation's changes applied."""
     if not changes:
         return settings
     given = settings.model_dump(exclude_defaults=True)
     given.update(changes)
     if "profile" in changes and "sentiment" not in changes:
-        # Whoever names a profile wants that one, not what the agent has instead of one.
+        # A change that names a profile replaces what the agent has instead of one.
         given.pop("sentiment", None)
     try:
         return ReflectionSettings.model_validate(given)
@@ -206,7 +206,9 @@ def merged(settings: ReflectionSettings, changes: Mapping[str, Any] | None) -> R
 
 
 def find(settings: ReflectionSettings, by: Configuration, wanted: str | Metaprompt) -> Metaprompt:
-    """The metaprompt with that id: of these settings, else of the configuration. One that is given whole is itself."""
+    """Returns the metaprompt with this id from the settings or the configuration; a whole metaprompt is returned as it
+    is.
+    """
     if isinstance(wanted, Metaprompt):
         return wanted
     known = {**by.metaprompts, **{each.id: each for each in settings.metaprompts}}
@@ -216,13 +218,13 @@ def find(settings: ReflectionSettings, by: Configuration, wanted: str | Metaprom
 
 
 def require_known(settings: ReflectionSettings, by: Configuration) -> None:
-    """Raises `InvalidInput` where the settings name a profile or a metaprompt that there is not."""
+    """Raises `InvalidInput` if the settings name a profile or a metaprompt that does not exist."""
     if warnings := effective(settings, by).warnings:
         raise InvalidInput(f"reflection: {'; '.join(warnings)}.")
 
 
 def require_classifier(settings: ReflectionSettings, by: Configuration, classifier: object | None) -> None:
-    """Raises `InvalidInput` where sentiment is to be told by a classifier, and there is none."""
+    """Raises `InvalidInput` if the settings use a classifier for sentiment and there is none."""
     sentiment = effective(settings, by).sentiment
     if sentiment.enabled and sentiment.method == "trained_classifier" and classifier is None:
         raise InvalidInput(

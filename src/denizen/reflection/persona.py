@@ -1,4 +1,4 @@
-"""Definitions written as persona files, with the keys of JSON: `sentimentTracking`, `metaPrompts`. Pure."""
+"""Converts definitions written as persona files, with JSON names: `sentimentTracking`, `metaPrompts`. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ INSTRUCTIONS: Final = "baseSystemPrompt"
 
 
 def as_definition(given: Any) -> Any:
-    """The same with our names for the keys of a persona, and of what stands under `reflection`. Others stay."""
+    """Renames the keys of a persona, and those under `reflection`, to ours. Other keys stay."""
     if not isinstance(given, Mapping):
         return given
     fields = dict(cast("Mapping[str, Any]", given))
@@ -44,7 +44,7 @@ def _as_reflection(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _with_model(given: Any) -> Any:
-    """With one name of a model for the two that a persona may have."""
+    """Renames the two names that a persona may use for a model to our one."""
     found: Any = with_model(given)
     if not isinstance(found, dict):
         return found

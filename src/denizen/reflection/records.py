@@ -1,7 +1,7 @@
-"""States of mind of agents: who changes them, what a conversation has of its own, and how far each has reflected.
+"""The stored states of mind of agents: changes by people, settings per conversation, and how far each has reflected.
 
-A turn is kept whole, by whoever comes first: its write moves the agent's mark by one, or does nothing. Whoever writes
-here holds the agent's mind first, as a cycle does that ends: so neither waits for the other for ever.
+The result of a turn is written as a whole and only once: the write moves the agent's cursor by one, or does nothing. A
+writer locks the agent's mind first, as a cycle does when it ends, so that the two cannot deadlock.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from denizen.storage.schema import agents, leases, memberships, minds, redaction
 
 
 def announce(tx: Tx, agent_id: AgentId, space_id: SpaceId) -> None:
-    """Whoever watches the agent looks how it stands to the conversation."""
+    """Tells the agent's watchers that its state of mind in the conversation has changed."""
     tx.announce(agent_topic(agent_id), StanceChanged(agent_id, space_id).to_payload())
 
 
@@ -37,7 +37,7 @@ _is_member = statement(
 
 
 def require_there(tx: Tx, agent_id: AgentId, space_id: SpaceId) -> None:
-    """Raises `NotFound` where the agent is not in the space."""
+    """Raises `NotFound` if the agent is not in the space."""
     if tx.one(_is_member, space_id=space_id, agent_id=agent_id) is None:
         raise NotFound("space", space_id)
 
@@ -45,12 +45,12 @@ def require_there(tx: Tx, agent_id: AgentId, space_id: SpaceId) -> None:
 def set_state(
     tx: Tx, agent_id: AgentId, space_id: SpaceId, wanted: Adjustment, *, by: EntityId | None = None
 ) -> Stance:
-    """The state of mind is what somebody wants it to be; what they did not say stays."""
+    """Sets the state of mind; values that are not given stay."""
     return enter(tx, agent_id, space_id, Run(None, "set", wanted), by=by)
 
 
 def enter(tx: Tx, agent_id: AgentId, space_id: SpaceId, run: Run, *, by: EntityId | None = None) -> Stance:
-    """What someone did by hand is in the history, and what it changed is so; the agent is told with its next cycle."""
+    """Records a change by hand in the history and applies it; the agent is told in its next cycle."""
     known.lock(tx, agent_id)
     require_there(tx, agent_id, space_id)
     if AGENTS.enter(tx, agent_id, space_id, run, by=by):
@@ -60,7 +60,7 @@ def enter(tx: Tx, agent_id: AgentId, space_id: SpaceId, run: Run, *, by: EntityI
 
 
 def reset(tx: Tx, agent_id: AgentId, space_id: SpaceId, *, by: EntityId | None = None) -> Stance:
-    """Nothing is imprinted, nothing counted, and the agent has no particular state of mind. The history stays."""
+    """Clears imprints, counters and the state of mind. The history stays."""
     known.lock(tx, agent_id)
     require_there(tx, agent_id, space_id)
     if AGENTS.reset(tx, agent_id, space_id, by=by):
@@ -69,7 +69,7 @@ def reset(tx: Tx, agent_id: AgentId, space_id: SpaceId, *, by: EntityId | None =
     return AGENTS.stance(tx, agent_id, space_id)
 
 
-# What a conversation has instead of the agent's settings
+# Settings of a conversation that replace the agent's
 
 _put_overrides = upsert(stances, "overrides")
 _begin = insert_ignore(reflecting, ("agent_id", "cycle"))
@@ -82,22 +82,22 @@ _new_version = statement(update(agents).where(agents.c.id == bindparam("agent"))
 
 
 def set_overrides(tx: Tx, agent_id: AgentId, space_id: SpaceId, wanted: Mapping[str, Any], *, reflects: bool) -> None:
-    """These settings hold in the conversation instead of the agent's; without any, the agent's own do.
+    """Stores settings of the conversation that replace the agent's; without any, the agent's own apply.
 
-    `reflects`: whether the agent does so elsewhere.
+    `reflects`: whether the agent reflects in other conversations.
     """
     known.lock(tx, agent_id)
     require_there(tx, agent_id, space_id)
     encoded = json.dumps(dict(wanted), ensure_ascii=False) if wanted else None
     tx.run(_put_overrides, agent_id=agent_id, space_id=space_id, overrides=encoded, updated_at=tx.now)
     announce(tx, agent_id, space_id)
-    # Whoever lives with the old settings loads the agent anew.
+    # A process that runs the agent with the old settings reloads it.
     tx.run(_new_version, agent=agent_id)
     keep_reflecting(tx, agent_id, on=reflects)
 
 
 def keep_reflecting(tx: Tx, agent_id: AgentId, *, on: bool) -> None:
-    """The agent's cycles are reflected on from now on if it wants that, or a conversation of it does."""
+    """Switches reflection on the agent's cycles on if the agent or one of its conversations wants it, otherwise off."""
     wanted = on or any(json.loads(row[0]).get("reflection") for row in tx.all(_overrides, agent_id=agent_id))
     if not wanted:
         tx.run(_end, agent=agent_id)
@@ -114,11 +114,11 @@ _skip = statement(
 
 
 def leave_past(tx: Tx, agent_id: AgentId) -> None:
-    """What the agent has lived so far is not reflected on any more: somebody else has, or lived it elsewhere."""
+    """Marks all cycles so far as reflected on: for a fork or an imported agent, whose past belongs to another."""
     tx.run(_skip, agent=agent_id)
 
 
-# A turn that was reflected on
+# Turns that were reflected on
 
 _mark = statement(select(reflecting.c.cycle).where(reflecting.c.agent_id == bindparam("agent_id")))
 _claim = claims.claiming(reflecting, reflecting.c.agent_id, reflecting.c.cycle)
@@ -126,7 +126,7 @@ _advance = claims.advancing(reflecting, reflecting.c.agent_id, reflecting.c.cycl
 
 
 def mark(tx: Tx, agent_id: AgentId) -> int | None:
-    """The number of the last cycle that was reflected on; None for an agent that does not reflect."""
+    """Returns the number of the last cycle that was reflected on; None for an agent that does not reflect."""
     row = tx.one(_mark, agent_id=agent_id)
     return None if row is None else row[0]
 
@@ -140,24 +140,26 @@ _redactions = statement(
 
 
 def redactions_so_far(tx: Tx, agent_id: AgentId) -> int:
-    """How often something was forgotten in the agent's organization."""
+    """Returns how often something was forgotten in the agent's organization."""
     row = tx.one(_redactions, agent_id=agent_id)
     assert row is not None
     return row[0]
 
 
 def claim(tx: Tx, agent_id: AgentId, cycle: int, by: Claimant) -> bool:
-    """This instance reflects on the cycle; False where another that is alive does, or the cycle was reflected on."""
+    """Claims the cycle for this instance; False if another living instance has, or the cycle was already
+    reflected on.
+    """
     return tx.run(_claim, whose=agent_id, before=cycle - 1, **claims.parameters(tx, by)) > 0
 
 
 def keep_turn(
     tx: Tx, agent_id: AgentId, cycle: int, conversations: Sequence[Conversation], *, forgotten: int, instance: str
 ) -> bool:
-    """The cycle was reflected on, and this came of it; False, and nothing, if another instance does it.
+    """Stores the result of reflecting on the cycle. Returns False, and changes nothing, if another instance does it.
 
-    The same if more was forgotten than `redactions_so_far` said before: what a model was shown, and has perhaps
-    repeated, may be just that.
+    The same if more was forgotten than `redactions_so_far` returned before: the model may have been shown, and may have
+    repeated, just that.
     """
     known.lock(tx, agent_id)
     if redactions_so_far(tx, agent_id) != forgotten:
@@ -166,7 +168,7 @@ def keep_turn(
         return False
     for each in conversations:
         if tx.one(_is_member, space_id=each.space_id, agent_id=agent_id) is None:
-            continue  # left, or forgotten, meanwhile
+            continue  # Left or forgotten meanwhile.
         if AGENTS.keep(tx, agent_id, cycle, each):
             known.tell(tx, agent_id)
         if each.seen or each.runs:
@@ -190,5 +192,5 @@ _behind = statement(
 
 
 def behind(tx: Tx, by: Claimant) -> list[AgentId]:
-    """The agents that have cycles to reflect on, and that no other instance lives with or reflects on."""
+    """Returns the agents with cycles to reflect on that no other instance runs or reflects on."""
     return [AgentId(row[0]) for row in tx.all(_behind, now=tx.now, **claims.parameters(tx, by))]

@@ -1,6 +1,6 @@
-"""How people feel about what they write: by VADER's lexicon, by what a model answers, or by a classifier of the house.
+"""Sentiment of people's messages: by VADER's lexicon, by a model, or by the operator's own classifier.
 
-The lexicon knows English, and nothing of irony. It is loaded when it is first needed.
+The lexicon knows English, and no irony. It is loaded when it is first needed.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from denizen.errors import InvalidInput
 from denizen.inbox.format import one_line
 
 LOOKED_AT: Final = 280
-"""Characters that the lexicon looks at: the beginning of what is said, and its end. It was made for texts so short:
-in longer ones its sums come to all or nothing, and take the square of the time."""
+"""Characters that the lexicon reads: the beginning of a message and its end. It was made for short texts: in longer
+ones its sums go to the extremes, and its time grows with the square of the length.
+"""
 
 _NOT: Final = r"(?:don't|do not|dont|didn't|did not|can't|cannot|can not|couldn't|doesn't|does not|not)"
 _WHAT: Final = r"(?:what|how|why|where|which|when|who)"
@@ -41,37 +42,37 @@ CONFUSION: Final = (
     r"i thought [^.!?\n]{1,100}\?",
     r"huh",
 )
-"""What people say who are confused, as whole words; two question marks say it as well."""
+"""Phrases that show confusion, as whole words; so do two question marks."""
 _CONFUSION: Final = re.compile(rf"(?<!\w)(?:{'|'.join(CONFUSION)})(?!\w)|\?\?+", re.IGNORECASE)
 _APOSTROPHES: Final = str.maketrans("\u2019\u02bc\u2018", "'''")
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How somebody seems to feel."""
+    """The sentiment of one message."""
 
     score: float
-    """From -1, as bad as can be, to 1."""
+    """From -1 (very negative) to 1."""
     intensity: float
-    """How strongly, from 0 to 1."""
+    """The strength, from 0 to 1."""
     negative_words: int = 0
     confusion: tuple[str, ...] = ()
-    """The words by which confusion is told."""
+    """The words that show confusion."""
 
 
 Classifier = Callable[[str], float | Mapping[str, Any]]
-"""Takes what was said; gives a score from -1 to 1, or a mapping with `score` and, if known, `intensity`."""
+"""Takes a message; returns a score from -1 to 1, or a mapping with `score` and, if known, `intensity`."""
 
 
 def confusion_in(text: str) -> tuple[str, ...]:
-    """The words in the text by which confusion is told, each once."""
+    """Returns the words in the text that show confusion, each once."""
     found = _CONFUSION.findall(text.translate(_APOSTROPHES))
     return tuple(dict.fromkeys(one_line(each).lower() for each in found))
 
 
 def by_lexicon(text: str) -> Reading:
-    """What VADER's lexicon and rules make of the text."""
-    # VADER knows "don't" with a straight apostrophe only.
+    """Reads the text with VADER's lexicon and rules."""
+    # VADER only knows "don't" with a straight apostrophe.
     looked_at = excerpt(text, LOOKED_AT).translate(_APOSTROPHES)
     analyzer = _analyzer()
     score = float(analyzer.polarity_scores(looked_at)["compound"])
@@ -79,7 +80,7 @@ def by_lexicon(text: str) -> Reading:
 
 
 def excerpt(text: str, characters: int) -> str:
-    """The text, if it is not longer than that; else how it begins and how it ends."""
+    """Returns the text if it is short enough; otherwise its beginning and its end."""
     half = characters // 2
     return text if len(text) <= characters else f"{text[:half]} {text[-half:]}"
 
@@ -90,7 +91,7 @@ def _negative_words(analyzer: _Analyzer, text: str) -> int:
 
 
 class _Analyzer(Protocol):
-    """What is used of VADER, which has no types."""
+    """The part of VADER that we use; it has no types."""
 
     lexicon: Mapping[str, float]
 
@@ -104,12 +105,12 @@ def _analyzer() -> _Analyzer:
 
 
 def by_classifier(classifier: Classifier, text: str) -> Reading:
-    """What the classifier of the house says. Raises `InvalidInput` if that is no reading."""
+    """Asks the operator's classifier. Raises `InvalidInput` if its answer is invalid."""
     return checked(classifier(text), text)
 
 
 def checked(answer: object, text: str) -> Reading:
-    """What a classifier or a model answered, as a reading. Raises `InvalidInput` where it is none."""
+    """Validates the answer of a classifier or a model. Raises `InvalidInput`."""
     given: Mapping[str, Any] = cast("Any", answer) if isinstance(answer, Mapping) else {"score": answer}
     score = _number(given.get("score"), -1)
     if score is None:
@@ -130,7 +131,7 @@ def _number(value: object, least: float) -> float | None:
 
 
 def load_classifier(place: str) -> Classifier:
-    """The function at `package.module:function`. Raises `InvalidInput` where there is none."""
+    """Imports the function at `package.module:function`. Raises `InvalidInput` if there is none."""
     module, _, name = place.partition(":")
     try:
         found = getattr(import_module(module), name)

@@ -1,4 +1,7 @@
-"""Signals: what how people feel amounts to, over their turns. Pure. Each kind of turn has a counter of its own."""
+"""Signals of how people feel over several turns: frustration, confusion, disengagement, repeated errors. Pure.
+
+Each kind of turn has its own counter.
+"""
 
 from __future__ import annotations
 
@@ -17,23 +20,23 @@ NEUTRAL_TURNS: Final = 4
 SHORT_CHARACTERS: Final = 50
 ERRORS: Final = 2
 ENTRIES: Final = 10
-"""How many of the last results of tools are looked at for errors."""
+"""How many of the last tool results are checked for errors."""
 
 
 @dataclass(frozen=True, slots=True)
 class Counters:
-    """What is known of one person in one conversation: numbers only."""
+    """The counters of one person in one conversation: numbers only."""
 
     turns: int = 0
     frustration: int = 0
-    """Negative turns in a row, up to the last."""
+    """Consecutive negative turns, up to the last."""
     confusion: int = 0
     satisfaction: int = 0
     neutral: int = 0
     scores: tuple[float, ...] = ()
-    """Of the last turns, the newest last."""
+    """The scores of the last turns, newest last."""
     lengths: tuple[int, ...] = ()
-    """How many characters each of them had."""
+    """The lengths of these turns in characters."""
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
@@ -47,14 +50,14 @@ class Counters:
 
 @dataclass(frozen=True, slots=True)
 class Detected:
-    """A signal, and the rule by which it was seen."""
+    """A signal, and the rule that detected it."""
 
     name: Signal
     rule: str
 
 
 def count(before: Counters, reading: Reading, characters: int, settings: SentimentSettings) -> Counters:
-    """The counters after one more turn. A turn is negative, positive, or neither; and confused or not, besides."""
+    """Returns the counters after one more turn. A turn is negative, positive or neither; and confused or not."""
     negative, positive = reading.score < settings.frustration_threshold, reading.score > settings.satisfaction_threshold
     confused = is_confused(reading, settings)
     neutral = not (negative or positive or confused)
@@ -71,13 +74,13 @@ def count(before: Counters, reading: Reading, characters: int, settings: Sentime
 
 
 def is_confused(reading: Reading, settings: SentimentSettings) -> bool:
-    """Somebody says so; or uses many negative words without being for or against anything."""
+    """Whether the person says so, or uses many negative words with a neutral score."""
     neutral = settings.frustration_threshold <= reading.score <= settings.satisfaction_threshold
     return bool(reading.confusion) or (neutral and reading.negative_words >= MANY_NEGATIVE_WORDS)
 
 
 def detect(after: Counters, reading: Reading, settings: SentimentSettings) -> Iterator[Detected]:
-    """The signals of a person's turn that has been counted."""
+    """Yields the signals of a person's turn after it was counted."""
     score, enough = reading.score, settings.consecutive_turns_for_trigger
     if score < settings.frustration_threshold and reading.intensity > STRONG_FRUSTRATION:
         yield Detected("user_frustrated", f"score {score:.2f}, strongly")
@@ -96,7 +99,7 @@ def detect(after: Counters, reading: Reading, settings: SentimentSettings) -> It
 
 
 def is_disengaged(counters: Counters) -> float | None:
-    """How long the answers are on average, where four or more neutral ones in a row are short."""
+    """Returns the average length of the answers if four or more neutral ones in a row are short."""
     if counters.neutral < NEUTRAL_TURNS:
         return None
     recent = counters.lengths[-counters.neutral :]
@@ -105,9 +108,9 @@ def is_disengaged(counters: Counters) -> float | None:
 
 
 def errors_exceed(failed: list[bool], in_this_cycle: int) -> Detected | None:
-    """Whether too many of the last results were errors, the newest first, one of them in this cycle.
+    """Detects too many errors among the last results, newest first, at least one of them from this cycle.
 
-    An old pair of errors is a signal once, not after every cycle until ten results have pushed it out.
+    So an old pair of errors is a signal once, not after every cycle until ten results have pushed it out.
     """
     looked_at = failed[:ENTRIES]
     if sum(looked_at) >= ERRORS and any(looked_at[:in_this_cycle]):

@@ -1,7 +1,7 @@
-"""What is kept of states of mind: where each stands, what was counted of people, and how it all came about.
+"""Stored states of mind: the present ones, the counters of people, and their history.
 
-There are two books of the same kind: of agents in their spaces, and of the voices of panels. Whoever writes in one
-holds first what it is about: the agent's mind, or the panel.
+There are two stores of the same kind: for agents in their spaces, and for the advisors of panels. A writer locks the
+agent's mind, or the panel, first.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ _LAST: Final = 2**62
 
 @dataclass(frozen=True, slots=True)
 class Stance:
-    """How an agent, or a voice of a panel, stands to a conversation."""
+    """The stance of an agent, or of an advisor, in a conversation: its state of mind and its settings."""
 
     space_id: SpaceId
     preset: str | None
-    """Its profile there."""
+    """The prompt profile in this conversation."""
     preset_reason: str
     turns: int
-    """Turns that profiles were chosen for."""
+    """Turns for which profiles were chosen."""
     state: StateOfMind = field(default_factory=StateOfMind)
     imprints: Mapping[str, str] = field(default_factory=dict[str, str])
     reflected_turns: int = 0
@@ -53,28 +53,28 @@ class Stance:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A metaprompt that was asked, or what someone did by hand."""
+    """A metaprompt that was asked, or a change by hand."""
 
     metaprompt: str | None
     cause: str
     adjustment: Adjustment | None
-    """What is to change; None: it came to nothing, and the state stays as it was."""
+    """The change; None if there is none, and the state stays as it was."""
     why_not: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """What became of a run."""
+    """The result of a run."""
 
     outcome: Outcome
     reason: str
     state: StateOfMind
-    """After it."""
+    """The state after the run."""
     imprints: Mapping[str, str]
 
 
 def settle(before: Stance, run: Run) -> Settled:
-    """What a run makes of a stance. Pure."""
+    """Applies a run to a stance. Pure."""
     if run.adjustment is None:
         return Settled("failed", run.why_not, before.state, before.imprints)
     state, imprints = run.adjustment.apply(before.state), run.adjustment.imprint(before.imprints)
@@ -84,7 +84,7 @@ def settle(before: Stance, run: Run) -> Settled:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A signal, and whom it is about."""
+    """A signal, and the person it is about."""
 
     person_id: EntityId | None
     detected: Detected
@@ -93,26 +93,26 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """What reflecting on one conversation's turn has come to."""
+    """The result of reflecting on one turn of a conversation."""
 
     space_id: SpaceId
     turn: int
-    """Its number, counted from 1."""
+    """The number of the turn, from 1."""
     counters: Mapping[EntityId, Counters]
     seen: Sequence[Seen]
     runs: Sequence[Run]
     last_line: int = 0
-    """What `StanceStore.last_line` was when it was begun."""
+    """The value of `StanceStore.last_line` before."""
 
 
 @dataclass(frozen=True, slots=True)
 class PastRun:
-    """One line of the history of a state of mind."""
+    """One entry in the history of a state of mind."""
 
     number: int
     space_id: SpaceId
     cycle: int | None
-    """The number of the cycle, in a panel of the turn, that it came after; None: it was done by hand."""
+    """The number of the cycle (in a panel, of the turn) that it followed; None if it was done by hand."""
     metaprompt: str | None
     cause: str
     outcome: Outcome
@@ -124,13 +124,13 @@ class PastRun:
 
 @dataclass(frozen=True, slots=True)
 class PastSignal:
-    """A signal that there was."""
+    """A past signal."""
 
     number: int
     space_id: SpaceId
     person_id: EntityId | None
     cycle: int
-    """The number of the cycle, in a panel of the turn, after which it was seen."""
+    """The number of the cycle (in a panel, of the turn) after which it was detected."""
     name: str
     rule: str
     score: float | None
@@ -143,7 +143,7 @@ _NOT_KEPT: Final[Mapping[str, Any]] = {
     "turns": literal(0),
     "overrides": null(),
 }
-"""What only agents have in their book: what a voice was told stands with its replies."""
+"""Columns that only the agents' store has: what an advisor was told is stored with its replies."""
 _STANCE: Final = (
     "space_id",
     "preset",
@@ -160,7 +160,7 @@ _STANCE: Final = (
 
 
 class StanceStore:
-    """The tables of one kind, and what is written in them. `who` is an agent or a voice, by its id."""
+    """The tables of one kind, and their statements. `who` is the id of an agent or an advisor."""
 
     def __init__(
         self, of_stances: Table, of_feelings: Table, of_signals: Table, of_runs: Table, *, who: str, when: str
@@ -203,35 +203,35 @@ class StanceStore:
     # Reading
 
     def stance(self, tx: Tx, who: str, space_id: SpaceId) -> Stance:
-        """How it stands to the space; one without anything particular where nothing is known."""
+        """Returns the stance in the space; a neutral one if none is stored."""
         row = tx.one(self._one, who=who, space=space_id)
         return Stance(space_id, None, "", 0) if row is None else _stance(row)
 
     def stances_of(self, tx: Tx, who: str, *, limit: int = 100) -> list[Stance]:
-        """How it stands to its conversations, those that changed last first."""
+        """Returns the stances in all conversations, the last changed first."""
         return [_stance(row) for row in tx.all(self._all, who=who, limit=limit)]
 
     def counters(self, tx: Tx, who: str, space_id: SpaceId, person_id: EntityId) -> Counters:
-        """What was counted of the person in the conversation."""
+        """Returns the counters of the person in the conversation."""
         row = tx.one(self._counters, who=who, space=space_id, person_id=person_id)
         return Counters() if row is None else Counters.from_json(row[0])
 
     def last_line(self, tx: Tx, who: str, space_id: SpaceId) -> int:
-        """The number of the newest line of the history; 0: there is none."""
+        """Returns the number of the newest entry in the history; 0 if there is none."""
         row = tx.one(self._last_line, who=who, space=space_id)
         return 0 if row is None or row[0] is None else row[0]
 
     def runs_of(
         self, tx: Tx, who: str, space_id: SpaceId, *, before: int | None = None, limit: int = 100
     ) -> list[PastRun]:
-        """What was asked and done there, the newest first."""
+        """Returns the runs in the conversation, newest first."""
         end = _LAST if before is None else before
         return [_past_run(row) for row in tx.all(self._runs, who=who, space=space_id, before=end, limit=limit)]
 
     def signals_of(
         self, tx: Tx, who: str, space_id: SpaceId, *, before: int | None = None, limit: int = 100
     ) -> list[PastSignal]:
-        """The signals that were seen there, the newest first."""
+        """Returns the signals in the conversation, newest first."""
         end = _LAST if before is None else before
         rows = tx.all(self._signals, who=who, space=space_id, before=end, limit=limit)
         return [
@@ -239,17 +239,17 @@ class StanceStore:
             for number, where, person, cycle, name, rule, score, at in rows
         ]
 
-    # Writing: each gives whether what is told of the state of mind is another now
+    # Writing: each returns whether the visible state of mind has changed
 
     def enter(
         self, tx: Tx, who: str, space_id: SpaceId, run: Run, *, when: int | None = None, by: EntityId | None = None
     ) -> bool:
-        """The run is in the history, and what it changed is so."""
+        """Adds the run to the history and applies its change."""
         before = self.stance(tx, who, space_id)
         return self._enter(tx, who, before, run, settle(before, run), when, by)
 
     def reset(self, tx: Tx, who: str, space_id: SpaceId, *, by: EntityId | None = None) -> bool:
-        """Nothing is imprinted, nothing counted, and there is no particular state of mind. The history stays."""
+        """Clears imprints, counters and the state of mind. The history stays."""
         before = self.stance(tx, who, space_id)
         changed = (before.state, dict(before.imprints)) != (StateOfMind(), {})
         settled = Settled("changed" if changed else "unchanged", "", StateOfMind(), {})
@@ -257,9 +257,10 @@ class StanceStore:
         return self._enter(tx, who, before, Run(None, "reset", None), settled, None, by)
 
     def keep(self, tx: Tx, who: str, when: int, came: Conversation) -> bool:
-        """The conversation's turn was reflected on, and this came of it.
+        """Stores the result of reflecting on a turn of the conversation.
 
-        What someone has set or reset meanwhile stands: then this came of what was before, and only the turn is counted.
+        If someone has set or reset the state meanwhile, theirs stays: this result is outdated, and only the turn is
+        counted.
         """
         there = {self._who: who, "space_id": came.space_id}
         tx.run(self._put_turn, **there, reflected_turns=came.turn, updated_at=tx.now)
@@ -312,7 +313,7 @@ class StanceStore:
 
 
 def upsert(table: Table, *columns: str) -> Statement:
-    """The row of this key has these columns, whether or not there was one."""
+    """Builds a statement that inserts the row or updates it."""
     keys = [each.name for each in table.primary_key]
     row = postgresql.insert(table).values(
         {name: bindparam(name, type_=table.c[name].type) for name in (*keys, *columns, "updated_at")}

@@ -1,6 +1,7 @@
-"""The state of mind of an agent in one conversation, and what may change it. Pure.
+"""The state of mind of an agent in one conversation, and the changes to it. Pure.
 
-One enumeration of each: definitions, configuration, the model's answers and people's changes are checked against it.
+The enumerations here are the only ones: definitions, configuration, the model's answers and people's changes are
+checked against them.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ SKILLS: Final[tuple[Skill, ...]] = get_args(Skill)
 COMPLEXITIES: Final[tuple[Complexity, ...]] = get_args(Complexity)
 
 IMPRINTS: Final = 20
-"""How many things a conversation may have imprinted on an agent."""
+"""The most things a conversation can imprint on an agent."""
 REASON_CHARACTERS: Final = 500
 
 _IN_WORDS: Final[Mapping[str, str]] = {
@@ -39,17 +40,17 @@ _IN_WORDS: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class StateOfMind:
-    """How an agent is disposed in a conversation."""
+    """The disposition of an agent in a conversation."""
 
     mood: Mood = "neutral"
     user_skill: Skill = "unknown"
     task_complexity: Complexity = "unknown"
 
     def line(self) -> str | None:
-        """As the agent is told of it; None for one who has no particular state of mind."""
+        """Returns the line the agent is told; None for a neutral state of mind."""
         if self == StateOfMind():
             return None
-        # A server may know moods that whoever asks it from elsewhere does not.
+        # A newer server may know moods that this client does not.
         words = _IN_WORDS.get(self.mood)
         guidance = f" ({words})" if words else ""
         parts = [f"your mood is {self.mood}{guidance}"]
@@ -80,12 +81,12 @@ class Adjustment(BaseModel):
     reason: Annotated[str, StringConstraints(strip_whitespace=True)] = ""
 
     def apply(self, before: StateOfMind) -> StateOfMind:
-        """The state with what was said changed; what was not said stays."""
+        """Returns the state with the given values changed; the others stay."""
         given = {"mood": self.mood, "user_skill": self.user_skill, "task_complexity": self.task_complexity}
         return replace(before, **{name: value for name, value in given.items() if value is not None})
 
     def imprint(self, before: Mapping[str, str]) -> dict[str, str]:
-        """What is imprinted afterwards: the newest stay where there are too many."""
+        """Returns the imprints afterwards: if there are too many, the newest stay."""
         both = {**{key: text for key, text in before.items() if key not in self.imprints}, **self.imprints}
         kept = [(key, one_line(text)) for key, text in both.items() if text]
         return dict(kept[-IMPRINTS:])
@@ -96,7 +97,7 @@ class Adjustment(BaseModel):
 
 
 def schema() -> dict[str, Any]:
-    """What the model is told that it may answer."""
+    """The JSON schema of the model's answer."""
     return {
         "type": "object",
         "properties": {
@@ -115,7 +116,9 @@ def schema() -> dict[str, Any]:
 
 
 def read_adjustment(answer: object) -> Adjustment | str:
-    """The adjustment in an answer, be it a mapping or text with one JSON object in it; else what is wrong with it."""
+    """Parses the adjustment in an answer, a mapping or a text with one JSON object; otherwise returns what is wrong
+    with it.
+    """
     if isinstance(answer, str):
         found = _json_in(answer)
         if found is None:
@@ -133,7 +136,7 @@ def read_adjustment(answer: object) -> Adjustment | str:
 
 
 def wanted(given: Mapping[str, object]) -> Adjustment:
-    """What somebody wants a state of mind to be. Raises `InvalidInput` for what is no state of mind, or nothing."""
+    """Parses the state of mind that somebody wants. Raises `InvalidInput` if it is invalid or empty."""
     found = read_adjustment(given)
     if isinstance(found, str):
         raise InvalidInput(f"Invalid state of mind. {found}.")

@@ -1,4 +1,4 @@
-"""Metaprompt templates: variables in double braces, filled in one pass. Pure. What is filled in is never a template."""
+"""Metaprompt templates: variables in double braces, filled in one pass. Pure. Values are never treated as templates."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _VARIABLE: Final = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 
 
 def check_template(template: str) -> str:
-    """The template, if all its variables exist. Raises `InvalidInput` that names the one that does not."""
+    """Returns the template if all its variables exist. Raises `InvalidInput` that names an unknown one."""
     for name in map(str, _VARIABLE.findall(template)):
         if name not in VARIABLES:
             near: list[str] = difflib.get_close_matches(name, VARIABLES, n=1)
@@ -40,5 +40,5 @@ def check_template(template: str) -> str:
 
 
 def fill(template: str, values: Mapping[str, str]) -> str:
-    """The template with its variables replaced, each once: braces in a value stay what they are."""
+    """Replaces the variables, each once: braces in a value stay as they are."""
     return _VARIABLE.sub(lambda found: values.get(found[1], found[0]), template)

@@ -1,5 +1,7 @@
-"""Owners are told of trouble: in the stream of the agent, or in their own where it is a panel, and by a webhook where
-one is set. Nothing waits for it."""
+"""Alerts owners of trouble with an agent or a panel: in their event streams, and by a webhook if one is set.
+
+Nothing waits for the alerts to be delivered.
+"""
 
 from __future__ import annotations
 
@@ -22,13 +24,13 @@ from denizen.tools.outbound import Outbound
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
 LOOK_SECONDS: Final = 10.0
-"""How often somebody looks whether trouble has begun or ended."""
+"""How often to check whether trouble has begun or ended."""
 SEND_SECONDS: Final = 15.0
 
 
 @dataclass(frozen=True)
 class Receiver:
-    """Where alerts are sent."""
+    """The webhook that alerts are sent to."""
 
     url: str
     secret: str | None = None
@@ -37,7 +39,7 @@ class Receiver:
 
 
 async def keep_telling(runtime: Runtime, receiver: Receiver | None, stop: asyncio.Event) -> None:
-    """Tell owners of trouble as it begins, until `stop` is set."""
+    """Sends alerts as trouble begins, until `stop` is set."""
     while not stop.is_set():
         try:
             await tell(runtime, receiver)
@@ -47,7 +49,7 @@ async def keep_telling(runtime: Runtime, receiver: Receiver | None, stop: asynci
 
 
 async def tell(runtime: Runtime, receiver: Receiver | None) -> None:
-    """Owners who look on hear of what has begun, and the receiver gets what it has not got yet."""
+    """Sends new alerts to the owners' streams, and to the receiver those it has not received yet."""
     if await runtime.db.read(owner_alerts.changes):
         await runtime.db.write(owner_alerts.record)
     if receiver is None or not await runtime.db.read(owner_alerts.has_due):
@@ -58,7 +60,7 @@ async def tell(runtime: Runtime, receiver: Receiver | None) -> None:
 
 
 async def _send(receiver: Receiver, alert: Alert, server: str, now: int) -> bool:
-    """Whether the receiver has taken it."""
+    """Returns whether the receiver has accepted the alert."""
     body = json.dumps(payload(alert, server), ensure_ascii=False).encode()
     headers = {"Content-Type": "application/json"}
     if receiver.secret is not None:
@@ -80,7 +82,7 @@ def _subject(alert: Alert) -> dict[str, str]:
 
 
 def payload(alert: Alert, server: str) -> dict[str, object]:
-    """What the receiver gets."""
+    """The JSON that the receiver gets."""
     if isinstance(alert, PanelAlert):
         of_whom = {"type": "panel.trouble", "panel": {"id": alert.space_id, "name": alert.name}}
     else:

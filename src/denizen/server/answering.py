@@ -1,6 +1,6 @@
-"""Waiting for what an agent says to one message: looking when a hint comes, passing on what it writes meanwhile.
+"""Waits for an agent's answer to one message: checks when a hint comes, and passes on the text as it is written.
 
-The agent does not depend on anyone waiting: who leaves, or waits no longer, finds the answer in the space.
+The agent does not depend on anyone waiting: a client that leaves, or gives up, finds the answer in the space.
 """
 
 from __future__ import annotations
@@ -45,15 +45,15 @@ STOPPING: Final = (
 )
 
 Pass: TypeAlias = Callable[[str], Awaitable[None]]
-"""Takes the next piece of the answer's text; an empty one says that all is well."""
+"""Takes the next piece of the answer's text; an empty one means that the connection is alive."""
 LastWords: TypeAlias = Callable[[Answer], Awaitable[str]]
-"""What is to be said after everything else, where there is something."""
+"""Returns a text to append to the answer, or an empty one."""
 
 
 async def wait(
     context: Context, asked: Asked, seconds: float, pass_on: Pass | None = None, last_words: LastWords | None = None
 ) -> Answer:
-    """What has become of the message when that is settled, when the time is over, or when the server ends."""
+    """Waits until the answer is settled, the time is over, or the server stops."""
     until = context.runtime.clock.now() + int(seconds * SECOND)
     async with listening(context, {space_topic(asked.space_id), agent_topic(asked.agent_id)}) as ear:
         waiting = _Waiting(context, asked, ear, pass_on)
@@ -64,7 +64,7 @@ async def wait(
 
 @asynccontextmanager
 async def listening(context: Context, topics: Iterable[str]) -> AsyncGenerator[Ear]:
-    """Inside, what is told on these topics is heard. What goes wrong is raised as it is."""
+    """Listens to these topics inside the block. Errors are raised as they are."""
     try:
         async with hearing(context.runtime.bus, context.limits.stream_frames, topics) as ear:
             yield ear
@@ -73,7 +73,7 @@ async def listening(context: Context, topics: Iterable[str]) -> AsyncGenerator[E
 
 
 async def something_came(context: Context, ear: Ear, seconds: float) -> bool:
-    """Whether something came in that time; a server that ends does not wait for it."""
+    """Whether something came in this time; returns at once if the server stops."""
     ending = asyncio.ensure_future(context.ending.wait())
     ending.add_done_callback(lambda _: ear.arrived.set())
     try:
@@ -83,12 +83,12 @@ async def something_came(context: Context, ear: Ear, seconds: float) -> bool:
 
 
 async def wait_while_there(context: Context, asked: Asked, seconds: float, receive: Receive) -> Answer | None:
-    """The same for a client that may leave: then nobody waits any more, and None is given."""
+    """Like `wait`, for a client that may disconnect: then stops waiting and returns None."""
     return await while_there(wait(context, asked, seconds), receive)
 
 
 async def while_there(waiting: Coroutine[Any, Any, T], receive: Receive) -> T | None:
-    """What comes of waiting, for a client that may leave: then nobody waits any more, and None is given."""
+    """Awaits the result while the client is connected; None if it disconnects."""
     try:
         async with asyncio.TaskGroup() as tasks:
             answer = tasks.create_task(waiting, name="answer that is waited for")
@@ -107,13 +107,13 @@ def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:
 
 
 def _stopped(answer: Answer) -> Answer:
-    """The same, if the agent is done; else with why nobody waits any more."""
-    # No error: clients ask again by themselves after one, and would say it twice.
+    """Returns the answer if the agent is done; otherwise with the reason why nobody waits any more."""
+    # Not an error: clients retry by themselves after one, and would post the message twice.
     return answer if answer.over else replace(answer, note=STOPPING)
 
 
 class _Waiting:
-    """One message being answered."""
+    """Follows the answer to one message."""
 
     def __init__(self, context: Context, asked: Asked, ear: Ear, pass_on: Pass | None) -> None:
         self._context = context
@@ -125,13 +125,13 @@ class _Waiting:
         self._live = Live(asked.space_id)
         self._telling = Telling()
         self._its: set[MessageId] = set()
-        """The texts that the cycle is writing which took the message: no other is part of the answer."""
+        """The texts that the cycle which took the message is writing: no other is part of the answer."""
 
     async def until(self, deadline: int) -> Answer:
         ear, clock, limits = self._ear, self._context.runtime.clock, self._context.limits
         answer = await self._look()
         if answer.cycle_id is not None and not answer.over:
-            # It is being answered already: what is being written is heard from its beginning.
+            # It is being answered already: the text is requested from its beginning.
             self._context.runtime.bus.publish(WANTED, wanted_payload([self._asked.space_id]))
         while not (answer.over or ear.over or self._context.ending.is_set()):
             seconds = min((deadline - clock.now()) / SECOND, limits.heartbeat_seconds)
@@ -143,14 +143,14 @@ class _Waiting:
             elif (item := ear.take()) is not None:
                 answer = await self._hear(item if isinstance(item, Gap) else item[1], answer)
         if ear.over:
-            return _stopped(answer)  # where the bus is closed, neither is the database there
-        # What came last may not have been looked at.
+            return _stopped(answer)  # Where the bus is closed, the database is closed as well.
+        # The last hint may not have been looked at.
         answer = answer if answer.over else await self._look()
         answer = await self._context.runtime.db.read(chatting.with_costs, answer)
         return _stopped(answer) if self._context.ending.is_set() else answer
 
     async def end(self, note: str) -> None:
-        """The client knows all there is."""
+        """Sends the client what is left."""
         await self._pass(self._telling.end(note))
 
     async def _hear(self, item: StreamFrame | Gap, answer: Answer) -> Answer:
@@ -161,7 +161,7 @@ class _Waiting:
                 answer = await self._look()
                 self._context.runtime.bus.publish(WANTED, wanted_payload([self._asked.space_id]))
             case StreamStarted():
-                # The agent that was asked, or the one to which the floor has passed the message.
+                # The agent that was asked, or the one the floor has passed the message to.
                 answer = await self._look()
                 if item.agent == answer.agent_id:
                     if answer.cycle_id is not None:
@@ -193,7 +193,7 @@ class _Waiting:
     async def _look(self) -> Answer:
         answer = await self._context.runtime.db.read(explaining.answer_so_far, self._asked)
         while answer.agent_id is not None and answer.agent_id not in self._heard_of:
-            # The floor has passed the message on. Looked at again, because the agent may have ended meanwhile.
+            # The floor has passed the message on. Checked again, because the agent may have ended meanwhile.
             self._heard_of.add(answer.agent_id)
             await self._ear.follow({space_topic(self._asked.space_id), *map(agent_topic, self._heard_of)})
             answer = await self._context.runtime.db.read(explaining.answer_so_far, self._asked)

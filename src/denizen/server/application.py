@@ -1,4 +1,4 @@
-"""The HTTP application, put together. It serves a runtime that someone else opened and will close."""
+"""Builds the HTTP application. It serves a runtime that the caller opens and closes."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def create_app(
     web: Path = WEB_FOLDER,
     on_demand: bool = False,
 ) -> FastAPI:
-    """The application over this runtime, which has to be open while requests are answered.
+    """Creates the application for this runtime, which has to be open while requests are answered.
 
-    `web` is where the web client was built to. With `on_demand`, routes are imported with the first request that needs
-    them, and the description of the API is empty: for a command that makes a request or two.
+    `web` is the folder of the built web client. With `on_demand`, routes are imported with the first request that needs
+    them, and the OpenAPI document is empty: for a command that makes a request or two.
     """
     issuer = None if oidc is None or oidc.issuer is None else Issuer(oidc, runtime.clock)
     context = Context(runtime, limits or Limits(), reach or Reach(), issuer, WebFiles(web))
@@ -46,7 +46,7 @@ def create_app(
         version=__version__,
         description=_DESCRIPTION,
         openapi_url="/api/openapi.json",
-        # Their pages load scripts from elsewhere.
+        # Their pages load scripts from other hosts.
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,

@@ -1,4 +1,4 @@
-"""Who is asking, by an access token, a session or an identity provider, and what a route asks of them."""
+"""Authentication by access token, session or identity provider, and the roles that routes require."""
 
 from __future__ import annotations
 
@@ -37,16 +37,19 @@ T = TypeVar("T")
 
 _CHALLENGE = {"WWW-Authenticate": "Bearer"}
 PAGE_KEY_HEADER: Final = "Denizen-Page-Key"
-"""With the half of a session's secret that only pages of one origin know. Cookies go to every port of a host."""
+"""The header with the half of a session's secret that only pages of one origin know. Cookies go to every port of a
+host.
+"""
 _READING: Final = ("GET", "HEAD", "OPTIONS")
 IN_PROCESS: Final = "denizen.in_process_entity"
-"""The key of an ASGI scope under which a process that calls the application itself says who asks. What carries requests
-from a socket builds the scope on its own: nothing that is sent can set this key."""
+"""The key of an ASGI scope under which a process that calls the application directly names the caller. The server
+builds the scope of a request from a socket itself, so no request can set this key.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """An entity, the token it came with, and what the two of them may do."""
+    """The authenticated entity, its token, and the role that both allow."""
 
     entity: Entity
     token: Token
@@ -54,12 +57,12 @@ class Caller:
 
     @property
     def is_in_process(self) -> bool:
-        """Whether it is a program on the server's own machine that asks, and no request came over a socket."""
+        """Whether the caller is a program on the server's own machine, without a request over a socket."""
         return self.token.id == tokens.IN_PROCESS
 
     @property
     def author(self) -> Author | None:
-        """The caller as someone who defines agents; None: a program on the server itself."""
+        """The caller as the author of an agent's definition; None for a program on the server's own machine."""
         return None if self.is_in_process else Author(self.entity.handle, self.role)
 
     @property
@@ -69,12 +72,12 @@ class Caller:
 
     @property
     def actor(self) -> Actor:
-        """As the audit log knows them: whoever works on the server's own machine is nobody in particular."""
+        """The caller as the audit log records it: a program on the server's own machine has no name."""
         return OPERATOR if self.is_in_process else Actor(self.entity.id, self.token.id)
 
 
 async def authenticate(context: Context, visit: Visit, connection: HTTPConnection) -> Caller:
-    """The caller that the request's token or session stands for. Raises `Problem` if there is none."""
+    """Returns the caller of the request's token or session. Raises `Problem` if there is none."""
     if (entity_id := connection.scope.get(IN_PROCESS)) is not None:
         return await context.runtime.db.read(_in_process, entity_id)
     scheme, _, bearer = connection.headers.get("authorization", "").partition(" ")
@@ -87,17 +90,19 @@ async def authenticate(context: Context, visit: Visit, connection: HTTPConnectio
         raise Problem("unauthorized", "Send your access token: `Authorization: Bearer dz_…`.", headers=_CHALLENGE)
     if find is _by_session:
         check_same_site(context, visit, connection)
-    # A session that has ended is not a failed sign-in: every browser that is left open overnight comes with one.
+    # An expired session is not a failed sign-in: every browser that is left open overnight sends one.
     return await guarded(context, visit, secret, lambda: find(context, secret), audited=find is not _by_session)
 
 
 async def guarded(
     context: Context, visit: Visit, secret: str, find: Callable[[], Awaitable[T | None]], *, audited: bool = True
 ) -> T:
-    """What is found by the secret. Raises `Problem` where nothing is, or too much that was wrong came from there."""
+    """Returns what `find` finds by the secret. Raises `Problem` if nothing, or after too many failures from this
+    address.
+    """
     digest = hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()
     wait = context.failures.wait(visit.address)
-    # Wrong secrets of a neighbour behind the same address lock nobody out who was in before.
+    # Wrong secrets from others behind the same address must not lock out a caller that was signed in before.
     if wait and digest not in context.known:
         raise too_often(wait, "Too many requests with wrong tokens from your address.")
     found = await find()
@@ -116,12 +121,14 @@ def too_often(wait: float, why: str) -> Problem:
 
 
 def cookie_name(visit: Visit) -> str:
-    """What the session's cookie is called. Cookies do not tell ports apart, so that its name has to."""
+    """The name of the session's cookie. Without HTTPS it has the port: all ports of a host share their cookies."""
     return "__Host-denizen" if visit.secure else f"denizen-{visit.port}"
 
 
 def _session_secret(visit: Visit, connection: HTTPConnection) -> str:
-    """The cookie is one half of it: browsers send it to every port of the host. The page has to show the other half."""
+    """Joins the two halves of the secret: the cookie, which browsers send to every port of the host, and the page's
+    key.
+    """
     value, page_key = connection.cookies.get(cookie_name(visit)), connection.headers.get(PAGE_KEY_HEADER)
     if not value:
         return ""
@@ -135,7 +142,7 @@ def _session_secret(visit: Visit, connection: HTTPConnection) -> str:
 
 
 def cookie(visit: Visit, secret: str, seconds: int) -> str:
-    """The header that gives a browser its session; with 0 seconds, that takes it away."""
+    """The `Set-Cookie` header of the session; with 0 seconds, one that deletes it."""
     secure = "; Secure" if visit.secure else ""
     return (
         f"{cookie_name(visit)}={tokens.halves(secret)[0]}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}"
@@ -143,7 +150,9 @@ def cookie(visit: Visit, secret: str, seconds: int) -> str:
 
 
 def check_same_site(context: Context, visit: Visit, connection: HTTPConnection) -> None:
-    """Raises `Problem` unless the request comes from a page of ours: a browser sends cookies whoever made it ask."""
+    """Raises `Problem` unless the request comes from one of our pages: browsers send cookies whichever page made the
+    request.
+    """
     origin, site = connection.headers.get("origin"), connection.headers.get("sec-fetch-site")
     foreign = site not in (None, "same-origin", "none")
     if origin is not None:
@@ -169,7 +178,7 @@ async def _by_session(context: Context, secret: str) -> Caller | None:
 
 
 async def _by_issuer(context: Context, secret: str) -> Caller | None:
-    """Whoever the identity provider says it is, if that is someone here, or may become someone."""
+    """Returns the caller whom the identity provider names, if that person exists here or may be created."""
     assert context.issuer is not None
     settings = context.issuer.settings
     try:
@@ -228,7 +237,7 @@ def _caller_with(tx: Tx, token: Token) -> Caller | None:
 
 
 async def note_use(runtime: Runtime, token: Token) -> None:
-    """It is known, to the minute, when the token was last used. Never fails: it is not what the caller asked for."""
+    """Records, to the minute, when the token was last used. Never raises: the request does not depend on it."""
     if not token.use_is_old(runtime.clock.now()):
         return
     try:
@@ -237,7 +246,7 @@ async def note_use(runtime: Runtime, token: Token) -> None:
         log.warning("use of a token was not noted", token=token.id, error=str(error))
 
 
-# The gate has let the caller in already; the scheme is here so that the API's description tells of it.
+# The gate has authenticated the caller already; the scheme is only here for the OpenAPI document.
 _described = HTTPBearer(auto_error=False, description="An access token: `dz_…`. `denizen up` shows one at first start.")
 
 
@@ -256,11 +265,11 @@ async def who_asks(
 
 
 Authenticated = Annotated[Caller, Depends(who_asks)]
-"""A route's parameter: whoever is asking."""
+"""A route's parameter: the caller."""
 
 
 ROLE_ASKED: Final[dict[object, Role]] = {}
-"""What each of the parameters below asks, for the page that tells who may do what."""
+"""The role that each of the parameters below requires, for the generated page on permissions."""
 
 
 def _at_least(wanted: Role) -> Callable[..., Coroutine[Any, Any, Caller]]:
@@ -273,13 +282,13 @@ def _at_least(wanted: Role) -> Callable[..., Coroutine[Any, Any, Caller]]:
 
 
 def require(caller: Caller, wanted: Role) -> None:
-    """Raises `Problem` unless the caller may do what takes this role."""
+    """Raises `Problem` unless the caller has this role."""
     if not roles.reaches(caller.role, wanted):
         whose = "people" if wanted == "member" else f"{wanted}s"
         raise Problem("not_allowed", f"Only {whose} of the organization can do this. Your role is {caller.role}.")
 
 
 Person = Annotated[Caller, Depends(_at_least("member"))]
-"""A route's parameter: a person who is asking, not an agent or a service."""
+"""A route's parameter: the caller if it is a person, not an agent or a service."""
 Admin = Annotated[Caller, Depends(_at_least("admin"))]
 Owner = Annotated[Caller, Depends(_at_least("owner"))]

@@ -1,4 +1,4 @@
-"""Bodies of requests as JSON, nested no deeper than anyone should walk into."""
+"""Parses request bodies as JSON, with a limit on nesting."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from denizen.server.problems import Problem
 
 
 def parse_json(body: bytes) -> Any:
-    """What the body says. Raises `ValueError` if it is not JSON, and `Problem` if it is nested too deep."""
+    """Parses the body. Raises `ValueError` if it is not JSON, and `Problem` if it is nested too deep."""
     try:
         data = json.loads(body)
     except RecursionError as error:
         raise _too_deep() from error
-    # Looking at each value takes as long as parsing: most bodies have fewer brackets than there may be levels.
+    # Checking each value takes as long as parsing: most bodies have fewer brackets than the limit of levels.
     if body.count(b"[") + body.count(b"{") > MAX_NESTING and is_deep(data, MAX_NESTING):
         raise _too_deep()
     return data

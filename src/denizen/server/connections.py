@@ -1,7 +1,7 @@
-"""How many connections there may be, and how long each may take to say what it wants.
+"""Limits on connections: how many there may be, and how long each may take to send a request.
 
-Uvicorn waits for the headers and the body of a request for ever, and takes as many connections as come. This protocol
-around its own gives each a deadline and each address a number of places. A client that is turned away is told so, as a
+Uvicorn waits for the headers and the body of a request for ever, and accepts any number of connections. This protocol
+wraps its own: it gives each connection a deadline, and limits the connections of each address. A refused client gets a
 problem with `Retry-After`, and its request is not read.
 """
 
@@ -28,32 +28,33 @@ from denizen.server.problems import KINDS, MEDIA_TYPE
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
 ACCEPTED_AT_ONCE: Final = 100
-"""How many connections are taken before those that were taken are looked at."""
+"""How many connections are accepted before the accepted ones are handled."""
 RESERVED_DESCRIPTORS: Final = 256
-"""Open files for everything but connections that have a place: databases, providers, programs of MCP servers."""
+"""Open files reserved for everything but admitted connections: databases, providers, programs of MCP servers."""
 WANTED_DESCRIPTORS: Final = 65_536
 SLOWEST_BYTES: Final = 1_024
-"""A second, that a body has to arrive with."""
+"""Bytes per second: the slowest rate at which a body may arrive."""
 _FAREWELL_SECONDS: Final = 1.0
-"""How long one who was turned away may take to read why. Closed at once, its unread request would take the answer with
-it."""
+"""How long a refused client may take to read the reason. If we closed at once, its unread request would destroy the
+answer.
+"""
 _FAREWELLS: Final = 100
-"""So many at a time; the others are closed at once."""
+"""How many refused clients are answered at a time; the others are closed at once."""
 _WARNED_SECONDS: Final = 60
-"""How often it is logged that descriptors have run out."""
+"""The least time between two log lines about exhausted file descriptors."""
 
 
 def raise_descriptor_limit() -> None:
-    """The process may open as many files as it wants to, or as many as it is allowed to."""
+    """Raises the process's limit of open files as far as the system allows."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = WANTED_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, WANTED_DESCRIPTORS)
     if soft != resource.RLIM_INFINITY and soft < most:
-        with suppress(OSError, ValueError):  # a supervisor may forbid it
+        with suppress(OSError, ValueError):  # A supervisor may forbid it.
             resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 class Places:
-    """Who is connected. A connection takes a place and leaves it."""
+    """Counts the connections, in total and by address."""
 
     def __init__(self, limits: Limits, is_proxy: Callable[[str], bool]) -> None:
         self._most = _at_most(limits.connections)
@@ -64,10 +65,10 @@ class Places:
         self.farewells = 0
 
     def take(self, address: str) -> Literal["too_many_connections", "overloaded"] | None:
-        """A place is taken, whatever comes of it; the reason why there should not have been one, or None."""
+        """Counts a connection in any case; returns why it is over a limit, or None."""
         self._count += 1
         self._taken[address] += 1
-        # Everyone behind a proxy has its address.
+        # All clients behind a proxy share its address.
         if self._per_address and self._taken[address] > self._per_address and not self._is_proxy(address):
             return "too_many_connections"
         return "overloaded" if self._count > self._most else None
@@ -87,7 +88,7 @@ def _at_most(wanted: int) -> int:
 
 
 class LimitedProtocol(H11Protocol):
-    """One connection, with a place and with deadlines."""
+    """One connection, counted and with deadlines."""
 
     def __init__(self, *, limits: Limits, places: Places, **given: Any) -> None:
         super().__init__(**given)
@@ -153,7 +154,7 @@ class LimitedProtocol(H11Protocol):
             return
         if self._waiting_for == "body":
             if self.flow.read_paused:
-                self._wait_for("body")  # we do not read: that is not the sender's fault
+                self._wait_for("body")  # We have paused reading: that is not the sender's fault.
                 return
             left = self._since + self._limits.body_seconds + self._received / SLOWEST_BYTES - self.loop.time()
             if left > 0:
@@ -161,7 +162,7 @@ class LimitedProtocol(H11Protocol):
                 return
         cycle = cast("Any", self.cycle)
         if self._waiting_for == "headers" and not self.conn.trailing_data[0]:
-            self.transport.close()  # it has said nothing, so that there is nothing to answer
+            self.transport.close()  # It has sent nothing, so there is nothing to answer.
         elif cycle is not None and cycle.response_started and not cycle.response_complete:
             self.transport.abort()
         else:
@@ -172,7 +173,7 @@ class LimitedProtocol(H11Protocol):
             self._turn_away("request_timeout", f"{what} of the request did not arrive in time. Send it again.")
 
     def _turn_away(self, code: str, why: str) -> None:
-        """The client is told, whatever it still sends is not read, and the connection ends."""
+        """Answers with a problem, reads nothing more, and closes the connection."""
         self._turned_away = True
         self._places.leave(self._address)
         self.transport.write(_answer(code, why))
@@ -189,10 +190,10 @@ class LimitedProtocol(H11Protocol):
 
 
 class TlsProtocol(asyncio.Protocol):
-    """A connection whose TLS handshake is under way. It has a place and a deadline, as one that sends its headers.
+    """A connection during its TLS handshake. It is counted and has a deadline, like one that sends its headers.
 
-    Given a TLS context, asyncio's own server would do the handshake before any protocol of ours hears of the
-    connection, for as many connections as come, and for a minute each.
+    With a TLS context, asyncio's own server would do the handshake before our protocol sees the connection, for any
+    number of connections, and for up to a minute each.
     """
 
     def __init__(self, handshakes: Handshakes, make: Callable[[], LimitedProtocol]) -> None:
@@ -204,7 +205,7 @@ class TlsProtocol(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         address = (transport.get_extra_info("peername") or ("",))[0]
         if self._with.places.take(address) is not None and self._with.places.farewells >= _FAREWELLS:
-            # Why is told after the handshake, to as many as are told it at a time.
+            # The reason is sent after the handshake, to a limited number at a time.
             self._with.places.leave(address)
             cast("asyncio.Transport", transport).abort()
             return
@@ -219,7 +220,7 @@ class TlsProtocol(asyncio.Protocol):
     async def _shake_hands(self, transport: asyncio.Transport, address: str) -> None:
         secured: asyncio.Transport | None = None
         try:
-            with suppress(OSError):  # the client left, took too long, or speaks something else
+            with suppress(OSError):  # The client left, took too long, or does not speak TLS.
                 secured = await asyncio.get_running_loop().start_tls(
                     transport,
                     self,
@@ -241,7 +242,7 @@ class TlsProtocol(asyncio.Protocol):
 
 
 class Handshakes:
-    """The TLS handshakes that are under way."""
+    """The TLS handshakes in progress."""
 
     def __init__(self, tls: ssl.SSLContext, limits: Limits, places: Places, tasks: asyncio.TaskGroup) -> None:
         self.context = tls
@@ -256,7 +257,7 @@ class Handshakes:
         task.add_done_callback(self._under_way.discard)
 
     def end(self) -> None:
-        """None goes on."""
+        """Aborts all of them."""
         for task in self._under_way:
             task.cancel()
 
@@ -276,8 +277,9 @@ def _answer(code: str, why: str) -> bytes:
 
 
 class QuietAccepting:
-    """A handler for errors of the event loop: that descriptors have run out is one line a minute, not a traceback for
-    every try to accept a connection."""
+    """An exception handler of the event loop: exhausted file descriptors are one log line a minute, not a traceback for
+    every failed accept.
+    """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

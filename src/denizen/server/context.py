@@ -1,4 +1,4 @@
-"""What every route has at hand: the runtime, the limits, and how the server that carries it ends."""
+"""What every route can use: the runtime, the limits, and the signal that the server stops."""
 
 from __future__ import annotations
 
@@ -23,63 +23,63 @@ REMEMBERED: Final = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much one request may ask for."""
+    """The limits on requests and connections."""
 
     body_bytes: int = 2 * 1024 * 1024
-    """Enough for the longest message, with every character written as an escape."""
+    """Enough for the longest message, with every character escaped."""
     webhook_bytes: int = 1024 * 1024
-    """Of what a service sends to a webhook, before its signature is looked at."""
+    """Of a webhook request, before its signature is checked."""
     import_bytes: int = 256 * 1024 * 1024
-    """Of an agent or a space that is taken in. What is larger is imported on the machine itself."""
+    """Of an imported agent or space. A larger file has to be imported on the server's machine."""
     heartbeat_seconds: float = 15
-    """How often an idle stream shows that it is alive, and looks whether it missed anything."""
+    """How often an idle stream sends a comment, and checks whether it missed anything."""
     stream_frames: int = 1_000
-    """How far the reader of a stream may fall behind before it is cut off."""
+    """How many frames the reader of a stream may fall behind before it is disconnected."""
     requests_per_minute: int = 6_000
-    """Of one token; 0 is as many as it likes."""
+    """Per token; 0: unlimited."""
     failed_logins_per_minute: int = 60
-    """From one address."""
+    """Per address."""
     connections: int = 2_000
-    """At the same time; 0, or more than there are descriptors for: as many as there are."""
+    """At the same time; 0, or more than there are file descriptors: as many as there are."""
     connections_per_address: int = 200
-    """At the same time, from one address that is no trusted proxy; 0 is as many as it likes."""
+    """At the same time, from one address that is not a trusted proxy; 0: unlimited."""
     streams_per_person: int = 64
-    """At the same time, of one person, agent or service; 0 is as many as they like."""
+    """At the same time, per person, agent or service; 0: unlimited."""
     header_seconds: float = 10
     """How long a connection may take to send the headers of a request."""
     body_seconds: float = 30
-    """How long the body may take, besides the time that it needs at the slowest rate allowed."""
+    """How long the body may take, in addition to its time at the slowest rate allowed."""
     send_seconds: float = 60
-    """How long a client may take no byte of its answer."""
+    """How long a client may read nothing of its answer."""
     completion_seconds: float = 300
-    """How long a client of OpenAI's API waits for an agent's answer: it has no way to say it itself."""
+    """How long a client of OpenAI's API waits for an agent's answer: it cannot set this itself."""
 
 
 @dataclass(slots=True)
 class Context:
-    """One app's surroundings. The runtime is someone else's: it is open before the app and closed after it."""
+    """The dependencies of one app. The caller opens the runtime before the app and closes it after."""
 
     runtime: Runtime
     limits: Limits
     reach: Reach = field(default_factory=Reach)
     issuer: Issuer | None = None
-    """The identity provider whose tokens let people in."""
+    """The identity provider whose tokens are accepted."""
     web: WebFiles = field(default_factory=WebFiles)
     """The web client."""
     ending: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set when the server ends: open streams end at once."""
+    """Set when the server stops: open streams end at once."""
     hang_up: Callable[[Scope], None] | None = None
-    """Drops the connection of a request, whatever is still to be sent on it. Given by the server that carries us."""
+    """Drops the connection of a request, with whatever is still to be sent. Provided by the server."""
     requests: Rates = field(init=False)
-    """Of each token."""
+    """By token."""
     failures: Rates = field(init=False)
-    """Of each address: secrets that were not good."""
+    """Wrong secrets, by address."""
     failed_sign_ins: FailedSignIns = field(init=False)
-    """What the audit log tells of them."""
+    """Decides which of them are recorded in the audit log."""
     streams: Counter[str] = field(default_factory=lambda: Counter[str]())
-    """How many each entity has open."""
+    """The number of open streams, by entity."""
     known: OrderedDict[bytes, None] = field(default_factory=lambda: OrderedDict[bytes, None]())
-    """The hashes of secrets that were good when they were last used."""
+    """The hashes of secrets that were valid when last used."""
 
     def __post_init__(self) -> None:
         self.requests = Rates(self.limits.requests_per_minute, self.runtime.clock)
@@ -87,7 +87,7 @@ class Context:
         self.failures = Rates(self.limits.failed_logins_per_minute, self.runtime.clock)
 
     def remember(self, digest: bytes) -> None:
-        """A secret with this hash is good."""
+        """Notes that a secret with this hash is valid."""
         self.known[digest] = None
         self.known.move_to_end(digest)
         if len(self.known) > REMEMBERED:
@@ -95,5 +95,5 @@ class Context:
 
 
 def context_of(connection: HTTPConnection) -> Context:
-    """The surroundings of the app that this request reached."""
+    """Returns the context of the app that this request reached."""
     return connection.app.state.context

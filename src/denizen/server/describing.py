@@ -1,6 +1,6 @@
-"""The API's description, made whole: the type of errors, the events of streams, and an example of every answer.
+"""Completes the OpenAPI document: the type of errors, the events of streams, and an example of every answer.
 
-A shape says its own example. An answer that is a list of such shapes has the one that its parts make together.
+Each shape has its own example. The example of a list is made from those of its parts.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SENT: Final = "serialization"
 
 
 def complete(app: FastAPI) -> None:
-    """From now on the app's description is whole."""
+    """Makes the app's OpenAPI document complete."""
     describe: Callable[[], dict[str, Any]] = app.openapi
 
     def described() -> dict[str, Any]:
@@ -41,7 +41,7 @@ def complete(app: FastAPI) -> None:
 
 
 def _add_events(schemas: dict[str, Any]) -> None:
-    """For each stream a schema that has the data of every event under the name of the event (`x-events`)."""
+    """Adds a schema for each stream with the data of every event under the event's name (`x-events`)."""
     shapes = {each.shape for each in EVENTS.values()}
     references, found = models_json_schema([(each, _SENT) for each in shapes], ref_template=_REFERENCE + "{model}")
     for name, schema in sorted(found["$defs"].items()):
@@ -60,10 +60,10 @@ def operations(description: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, 
 
 
 def _tell_of_problems(path: str, operation: dict[str, Any]) -> None:
-    # Where they are all the same, FastAPI describes the errors of its own validation once more.
+    # `default` describes all errors: FastAPI's own description of validation errors would be a second one.
     operation["responses"].pop("422", None)
     content = operation["responses"]["default"]["content"]
-    # Clients of OpenAI's API are told of them in its own shape.
+    # Clients of OpenAI's API get errors in OpenAI's format.
     if _JSON in content and not path.startswith(OPENAI):
         content[MEDIA_TYPE] = content.pop(_JSON)
 
@@ -76,17 +76,17 @@ def _give_examples(operation: dict[str, Any], schemas: Mapping[str, Any]) -> Non
             and not content.keys() & {"example", "examples"}
             and not _says(content["schema"], schemas)
         ):
-            with suppress(LookupError):  # a test finds those that have none
+            with suppress(LookupError):  # A test finds those without one.
                 content["example"] = example_of(content["schema"], schemas)
 
 
 def _says(schema: Mapping[str, Any], schemas: Mapping[str, Any]) -> bool:
-    """Whether it has an example of its own."""
+    """Whether it has its own example."""
     return "examples" in schemas.get(schema.get("$ref", "").removeprefix(_REFERENCE), schema)
 
 
 def _with_nulls(example: Any, schema: Mapping[str, Any], schemas: Mapping[str, Any]) -> Any:
-    """The example with what is null in it, which FastAPI leaves out of descriptions."""
+    """Adds the null values to the example, which FastAPI leaves out."""
     match schema, example:
         case {"$ref": str(name)}, _:
             return _with_nulls(example, schemas[name.removeprefix(_REFERENCE)], schemas)
@@ -105,7 +105,7 @@ def _with_nulls(example: Any, schema: Mapping[str, Any], schemas: Mapping[str, A
 
 
 def example_of(schema: Mapping[str, Any], schemas: Mapping[str, Any]) -> Any:
-    """What the schema's own example says, or those of its parts. Raises `LookupError` where none of them says any."""
+    """Returns the schema's own example, or one made from its parts. Raises `LookupError` if there is none."""
     match schema:
         case {"$ref": str(name)}:
             return example_of(schemas[name.removeprefix(_REFERENCE)], schemas)

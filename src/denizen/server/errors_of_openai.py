@@ -1,6 +1,6 @@
-"""Problems in the shape of OpenAI's errors, for the paths at which its clients ask: `{"error": {…}}`.
+"""Errors in OpenAI's format, for the paths that its clients use: `{"error": {…}}`.
 
-Whoever makes the answer need not know who asked: it is put into the other shape on its way out.
+The code that makes an answer need not know who asked: problems are converted on their way out.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from denizen.server.problems import MEDIA_TYPE
 
 _TYPES: Final = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 _REFUSED: Final = {422: 400}
-"""What OpenAI answers with another status than we do."""
+"""Statuses for which OpenAI uses another than we do."""
 
 
 def error_body(problem: Mapping[str, Any]) -> dict[str, Any]:
-    """One of our problems as OpenAI tells its own."""
+    """Converts one of our problems to OpenAI's format."""
     status: int = problem["status"]
     fields: list[dict[str, str]] = problem.get("errors") or [{}]
     kind = _TYPES.get(status, "invalid_request_error" if status < 500 else "server_error")
@@ -29,7 +29,7 @@ def error_body(problem: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def with_errors_of_openai(send: Send) -> Send:
-    """Sends as before, but problems in the other shape."""
+    """Wraps `send` so that problems are converted."""
     held: Message | None = None
 
     async def sending(message: Message) -> None:

@@ -1,7 +1,7 @@
-"""Failed sign-ins in the audit log: enough to see an attack, and not a row for each attempt of a flood.
+"""Failed sign-ins in the audit log: enough to see an attack, without a row for each attempt of a flood.
 
-From each address the first, the tenth, the hundredth … failure of an hour makes an entry; all addresses together make
-`ENTRIES_PER_HOUR` at most. In memory, and so for each process by itself.
+For each address, the first, tenth, hundredth … failure of an hour is recorded; all addresses together make at most
+`ENTRIES_PER_HOUR` entries. Counted in memory, by each process separately.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ADDRESSES: Final = 20_000
 
 
 class FailedSignIns:
-    """Counts failed sign-ins of this hour by address."""
+    """Counts the failed sign-ins of this hour by address."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -37,7 +37,7 @@ class FailedSignIns:
         self._entries = 0
 
     def count(self, address: str) -> int | None:
-        """One more has failed from there: how many that are in this hour, if this makes an entry."""
+        """Counts a failure; returns the number of failures in this hour if this one is to be recorded."""
         hour = self._clock.now() // HOUR
         if hour != self._hour:
             self._hour, self._attempts, self._entries = hour, Counter(), 0
@@ -56,7 +56,7 @@ def _is_power_of_ten(number: int) -> bool:
 
 
 async def note(runtime: Runtime, failed: FailedSignIns, address: str, secret: str) -> None:
-    """The failure is in the audit log, if it makes an entry. Never fails: the caller is refused in any case."""
+    """Records the failure in the audit log, if it is due. Never raises: the caller is refused in any case."""
     attempts = failed.count(address)
     if attempts is None:
         return
@@ -67,7 +67,7 @@ async def note(runtime: Runtime, failed: FailedSignIns, address: str, secret: st
 
 
 def _record(tx: Tx, address: str, attempts: int, secret: str) -> None:
-    """In the log of the one whose token this was; of the first organization where it is nobody's."""
+    """Records it in the audit log of the token's owner; of the first organization if the token is unknown."""
     token = tokens.find_any(tx, secret)
     owner = None if token is None else directory.get_entity(tx, token.entity_id)
     home = directory.first_organization(tx) if owner is None else owner.organization_id

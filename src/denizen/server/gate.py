@@ -1,6 +1,6 @@
-"""What stands before every route: only by our names, only with a token, only so much; no defect shows its insides.
+"""The outermost layer of the app: checks the host name, authenticates, enforces limits and hides internal errors.
 
-Plain ASGI, outermost in the app, so that it holds for answers of any kind, streams and defects included.
+Plain ASGI around the whole app, so that it applies to all answers, streams and internal errors included.
 """
 
 from __future__ import annotations
@@ -27,20 +27,21 @@ OPEN_PATHS: Final = frozenset({"/healthz", "/readyz", "/login"})
 """Answered without a token."""
 
 SIGNING_IN: Final = ("POST", "/api/session")
-"""Answered without a token as well: what is sent is one, or a login link."""
+"""Answered without a token as well: its body has a token or a login link."""
 METRICS: Final = "/metrics"
-"""Answered without a token only where the owner of the house says so."""
+"""Answered without a token only if the operator has allowed it."""
 
 WEBHOOKS: Final = "/hooks/"
-"""Below it services tell of things. They have no token, and their names for this server are not ours to know: what they
-send is believed only if it is signed."""
+"""Webhooks of other services are below this path. They have no token, and we do not know by which name they call this
+server: their requests are accepted only if they are signed.
+"""
 
 IMPORT: Final = ("POST", "/api/import")
 """Where a whole file is sent, line by line, instead of a JSON document."""
 LINES: Final = ("application/jsonl", "application/x-ndjson")
 
 OPENAI: Final = "/v1/"
-"""Below it errors have the shape that clients of OpenAI's API understand."""
+"""Below this path, errors have OpenAI's format."""
 
 _HEADERS: Final = {
     "X-Content-Type-Options": "nosniff",
@@ -52,7 +53,7 @@ _HEADERS: Final = {
 
 
 class Gate:
-    """Lets requests in that may come in, and sees to it that each gets an answer."""
+    """Lets permitted requests in, and makes sure that each gets an answer."""
 
     def __init__(self, app: ASGIApp, context: Context) -> None:
         self._app = app
@@ -73,7 +74,7 @@ class Gate:
         except DenizenError as error:
             await _answer(answering, scope, receive, problem_of(error))
         except ClientDisconnect:
-            pass  # there is nobody to tell
+            pass  # There is nobody to answer.
         except Exception as error:  # noqa: BLE001  a defect: the caller is told so, and nothing more
             await _answer(answering, scope, receive, internal_response(error))
 
@@ -106,8 +107,9 @@ class Gate:
             await note_use(self._context.runtime, caller.token)
 
     async def _let_in_service(self, scope: Scope, receive: Receive, send: _Answering) -> None:
-        """Services have no token: their requests are counted by their address, and what was wrong of them by address
-        and path, so that one with a wrong secret keeps nobody else behind the same address out."""
+        """Services have no token: their requests are counted by address, and wrong signatures by address and path, so
+        that a service with a wrong secret does not lock out others behind the same address.
+        """
         assert send.visit is not None
         address = send.visit.address
         sender = f"{address} {scope['path']}"
@@ -120,7 +122,7 @@ class Gate:
             self._context.failures.take(sender)
 
     async def _authenticate(self, scope: Scope, visit: Visit, answering: _Answering) -> Caller:
-        """Whoever asks, if it may ask again so soon; a session that is used lasts longer."""
+        """Returns the caller, within the rate limit; extends the session that was used."""
         runtime, connection = self._context.runtime, HTTPConnection(scope)
         caller = await authenticate(self._context, visit, connection)
         wait = self._context.requests.take(caller.token.id)
@@ -133,14 +135,14 @@ class Gate:
 
 
 class _Answering:
-    """Sends an answer with the headers that all of them have; `started` says whether it has begun."""
+    """Sends an answer with the common headers; `started` says whether it has begun."""
 
     def __init__(self, scope: Scope, send: Send, context: Context) -> None:
         self.started = False
         self.status: int | None = None
         self.visit: Visit | None = None
         self.cookie: str | None = None
-        """To be set, if the answer does not set one itself."""
+        """The cookie to set, unless the answer sets one itself."""
         self._scope = scope
         self._send = send
         self._context = context
@@ -168,7 +170,7 @@ async def _answer(answering: _Answering, scope: Scope, receive: Receive, respons
 
 
 def _check_host(reach: Reach, headers: Headers, visit: Visit) -> None:
-    """A page of another site, whose name was made to lead here, still sends that site's name."""
+    """Rejects DNS rebinding: a page of another site whose name resolves to us still sends that site's name."""
     names = headers.getlist("host")
     if len(names) != 1 or not reach.allows(without_port(names[0])):
         known = sorted(reach.hosts) or ["localhost", "127.0.0.1", "[::1]"]
@@ -183,13 +185,13 @@ def _check_host(reach: Reach, headers: Headers, visit: Visit) -> None:
 def _check_media_type(headers: Headers, known: tuple[str, ...], otherwise: str) -> None:
     media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
     if not media_type and headers.get("content-length", "0") == "0" and "transfer-encoding" not in headers:
-        return  # there is no body
+        return  # There is no body.
     if media_type not in known:
         raise Problem("unsupported_media_type", otherwise)
 
 
 def _limited(receive: Receive, headers: Headers, limit: int) -> Receive:
-    """Receives as before, but no more than `limit` bytes of body."""
+    """Wraps `receive` to accept at most `limit` bytes of body."""
     # The connection stays open: closed at once, the answer could be lost while the caller is still sending.
     too_large = Problem("too_large", f"A request may have {limit:,} bytes.")
     announced = headers.get("content-length", "0")

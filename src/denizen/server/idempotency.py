@@ -1,4 +1,4 @@
-"""The header by which a request that is made twice is done once."""
+"""The `Idempotency-Key` header: a repeated request is executed once."""
 
 from __future__ import annotations
 
@@ -24,5 +24,5 @@ IdempotencyKey = Annotated[
 
 
 def id_for(caller: Caller, what: str, key: str | None) -> str | None:
-    """The id of what is made with this key, so that it is found when it is asked for again; None without one."""
+    """Returns the id for what is created with this key, so that a repeated request finds it; None without a key."""
     return None if key is None else str(uuid5(_KEYS, f"{caller.entity.id} {what} {key}"))

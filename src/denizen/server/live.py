@@ -1,9 +1,9 @@
-"""What one reader is told of texts that are still being written. Pure.
+"""Filters the live text that one reader of a stream is sent. Pure.
 
-The bus may lose, repeat and overlap; the reader is spared that. A `stream.started` always comes first; the deltas of
-that id then follow each other from its beginning and without a hole, until the message of that id or its
-`stream.aborted` comes. A stream that is started again begins anew. Where the beginning or a piece is missing, nothing
-is told until the text was told again from its beginning: `wanted` says of which spaces that has to be asked.
+The bus may lose, repeat and overlap frames; the reader must not notice. A `stream.started` always comes first; then the
+deltas of that id follow from its beginning without a gap, until the message with that id or its `stream.aborted` comes.
+A restarted stream begins anew. If the beginning or a piece is missing, nothing is sent until the text has been repeated
+from its beginning: `wanted` names the spaces for which that has to be requested.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from denizen.ids import AgentId, MessageId, SpaceId
 from denizen.storage.database import storable
 
 REMEMBERED_MESSAGES: Final = 1_000
-"""As many as a reader may be behind: older messages have no frames left on their way."""
+"""The most messages a reader may be behind: no frames of older messages are under way."""
 
 Payload = dict[str, JsonValue]
 
@@ -42,15 +42,15 @@ class _Writing:
     epoch: int
     space: SpaceId
     length: int = 0
-    """Where the next piece has to begin."""
+    """The offset of the next piece."""
 
 
 class Live:
-    """What this reader has been told, and so what a frame means to it."""
+    """What this reader has been sent, which decides what a frame means to it."""
 
     def __init__(self, space_id: SpaceId | None = None) -> None:
         self._space_id = space_id
-        """Where frames are from of which nobody says where they are from."""
+        """The space of frames that do not name one."""
         self._freshness = Freshness()
         self._writing: dict[MessageId, _Writing] = {}
         self._statuses: dict[AgentId, tuple[str, str | None]] = {}
@@ -59,7 +59,7 @@ class Live:
         self._asked: set[MessageId] = set()
 
     def said(self, message_id: MessageId) -> None:
-        """The reader has the message. Frames about it that still come are of no use."""
+        """Notes that the reader has the message. Later frames about it are dropped."""
         self._writing.pop(message_id, None)
         self._missed.pop(message_id, None)
         self._said[message_id] = None
@@ -67,41 +67,41 @@ class Live:
             self._said.popitem(last=False)
 
     def seen(self, agents: Iterable[Presence]) -> list[Payload]:
-        """What the database says of the agents around the reader; tells what is new about it."""
+        """Compares with the state of the agents in the database; returns the events for what is new."""
         told: list[Payload] = []
         known = {agent.agent_id: agent for agent in agents}
         for agent in known.values():
             told += self.hear(AgentStatus(agent.agent_id, agent.status, agent.epoch))
         for gone in self._statuses.keys() - known.keys():
             del self._statuses[gone]
-        # What was asked for and did not come may be asked for again.
+        # What was requested and did not come may be requested again.
         self._asked.clear()
         return told
 
     def lost(self) -> list[Payload]:
-        """Frames were lost, perhaps the one that ended a stream: all that are open end, and those alive begin anew."""
+        """Ends all open streams after frames were lost, perhaps one that ended a stream; live ones begin anew."""
         self._asked.clear()
         return [*self._abort(list(self._writing), "interrupted")]
 
     def left(self, space_id: SpaceId) -> None:
-        """The reader has nothing to do with that space any more."""
+        """Notes that the reader has left the space."""
         for id_ in [id_ for id_, writing in self._writing.items() if writing.space == space_id]:
             del self._writing[id_]
 
     def wanted(self) -> set[SpaceId]:
-        """Where a text is being written that this reader lacks a piece of, and nobody was asked for it yet."""
+        """Returns the spaces with a text that this reader lacks a piece of, and that was not requested yet."""
         spaces = {space for id_, space in self._missed.items() if id_ not in self._asked}
         self._asked.update(self._missed)
         self._missed.clear()
         return spaces
 
     def hear(self, frame: StreamFrame, where: SpaceId | None = None) -> list[Payload]:
-        """What the reader is to be told because of this frame, which was heard in that space."""
+        """Returns the events for the reader because of this frame from that space."""
         if isinstance(frame, Hint):
             return []
         if frame.epoch is not None and not self._freshness.admit(frame.agent, frame.epoch):
             return []
-        # Whoever thinks for the agent now does not go on with what another was writing.
+        # Another process runs the agent now: it does not continue the text of the former.
         told = [*self._abort(self._outdated(frame.agent, frame.epoch), "resumed")]
         match frame:
             case StreamStarted():
@@ -112,7 +112,7 @@ class Live:
                 told += self._abort([frame.id] if frame.id in self._writing else [], frame.reason)
             case AgentStatus():
                 told += self._status(frame)
-            # Only to look at while it is written: what counts comes with the call itself.
+            # Only a preview of a call being written: the stored call replaces it.
             case CallStarted():
                 told.append(frame.to_payload())
             case CallDelta():
@@ -134,10 +134,10 @@ class Live:
         if frame.id in self._said or frame.space != where:
             return
         if frame.again and frame.id in self._writing:
-            return  # told for another, or for a piece that is missing here: the text that follows has it
+            return  # Repeated for another reader, or for a piece that is missing here: the text that follows has it.
         self._writing[frame.id] = _Writing(frame.agent, frame.epoch, frame.space)
         told = frame.to_payload()
-        del told["again"]  # to this reader it is the first time
+        del told["again"]  # For this reader it is the first time.
         yield {**told, "offset": 0}
 
     def _extend(self, frame: StreamDelta, where: SpaceId | None) -> Iterator[Payload]:

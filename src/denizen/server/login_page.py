@@ -1,4 +1,4 @@
-"""The page at `/login`: signs in with what stands behind the # of its address, and shows who one is.
+"""The page at `/login`: signs in with the secret behind the # of its address, and shows who is signed in.
 
 It loads nothing: its one script and its one style are allowed by their hashes, and nothing else is.
 """

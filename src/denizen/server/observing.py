@@ -1,7 +1,7 @@
-"""What stands around every request, the gate included: its id, its numbers, its span.
+"""Request ids, metrics and spans, around every request and the gate.
 
 The id is the caller's own (`X-Request-Id`) or a new one; it is in the answer and in every log line. A `traceparent` is
-taken up. Paths are told as the routes write them, so that no identifier becomes a label.
+continued. Paths are recorded as route templates, so that no identifier becomes a label.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 
 REQUEST_ID: Final = "X-Request-Id"
 UNMATCHED: Final = "unmatched"
-"""The route of a request that no route was looked for, or found."""
+"""The route label of a request that no route matched."""
 QUIET: Final = frozenset({"/healthz", "/readyz", "/metrics"})
-"""Asked all day long by machines: no spans."""
+"""Polled by machines all day: no spans."""
 
 _ID: Final = re.compile(r"[A-Za-z0-9._:-]{1,64}")
 _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 
 class Observer:
-    """Sees every request come, and every answer go."""
+    """Observes every request and its answer."""
 
     def __init__(self, app: ASGIApp, telemetry: Telemetry) -> None:
         self._app = app
@@ -52,7 +52,7 @@ class Observer:
 
 
 class _Seen:
-    """One request, and how far its answer has come."""
+    """One request, and the progress of its answer."""
 
     def __init__(self, telemetry: Telemetry, scope: Scope, send: Send) -> None:
         headers = Headers(scope=scope)
@@ -77,7 +77,7 @@ class _Seen:
         await self._send(message)
 
     def end(self) -> None:
-        """The answer is out, or the caller is gone."""
+        """Records that the answer is complete, or the caller is gone."""
         method = self._scope["method"] if self._scope["method"] in _METHODS else OTHER
         route = getattr(self._scope.get("route"), "path", UNMATCHED)
         if self._metrics is not None:

@@ -1,4 +1,4 @@
-"""A panel for clients of OpenAI's API: everyone's answer, under their names, as one text that only grows."""
+"""Panels as models of OpenAI's API: the answers of all advisors, under their names, as one growing text."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from denizen.spaces.handles import handle_from
 from denizen.storage.database import Tx, storable
 
 MODEL: Final = "panel:"
-"""What the name of a panel as a model begins with."""
+"""The prefix of a panel's name as a model."""
 STOPPING: Final = "This server is stopping. What you wrote is kept, and will be answered in the panel."
 
 
 def named(tx: Tx, model: str, caller: Caller) -> Panel:
-    """The panel that a model's name means: `panel:` and its id, or its name as a handle."""
+    """Finds the panel that a model's name means: `panel:` and its id, or its name as a handle."""
     wanted = storable(model.removeprefix(MODEL))
     mine = panels.panels_of(tx, caller.entity.id)
     found = [each for each in mine if each.id == wanted] or [
@@ -46,7 +46,7 @@ def named(tx: Tx, model: str, caller: Caller) -> Panel:
 
 
 def shown(panel: Panel) -> str:
-    """How the panel is called as a model."""
+    """The name of the panel as a model."""
     return f"{MODEL}{panel.id}"
 
 
@@ -58,7 +58,7 @@ async def ask(
     key: str | None,
     metadata: Mapping[str, JsonValue] | None = None,
 ) -> Round:
-    """The message stands in the panel, and everyone has it to answer; with the same key, once."""
+    """Posts the message in the panel, which starts a round; with the same key, only once."""
     chosen = id_for(caller, f"round {panel.id}", key)
     if chosen is None:
         return await context.runtime.panels.ask(panel, caller.entity.id, text, metadata=metadata)
@@ -70,9 +70,9 @@ async def ask(
 
 
 async def answer(context: Context, asked: Round, pass_on: Pass | None = None) -> Round:
-    """The round when it is complete, when the time is over, or when the server ends.
+    """Waits until the round is complete, the time is over, or the server stops.
 
-    What the voices write meanwhile is passed on in the order of the panel; an empty text says that all is well.
+    Passes on what the advisors write, in the order of the panel; an empty text means that the connection is alive.
     """
     until = context.runtime.clock.now() + int(context.limits.completion_seconds * SECOND)
     async with listening(context, {space_topic(asked.panel_id)}) as ear:
@@ -80,7 +80,7 @@ async def answer(context: Context, asked: Round, pass_on: Pass | None = None) ->
 
 
 async def why_unanswered(context: Context, now: Round) -> str:
-    """Who could not answer in this round, why, and what to do; empty where everybody has answered, or still may."""
+    """Returns who could not answer in this round, why, and what to do; empty if all have answered or still may."""
     if not now.all_completed:
         return ""
     if any(each.state == "done" for each in now.spoken):
@@ -91,7 +91,7 @@ async def why_unanswered(context: Context, now: Round) -> str:
 
 
 class _Following:
-    """One round being answered."""
+    """Follows one round."""
 
     def __init__(self, context: Context, asked: Round, pass_on: Pass | None) -> None:
         self._context = context
@@ -104,7 +104,7 @@ class _Following:
         clock, limits, ending = self._context.runtime.clock, self._context.limits, self._context.ending
         now = await self._look()
         if any(each.state == "running" for each in now.spoken):
-            # It is being answered already: what is being written is heard from its beginning.
+            # It is being answered already: the text is requested from its beginning.
             self._want_again()
         while not (now.all_completed or ear.over or ending.is_set()):
             seconds = min((deadline - clock.now()) / SECOND, limits.heartbeat_seconds)
@@ -150,7 +150,7 @@ class _Following:
 
 
 def spent(now: Round) -> Charge:
-    """What the round has used."""
+    """The usage of the round."""
     return Charge(
         None,
         sum(each.input_tokens for each in now.replies),

@@ -1,4 +1,4 @@
-"""Who may do what over HTTP, read from the routes themselves: each says by its parameter whom it is for."""
+"""Generates the table of permissions of the HTTP API from the routes: each declares its role by a parameter."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from denizen.access.roles import PERSONAL, ROLES, Role, reaches
 from denizen.server.auth import ROLE_ASKED, who_asks
 
 Asked = Role | Literal["anyone", "bearer"]
-"""`bearer`: whoever has a token; `anyone`: without one as well."""
+"""`bearer`: every caller with a token; `anyone`: also without one."""
 
 WORDS: Final[dict[Asked, str]] = {
     "anyone": "anyone, without a token",
@@ -30,7 +30,7 @@ WORDS: Final[dict[Asked, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Permission:
-    """One request, and whom it is for."""
+    """One request, and the role that it requires."""
 
     method: str
     path: str
@@ -38,10 +38,10 @@ class Permission:
     summary: str
     asked: Asked
     more: str
-    """What is asked besides, in words; empty where nothing is."""
+    """Further conditions, in words; empty if there are none."""
 
     def allows(self, role: Role | None) -> bool:
-        """Whether someone of this role (None: without a token) comes past the parameter."""
+        """Whether the parameter admits a caller with this role (None: without a token)."""
         if self.asked == "anyone":
             return True
         if role is None:
@@ -50,7 +50,7 @@ class Permission:
 
 
 def permissions(app: FastAPI) -> list[Permission]:
-    """Every request that the API describes, by path."""
+    """Returns the permissions of every request in the OpenAPI document, by path."""
     found = [
         Permission(method, path, route.name, route.summary or "", _asked(route), _more(route))
         for path, route in _routes(app)
@@ -63,7 +63,7 @@ def permissions(app: FastAPI) -> list[Permission]:
 def _routes(app: FastAPI) -> Iterator[tuple[str, APIRoute]]:
     for route in app.routes:
         if isinstance(route, APIRoute):
-            # As the description has it: without how a parameter is read.
+            # As in the OpenAPI document: without the converter of a parameter.
             yield re.sub(r":\w+}", "}", route.path), route
 
 
@@ -86,7 +86,7 @@ def _more(route: APIRoute) -> str:
 
 
 def render(app: FastAPI) -> str:
-    """The table of docs/access.md."""
+    """Renders the table of docs/access.md."""
     rows = [
         f"| `{each.method} {each.path}` | {each.summary} | {each.more or WORDS[each.asked]} |"
         for each in permissions(app)

@@ -1,7 +1,7 @@
-"""What goes wrong, as the caller is told it: RFC 9457 problem details, from one table of codes.
+"""Errors as HTTP answers: RFC 9457 problem details, from one table of codes.
 
 Every error answer is `application/problem+json` with `type`, `title`, `status`, `code` and `detail`; clients decide by
-`code`. What is not in the table is a defect of ours: it is logged, and the caller learns nothing of its insides.
+`code`. An error that is not in the table is a bug in the server: it is logged, and the caller sees no internals.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ MEDIA_TYPE: Final = "application/problem+json"
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A way for a request to fail."""
+    """An error code with its status and title."""
 
     status: int
     title: str
 
 
 KINDS: Final[Mapping[str, Kind]] = {
-    # Requests that cannot be understood or accepted
+    # Requests that are invalid or not accepted
     "bad_request": Kind(400, "The request cannot be understood"),
     "invalid_json": Kind(400, "The body is not JSON"),
     "nested_too_deep": Kind(400, "The body is nested too deep"),
@@ -69,7 +69,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     "model_unsuitable": Kind(422, "The model's provider cannot use this model"),
     "request_too_large": Kind(422, "The request is too large for the model"),
     "content_refused": Kind(422, "The model's provider refuses the content"),
-    # What the server could not do, this time
+    # Temporary failures of the server
     "model_unreachable": Kind(502, "The model's provider did not answer"),
     "budget_spent": Kind(402, "What may be used is used up"),
     "model_overloaded": Kind(503, "The model's provider is overloaded"),
@@ -92,7 +92,7 @@ _INTERNAL: Final = "An error was logged. If it happens again, tell whoever runs 
 
 
 class Problem(HTTPException):
-    """A request failed for a reason that only a server has."""
+    """An error that only the HTTP layer raises."""
 
     def __init__(self, code: str, detail: str, *, headers: Mapping[str, str] | None = None) -> None:
         self.code = code
@@ -105,18 +105,18 @@ def problem_response(
     """The answer for a code of the table."""
     kind = KINDS[code]
     body = {"type": "about:blank", "title": kind.title, "status": kind.status, "code": code, "detail": detail, **more}
-    # Escaped, because what callers send and we repeat may hold half a surrogate pair, which is no UTF-8.
+    # Escaped, because text repeated from the request may hold half a surrogate pair, which is not valid UTF-8.
     return Response(json.dumps(body), kind.status, headers, MEDIA_TYPE)
 
 
 def internal_response(error: BaseException) -> Response:
-    """The answer to a defect of ours, which is logged."""
+    """The answer to a bug in the server, which is logged."""
     log.error("request failed", exc_info=error)
     return problem_response("internal", _INTERNAL)
 
 
 def install(app: FastAPI) -> None:
-    """From now on every error of the app's routes is answered as a problem."""
+    """Makes the app answer every error of its routes as a problem."""
     app.add_exception_handler(DenizenError, _on_denizen_error)
     app.add_exception_handler(RequestValidationError, _on_invalid_request)
     app.add_exception_handler(HTTPException, _on_http_exception)
@@ -125,13 +125,13 @@ def install(app: FastAPI) -> None:
 async def _on_denizen_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, DenizenError)
     if isinstance(error, NotAMember):
-        # Whoever is not in a space is not told that it exists.
+        # Those who are not in a space are not told that it exists.
         error = NotFound("space", request.path_params.get("space_id", ""))
     return problem_of(error)
 
 
 def problem_of(error: DenizenError) -> Response:
-    """The answer to one of our own errors; those that no caller can mean are defects."""
+    """The answer to one of our own errors; those that no caller can cause are bugs."""
     kind = KINDS.get(error.code)
     if kind is None:
         return internal_response(error)
@@ -139,7 +139,7 @@ def problem_of(error: DenizenError) -> Response:
         return problem_response(error.code, str(error))
     log.warning("request failed", code=error.code, error=str(error))
     headers = {"Retry-After": "1"} if kind.status == 503 else None
-    # Not the error's own words: they name files and hosts.
+    # Not the error's own message: it names files and hosts.
     return problem_response(error.code, (type(error).__doc__ or kind.title).strip(), headers=headers)
 
 
@@ -174,7 +174,9 @@ async def _on_invalid_request(_: Request, error: Exception) -> Response:
 
 
 def _field_error(found: Mapping[str, Any]) -> dict[str, str]:
-    """Where it is wrong, as a path like `metadata.color`, and what is wrong. Never what was sent: it may be secret."""
+    """Returns the path of the invalid field, like `metadata.color`, and what is wrong. Never its value: it may be
+    secret.
+    """
     where, *path = found["loc"]
     message = str(found["msg"]).removeprefix("Value error, ").removesuffix(".")
     return {"in": str(where), "field": ".".join(map(str, path)) or str(where), "message": message}

@@ -1,6 +1,7 @@
-"""How often someone may ask: a bucket of tries for each of them, which fills again with time.
+"""Rate limits: a token bucket for each caller, which refills with time.
 
-In memory, and so for each process by itself. What is forgotten when too many are counted were full buckets, or nearly.
+In memory, by each process separately. If there are too many, the least recently used are dropped: they are
+full or nearly so.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Final
 from denizen.clock import SECOND, Clock, Instant
 
 COUNTED: Final = 20_000
-"""How many askers are counted at once."""
+"""How many callers are counted at once."""
 
 
 @dataclass(slots=True)
@@ -22,7 +23,7 @@ class _Bucket:
 
 
 class Rates:
-    """Each asker may ask `per_minute` times a minute, all at once if it likes; 0 is without end."""
+    """Allows each caller `per_minute` tries a minute, also all at once; 0: unlimited."""
 
     def __init__(self, per_minute: int, clock: Clock) -> None:
         self._full = float(per_minute)
@@ -30,14 +31,14 @@ class Rates:
         self._buckets: OrderedDict[str, _Bucket] = OrderedDict()
 
     def take(self, asker: str) -> float:
-        """One try is taken; 0, or the seconds until there is one again, and then none was taken."""
+        """Takes one try and returns 0; otherwise takes none and returns the seconds until the next is available."""
         wait = self.wait(asker)
         if not wait and self._full:
             self._buckets[asker].left -= 1
         return wait
 
     def wait(self, asker: str) -> float:
-        """The seconds until the asker may try; 0 if it may now."""
+        """Returns the seconds until the caller may try; 0 if it may now."""
         if not self._full:
             return 0.0
         now, bucket = self._clock.now(), self._buckets.get(asker)

@@ -1,7 +1,7 @@
-"""From where the server may be reached: by which names, through which proxies, and what a request says of that.
+"""How the server may be reached: by which host names, through which proxies, and where a request came from.
 
-Without settings it is reached on loopback only. Beyond, it speaks HTTPS: by itself, or through a proxy that was named
-by whoever runs it.
+Without settings it is reached on loopback only. Beyond loopback it speaks HTTPS: itself, or through a proxy that the
+operator has named.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ _ANYWHERE: Final = ("0.0.0.0", "::")  # noqa: S104  what is asked about, not wha
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """By which names, besides those of loopback, the server is asked for, and whom it believes about others."""
+    """The host names of the server besides those of loopback, and the proxies that it trusts."""
 
     hosts: frozenset[str] = frozenset()
     proxies: tuple[IPv4Network | IPv6Network, ...] = ()
     origin: str | None = None
-    """Of the pages that are ours, where a proxy has another name than we are asked for by."""
+    """The origin of our pages, if a proxy has another name than the one it asks us by."""
 
     def allows(self, host: str) -> bool:
-        """Whether the server may be asked for by this name."""
+        """Whether requests may use this host name."""
         return is_loopback(host) or host.lower().rstrip(".") in self.hosts
 
     def trusts(self, address: str) -> bool:
-        """Whether a proxy of ours has that address."""
+        """Whether this is the address of a trusted proxy."""
         try:
             known = ipaddress.ip_address(address)
         except ValueError:
@@ -49,28 +49,28 @@ class Visit:
     """Where a request came from, and how."""
 
     address: str
-    """Of whoever asks, as far as it is known."""
+    """The client's address, as far as it is known."""
     secure: bool
-    """Nobody on the way could read it: it came by HTTPS."""
+    """Whether it came by HTTPS, to this server or to a trusted proxy."""
     nearby: bool
-    """It came from this machine, or through a proxy that is trusted."""
+    """Whether it came from this machine, or through a trusted proxy."""
     host: str
-    """The name and port that were asked for, as they were written."""
+    """The requested name and port, as written."""
 
     @property
     def port(self) -> str:
-        """The port that was asked for."""
+        """The requested port."""
         port = self.host.rpartition(":")[2]
         return port if port.isdecimal() and not self.host.endswith("]") else "443" if self.secure else "80"
 
     @property
     def origin(self) -> str:
-        """Of the page that would be ours."""
+        """The origin of our own pages for this request."""
         return f"{'https' if self.secure else 'http'}://{self.host.lower()}"
 
 
 def visit_of(reach: Reach, scope: Scope, headers: Headers) -> Visit:
-    """What is believed of where the request came from: what proxies say, only from those that are trusted."""
+    """Determines where the request came from; the headers of proxies count only if the proxy is trusted."""
     peer = scope["client"][0] if scope.get("client") else ""
     secure, address, proxied = scope["scheme"] == "https", peer, reach.trusts(peer)
     if proxied:
@@ -81,7 +81,7 @@ def visit_of(reach: Reach, scope: Scope, headers: Headers) -> Visit:
 
 
 def _forwarded_for(reach: Reach, headers: Headers) -> str:
-    """The nearest address that is no proxy of ours: whatever stands before it, anyone may have written."""
+    """Returns the nearest address that is not a trusted proxy: anyone may have written those before it."""
     written = [each.strip() for value in headers.getlist("x-forwarded-for") for each in value.split(",")]
     return next((each for each in reversed(written) if each and not reach.trusts(each)), "")
 
@@ -97,7 +97,7 @@ def without_port(host: str) -> str:
 
 
 def reach_of(settings: Settings) -> Reach:
-    """As the settings say. Raises `SettingsError` where that is not safe, or where nobody could reach the server."""
+    """Reads the settings. Raises `SettingsError` if they are unsafe, or if nobody could reach the server."""
     public = urlsplit(settings.public_url or "")
     hosts = {*settings.allowed_hosts, public.hostname or ""} - {""}
     if not is_loopback(settings.host):

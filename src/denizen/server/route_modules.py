@@ -1,4 +1,4 @@
-"""The modules of routes: all at once for a server, or each when the first request needs it for a single command."""
+"""The route modules: imported all at once for a server, or on demand for a single command."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MODULES: Final = (
     "portability", "minds", "plans", "stances", "usage", "memory", "forgetting", "audit", "calls", "triggers",
     "webhooks",
 )  # fmt: skip
-"""Each has its `router`. A request is compared with one after the other: the busiest first."""
+"""Each has a `router`. A request is matched against one after the other: the busiest first."""
 
 MODULES_OF: Final[Mapping[str, tuple[str, ...]]] = {
     "agents": (
@@ -56,7 +56,7 @@ MODULES_OF: Final[Mapping[str, tuple[str, ...]]] = {
     "v1": ("openai",),
     "webhooks": ("webhooks",),
 }  # fmt: skip
-"""Which modules have routes below `/api/NAME` or `/NAME`. The first with a route for the request answers it."""
+"""The modules with routes below `/api/NAME` or `/NAME`. The first with a matching route answers."""
 
 
 def all_routes() -> list[BaseRoute]:
@@ -65,19 +65,21 @@ def all_routes() -> list[BaseRoute]:
 
 
 def routes_of(module: str) -> list[BaseRoute]:
-    """The routes of the module, which is imported if it was not."""
+    """Returns the routes of the module, importing it if necessary."""
     return cast("APIRouter", import_module(f"denizen.server.routes.{module}").router).routes
 
 
 def first_segment(path: str) -> str:
-    """The name behind `/api/`, or else the first one: `agents` of `/api/agents/…`, `hooks` of `/hooks/…`."""
+    """Returns the segment after `/api/`, otherwise the first one: `agents` of `/api/agents/…`, `hooks` of
+    `/hooks/…`.
+    """
     return path.removeprefix("/api").lstrip("/").partition("/")[0]
 
 
 class RoutesOnDemand(BaseRoute):
     """Stands for the routes of all modules, and imports those that may have a route for the request.
 
-    Importing all of them takes longer than what most commands do with one.
+    Importing all of them would take longer than the work of most commands.
     """
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:

@@ -1,4 +1,4 @@
-"""What every module of routes begins with: what is true of all routes is said when they are made."""
+"""Creates the routers of the route modules, with what is common to all routes."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from denizen.server.schemas import Problem
 
 
 def new_router(prefix: str = "", *, problem: type[BaseModel] = Problem) -> APIRouter:
-    """A router whose routes are whole, so that an app takes them as they are.
+    """Creates a router whose routes are complete, so that an app uses them as they are.
 
-    One that an app includes is built a second time for that app, route by route, while its first requests wait.
+    FastAPI builds the routes of an included router a second time, one by one, while the first requests wait.
     """
     return APIRouter(
         prefix=prefix,

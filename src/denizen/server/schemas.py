@@ -1,4 +1,4 @@
-"""What is sent and answered, as JSON. Names are those of the domain; times are ISO 8601, UTC."""
+"""JSON shapes that several route modules share, and conversions of domain objects to JSON. Times are ISO 8601, UTC."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Carrying an application on a port, from `ready` to `stop`. Signals are the caller's business."""
+"""Serves an application on a port, from `ready` to `stop`. Signals are left to the caller."""
 
 from __future__ import annotations
 
@@ -31,30 +31,30 @@ from denizen.server.context import Context
 from denizen.settings.loopback import is_loopback
 
 GRACE_SECONDS: Final = 5
-"""How long requests under way may take to finish when the server ends. Streams end at once."""
+"""How long running requests may take to finish when the server stops. Streams end at once."""
 _BACKLOG: Final = 2048
 
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """With what the server shows who it is: the files of its certificate and of that certificate's key, both PEM."""
+    """The server's certificate and its key, both PEM files."""
 
     certificate: Path
     key: Path
 
 
 async def serve(app: FastAPI, host: str, port: int, *, ready: asyncio.Event, stop: asyncio.Event) -> None:
-    """Answer on that port from `ready` until `stop` is set. Raises `PortTaken` and `InvalidInput` before `ready`."""
+    """Serves on that port from `ready` until `stop` is set. Raises `PortTaken` and `InvalidInput` before `ready`."""
     await serve_on(app, bind(host, port), ready=ready, stop=stop)
 
 
 def check_tls(tls: Tls) -> None:
-    """Raises `InvalidInput` where a server could not show itself with these files."""
+    """Raises `InvalidInput` if a server could not use these files."""
     for file in (tls.certificate, tls.key):
         if not os.access(file, os.R_OK):
             raise InvalidInput(f"The file {file} for HTTPS is not there, or this user may not read it.")
     try:
-        # With an empty password, so that a key which asks for one is refused instead of waiting for someone to type.
+        # With an empty password, so that a key with a password is refused instead of waiting for someone to type it.
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(tls.certificate, tls.key, password="")
     except (OSError, ValueError) as error:
         raise InvalidInput(
@@ -63,9 +63,9 @@ def check_tls(tls: Tls) -> None:
 
 
 def bind(host: str, port: int, *, beyond_loopback: bool = False) -> socket.socket:
-    """A socket on that port of this machine, for `serve_on`; port 0 is any that is free.
+    """Returns a bound socket for `serve_on`; port 0 is any free port.
 
-    Whoever asks for one beyond loopback sees to it that what is sent there cannot be read on the way.
+    A caller that binds beyond loopback must make sure that the traffic is encrypted.
     """
     if not beyond_loopback and not is_loopback(host):
         raise InvalidInput(
@@ -74,13 +74,13 @@ def bind(host: str, port: int, *, beyond_loopback: bool = False) -> socket.socke
         )
     address = "127.0.0.1" if host.lower() == "localhost" else host
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    # With its protocol said: asyncio lets answers leave at once only where it knows that they go by TCP. Else each of
-    # them waits 40 ms for the acknowledgement of its own headers.
+    # With the protocol given: asyncio sets TCP_NODELAY only on sockets that it knows to be TCP. Otherwise each answer
+    # waits 40 ms for the acknowledgement of its own headers.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((address, port))
-        # Already here, so that of two servers that start at once the second is refused.
+        # Listens already here, so that of two servers that start at once the second is refused.
         listener.listen(_BACKLOG)
     except (OSError, OverflowError) as error:
         listener.close()
@@ -102,7 +102,7 @@ def _why_not(error: OSError | OverflowError, host: str, port: int) -> PortTaken 
 async def serve_on(
     app: FastAPI, listener: socket.socket, *, ready: asyncio.Event, stop: asyncio.Event, tls: Tls | None = None
 ) -> None:
-    """Like `serve`, on a socket that is bound already; it is closed afterwards. With `tls`, it speaks HTTPS."""
+    """Like `serve`, on a bound socket, which is closed afterwards. With `tls`, it speaks HTTPS."""
     async with asyncio.TaskGroup() as tasks:
         await _serve(app, listener, ready, stop, tls, tasks)
 
@@ -125,16 +125,16 @@ async def _serve(
     loop.set_exception_handler(QuietAccepting(context.runtime.clock))
     try:
         await server.startup(sockets=[listener])
-        listener.listen(_BACKLOG)  # asyncio has set it to as many as it accepts at once
+        listener.listen(_BACKLOG)  # asyncio has set the backlog to the number it accepts at once.
         ready.set()
-        # Instead of uvicorn's own loop, which takes over signals and looks ten times a second whether to stop.
+        # Instead of uvicorn's own loop, which takes over signals and polls ten times a second whether to stop.
         await stop.wait()
     finally:
         context.ending.set()
         if handshakes is not None:
             handshakes.end()
         await server.shutdown(sockets=[listener])
-        # Whoever was let in at the last moment is known only when the loop has gone round a few times.
+        # A connection accepted at the last moment is known only after a few rounds of the event loop.
         for _ in range(4):
             await asyncio.sleep(0)
         for connection in list(server.server_state.connections):
@@ -157,7 +157,7 @@ def _server(app: FastAPI, places: Places, handshakes: Handshakes | None) -> uvic
 
     config = uvicorn.Config(
         app,
-        # A factory of protocols is all that it is used as.
+        # It is only used as a factory of protocols.
         http=cast("type[LimitedProtocol]", protocol),
         backlog=ACCEPTED_AT_ONCE,
         lifespan="off",
@@ -165,12 +165,12 @@ def _server(app: FastAPI, places: Places, handshakes: Handshakes | None) -> uvic
         log_config=None,
         access_log=False,
         server_header=False,
-        date_header=False,  # uvicorn's comes from the loop we do without; the gate sends one
+        date_header=False,  # uvicorn's comes from the loop that we do not use; the gate sends one.
         proxy_headers=False,
         timeout_graceful_shutdown=GRACE_SECONDS,
     )
     config.load()
-    # It tells of every start and end, which is ours to tell.
+    # It logs every start and end, which we log ourselves.
     logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
     server = uvicorn.Server(config)
     server.lifespan = config.lifespan_class(config)

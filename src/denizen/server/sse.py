@@ -1,7 +1,7 @@
-"""Server-sent events: the engine of every stream. What is told is each story's own.
+"""Server-sent events: the engine of every stream. The feeds decide what is sent.
 
-A story looks into the database and tells what is new; the bus only says when to look. So a reader that was away, and
-one whose frames were lost, miss nothing. A reader that does not read is cut off, not buffered for ever.
+A feed reads the database and sends what is new; the bus only says when to look. So a reader that was away, or whose
+frames were lost, misses nothing. A reader that does not read is disconnected, not buffered for ever.
 """
 
 from __future__ import annotations
@@ -31,30 +31,30 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 MEDIA_TYPE: Final = "text/event-stream"
 HEARTBEAT: Final = b": heartbeat\n\n"
 MOST_GATHERED: Final = 65_536
-"""Bytes that are told to a reader at once."""
+"""The most bytes that are sent to a reader at once."""
 FRAMES_GATHERED: Final = 8
-"""Frames that are told to a reader at once."""
+"""The most frames that are sent to a reader at once."""
 _WELCOME: Final = b"retry: 1000\n\n"
 _LINE_BREAKS: Final = str.maketrans({char: f"\\u{ord(char):04x}" for char in "\u0085\u2028\u2029"})
 
 Say: TypeAlias = Callable[[bytes], Awaitable[None]]
 """Sends to the reader; waits while it does not read."""
 Tell: TypeAlias = Callable[[Say], Awaitable[None]]
-"""Tells one reader everything, and returns when there is no more to tell."""
+"""Sends one reader everything, and returns when there is no more to send."""
 Heard: TypeAlias = tuple[str, StreamFrame]
-"""A topic, and what was said there."""
+"""A topic, and a frame from it."""
 
 
 def event(name: str, data: str, id: int | str | None = None) -> bytes:
-    """One event; `data` is JSON, `id` where one can resume after it."""
-    # JSON is one line by itself, but some clients break lines at these as well.
+    """Formats one event; `data` is JSON, `id` is set if a reader can resume after it."""
+    # JSON is one line anyway, but some clients break lines at these as well.
     data = data.translate(_LINE_BREAKS)
     identifier = "" if id is None else f"id: {id}\n"
     return f"event: {name}\n{identifier}data: {data}\n\n".encode()
 
 
 def require_good(tx: Tx, token_id: str) -> Role:
-    """At most this much the token allows, if it is still good: each look asks again."""
+    """Returns the highest role that the token allows, if it is still valid: checked with each look."""
     if token_id == tokens.IN_PROCESS:
         return "owner"
     token = tokens.get(tx, token_id)
@@ -64,42 +64,42 @@ def require_good(tx: Tx, token_id: str) -> Role:
 
 
 def may(tx: Tx, entity_id: EntityId, token_id: str, wanted: Role) -> bool:
-    """Whether the bearer may still do what takes that role. Raises if the token is not good any more."""
+    """Whether the caller still has that role. Raises if the token is not valid any more."""
     most, role = require_good(tx, token_id), roles.role_of(tx, entity_id)
     return role is not None and roles.reaches(roles.lesser(role, most), wanted)
 
 
 class Feed(Protocol):
-    """What one reader is told, and how far it has come."""
+    """What one reader is sent, and its position."""
 
     @property
     def topics(self) -> frozenset[str]:
-        """Where one hears that there is something new. They may be others after a look."""
+        """The bus topics that announce news. They may change after a look."""
         ...
 
     async def approach(self) -> None:
-        """It is known where to listen. Nothing is told yet."""
+        """Finds out which topics to listen to. Sends nothing yet."""
         ...
 
     async def begin(self) -> None:
-        """The first look; tells how things stand."""
+        """Takes the first look and sends the present state."""
         ...
 
     async def look(self) -> None:
-        """The reader knows everything there is."""
+        """Sends everything that is new."""
         ...
 
     async def hear(self, topic: str, frame: StreamFrame) -> None:
-        """The reader knows what this frame hints at."""
+        """Sends what this frame hints at."""
         ...
 
     async def lose(self) -> None:
-        """Frames were lost; the reader knows everything there is."""
+        """Sends everything that is new after frames were lost."""
         ...
 
 
 async def run_feed(context: Context, write: Callable[[Say], Feed], say: Say) -> None:
-    """Tell a story until the bus is closed. Raises when the reader may not read any more, or is too slow."""
+    """Runs a feed until the bus is closed. Raises if the reader loses access or is too slow."""
     gathered = _Gathered(say)
     story, clock = write(gathered.say), context.runtime.clock
     await story.approach()
@@ -123,13 +123,13 @@ async def run_feed(context: Context, write: Callable[[Say], Feed], say: Say) -> 
                         await say(HEARTBEAT)
                         await story.look()
         except DenizenError:
-            # What was told before is the reader's.
+            # What was sent before belongs to the reader.
             await gathered.send()
             raise
 
 
 class _Gathered:
-    """What is told in one go is sent in one: most of what a stream costs is sending."""
+    """Collects what is sent together: most of the cost of a stream is sending."""
 
     def __init__(self, say: Say) -> None:
         self._say = say
@@ -144,7 +144,7 @@ class _Gathered:
             await self.send()
 
     async def heard(self) -> None:
-        """A frame was told. However many come, the reader does not wait for the last of them."""
+        """Notes that a frame was handled. However many come, the reader does not wait for the last of them."""
         self._heard += 1
         if self._heard >= FRAMES_GATHERED:
             await self.send()
@@ -157,32 +157,32 @@ class _Gathered:
 
 @asynccontextmanager
 async def hearing(bus: Bus, limit: int, topics: Iterable[str]) -> AsyncGenerator[Ear]:
-    """Inside, what is told on these topics is heard."""
+    """Listens to these topics inside the block."""
     async with bus.subscribe(*sorted(topics), limit=limit) as frames, asyncio.TaskGroup() as tasks:
         ear = Ear(frames, limit)
-        # A task of its own, which never waits for the reader: how else would one notice that it does not read?
+        # A task of its own, which never waits for the reader: only so can it notice that the reader does not read.
         listening = tasks.create_task(ear.listen(), name="bus of a stream")
         yield ear
         listening.cancel()
 
 
 class Ear:
-    """What the bus told and the reader was not told yet."""
+    """The frames from the bus that the reader was not sent yet."""
 
     def __init__(self, frames: Subscription, limit: int) -> None:
         self.arrived = asyncio.Event()
         self.over = False
-        """The bus is closed."""
+        """Whether the bus is closed."""
         self._frames = frames
         self._limit = limit
         self._waiting: deque[Heard | Gap] = deque()
 
     async def follow(self, topics: Iterable[str]) -> None:
-        """From now on these topics are listened to."""
+        """Listens to these topics from now on."""
         await self._frames.follow(*sorted(topics))
 
     async def listen(self) -> None:
-        """Keep what comes, until the bus is closed. Raises `SubscriberTooSlow` when too much waits to be taken."""
+        """Collects frames until the bus is closed. Raises `SubscriberTooSlow` if too many wait."""
         async for item in self._frames:
             if isinstance(item, Gap):
                 self._put(item)
@@ -192,7 +192,7 @@ class Ear:
         self.arrived.set()
 
     def take(self) -> Heard | Gap | None:
-        """What came first."""
+        """Returns the oldest frame."""
         item = self._waiting.popleft() if self._waiting else None
         if not self._waiting and not self.over:
             self.arrived.clear()
@@ -200,7 +200,7 @@ class Ear:
 
     def _put(self, item: Heard | Gap) -> None:
         if self._waiting and _same_place(self._waiting[-1], item):
-            # One look finds both; it is the later one that must not have been seen yet.
+            # One look finds both; the later one is kept, because it must not have been seen yet.
             self._waiting.pop()
         self._waiting.append(item)
         if len(self._waiting) > self._limit:
@@ -209,16 +209,16 @@ class Ear:
 
 
 def _same_place(one: Heard | Gap, other: Heard | Gap) -> bool:
-    """Whether both tell of a new message in the same space."""
+    """Whether both announce a new message in the same space."""
     if isinstance(one, Gap) or isinstance(other, Gap):
         return False
     return one[0] == other[0] and isinstance(one[1], MessageCreated) and isinstance(other[1], MessageCreated)
 
 
 class EventStream(Response):
-    """Tells one reader, until it leaves, may not read any more, is too slow, or the server ends.
+    """Streams to one reader until it disconnects, loses access, is too slow, or the server stops.
 
-    With `has_last_words`, what is told notices by itself that the server ends, and comes to its own end.
+    With `has_last_words`, the stream notices itself that the server stops, and ends by itself.
     """
 
     media_type = MEDIA_TYPE
@@ -250,7 +250,7 @@ class EventStream(Response):
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         if await self._tell(receive, send) is _CutOff:
-            # What is still to be sent would wait for the reader for ever.
+            # What is left to send would wait for the reader for ever.
             if self._context.hang_up is not None:
                 self._context.hang_up(scope)
                 await left(receive)
@@ -283,7 +283,7 @@ class EventStream(Response):
             log.info("slow reader of a stream was cut off")
             outcome = _CutOff
         except* (NotFound, NotAMember):
-            pass  # the reader may not read this any more, or its token is not good any more
+            pass  # The reader may not read this any more, or its token is not valid any more.
         except* DenizenError as errors:
             log.warning("stream ended early", error=str(errors.exceptions[0]))
         return outcome
@@ -294,6 +294,6 @@ class _CutOff:
 
 
 async def left(receive: Receive) -> None:
-    """The client is gone."""
+    """Returns when the client has disconnected."""
     while (await receive())["type"] != "http.disconnect":
         pass

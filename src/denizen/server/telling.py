@@ -1,8 +1,8 @@
-"""An answer as one text that only grows, for clients to whom nothing can be taken back once it was sent. Pure.
+"""An agent's answer as one growing text, for clients that cannot take back what they were sent. Pure.
 
-What an agent writes is passed on while it writes. If it breaks off and begins anew with the same words, the client
-notices nothing: what it has already is not sent again. If it begins otherwise, or not at all, the client is told that
-what it has was not said. So a client never holds as said what was not, and never holds twice what was said once.
+Text is passed on as the agent writes it. If the agent breaks off and begins again with the same words, the client
+notices nothing: what it has is not sent again. If it begins differently, or not at all, the client is told that the
+text it has was not posted. So a client never takes for posted what was not, and never gets the same text twice.
 """
 
 from __future__ import annotations
@@ -15,53 +15,53 @@ _QUOTED: Final = 60
 
 
 def taken_back(text: str) -> str:
-    """What the client is told in place of taking the text back."""
+    """The note that the client gets instead of taking the text back."""
     words = " ".join(text.split())
     shown = words if len(words) <= _QUOTED else words[: _QUOTED - 1].rstrip() + "…"
     return f"[Taken back, not said: “{shown}”]"
 
 
 class Telling:
-    """What one client has been sent of an answer. Each method gives what is to be sent next."""
+    """What one client has been sent of an answer. Each method returns what to send next."""
 
     def __init__(self) -> None:
         self._written: dict[str, str] = {}
-        """What is known of each text, by its id."""
+        """The text known so far, by id."""
         self._sent: dict[str, int] = {}
-        """How much of it was sent, where any was."""
+        """How much of each was sent, if any."""
         self._broken_off: str | None = None
-        """The last thing that was sent, if it was not said: the next text may begin like it."""
+        """The last text that was sent, if it was not posted: the next one may begin like it."""
         self._last: str | None = None
-        """The text to which the last thing belonged that was sent."""
+        """The id of the text that was sent last."""
         self._said: set[str] = set()
         self._begun = False
 
     def write(self, id: str, text: str) -> str:
-        """The agent has written more of this text."""
+        """Takes more of this text."""
         if id in self._said:
             return ""
         written = self._written[id] = self._written.get(id, "") + text
         return self._send(id, written)
 
     def begin(self, id: str) -> None:
-        """The agent begins to write this text; or begins it anew, and what was written before counts no more."""
+        """Starts this text, or restarts it: what was written before no longer counts."""
         if id not in self._said and id not in self._sent:
             self._written[id] = ""
 
     def break_off(self, id: str) -> str:
-        """This text will not be said."""
+        """Notes that this text will not be posted."""
         if id in self._said:
             return ""
         written, sent = self._written.pop(id, ""), self._sent.pop(id, None)
         if sent is None:
-            return ""  # nothing of it was sent, or only what had been sent of another
+            return ""  # Nothing of it was sent, or only what had been sent of another.
         if self._last == id and self._broken_off is None:
             self._broken_off = written[:sent]
             return ""
         return self._next(taken_back(written[:sent]))
 
     def say(self, id: str, text: str) -> str:
-        """The message was said; this is its text."""
+        """Takes the text of the posted message."""
         if id in self._said:
             return ""
         written = self._written.get(id, "")[: self._sent.get(id, 0)]
@@ -74,7 +74,7 @@ class Telling:
         return told
 
     def end(self, note: str = "") -> str:
-        """Nothing more is said; a note says why, where there is something to say."""
+        """Ends the answer; a note says why, if there is a reason."""
         told = self._give_up()
         return told + (self._next(note) if note else "")
 
@@ -87,7 +87,7 @@ class Telling:
             return ""
         if self._broken_off is not None:
             if not whole and len(written) < len(self._broken_off) and self._broken_off.startswith(written):
-                return ""  # as before, so far
+                return ""  # As before, so far.
             if written.startswith(self._broken_off):
                 rest, self._broken_off = written[len(self._broken_off) :], None
                 self._sent[id], self._last = len(written), id
@@ -97,7 +97,7 @@ class Telling:
         return told + self._next(written)
 
     def _give_up(self) -> str:
-        """What broke off is not taken up again."""
+        """Gives up the text that was broken off: it is not continued."""
         if self._broken_off is None:
             return ""
         text, self._broken_off = self._broken_off, None

@@ -1,7 +1,7 @@
-"""The web client's files, as the build has left them in the package, and the one page that all its addresses show.
+"""Serves the files of the built web client, and the one page for all its addresses.
 
-Names below `assets/` hold the hash of what is in the file: a browser keeps these for ever. Everything else is asked for
-again each time, and answered 304 where it is the same. Nothing outside the list of built files can be asked for.
+Names below `assets/` contain the hash of the file: browsers cache them for ever. Everything else is revalidated each
+time, and answered 304 if unchanged. Nothing outside the list of built files can be requested.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ CONTENT_SECURITY_POLICY: Final = (
 _ASSETS: Final = "/assets/"
 _INDEX: Final = "/index.html"
 _NOT_PAGES: Final = ("/api", "/v1", "/hooks", "/metrics", "/healthz", "/readyz")
-"""Below these nothing is a page of the web client."""
+"""Below these paths nothing is a page of the web client."""
 _TYPES: Final = {".webmanifest": "application/manifest+json", ".js": "text/javascript", ".svg": "image/svg+xml"}
 _UNBUILT: Final = """<!doctype html>
 <html lang="en">
@@ -50,7 +50,7 @@ class _File:
 
 
 class WebFiles:
-    """The files of one build. They are read when first asked for, and again when there is another build."""
+    """The files of one build, read on the first request, and again after another build."""
 
     def __init__(self, folder: Path = WEB_FOLDER) -> None:
         self._folder = folder
@@ -59,11 +59,11 @@ class WebFiles:
 
     @property
     def built(self) -> bool:
-        """Whether there is a web client to show."""
+        """Whether the web client was built."""
         return (self._folder / "index.html").is_file()
 
     def answer(self, method: str, path: str, headers: Headers) -> Response | None:
-        """The answer to a request for a file or a page; None if it is for neither."""
+        """Returns the answer to a request for a file or a page; None if it is for neither."""
         if method not in ("GET", "HEAD") or path.startswith(_NOT_PAGES):
             return None
         self._read_again()

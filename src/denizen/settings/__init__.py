@@ -1,1 +1,1 @@
-"""What this Denizen was told, and where."""
+"""The settings of a server, and their sources."""

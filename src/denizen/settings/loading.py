@@ -1,9 +1,9 @@
-"""What this Denizen was told: one frozen object, and for each value where it came from.
+"""Loads the settings: one frozen object, and for each value where it came from.
 
-Sources, the stronger first: options of the command line, the environment, `.env` in the current folder, `denizen.toml`
-in the current folder (or else in the home folder), the defaults. Nothing is read at import; `load` reads it all and
-reports every problem at once. pydantic checks the values; the sources are read here, because only so can each value
-be traced to its line.
+Sources, the strongest first: options of the command line, the environment, `.env` in the current folder, `denizen.toml`
+in the current folder (otherwise in the home folder), the defaults. Nothing is read at import; `load` reads everything
+and reports all problems at once. pydantic validates the values; the sources are read here, so that each value can be
+traced to its line.
 """
 
 from __future__ import annotations
@@ -56,13 +56,13 @@ PLAIN_VARIABLES: Final = {
     "memory.compaction_max_turns_per_pass": "MEMORY_COMPACTION_MAX_TURNS_PER_PASS",
     "memory.compaction_max_summary_tokens": "MEMORY_COMPACTION_MAX_SUMMARY_TOKENS",
 }
-"""Settings that have a variable which other programs know as well. The others are DENIZEN_ and their name."""
+"""Settings with a variable that other programs use as well. The others are DENIZEN_ and their name."""
 
 OTHER_VARIABLES: Final = ("DENIZEN_URL", "DENIZEN_TOKEN")
-"""Variables of ours that are no settings: where a client finds a server, and with what it is let in."""
+"""Variables of ours that are not settings: the address of a server and the token, for a client."""
 
 SHARED_SECRETS: Final = "DENIZEN_SECRET_"
-"""Variables that begin so are no settings either: secrets that every organization here may use."""
+"""The prefix of variables that are not settings either: secrets that every organization here may use."""
 
 _ONLY_IN_ENVIRONMENT: Final = ("openai_api_key", "anthropic_api_key", "secret_key", "alerts_secret")
 
@@ -83,7 +83,7 @@ _GROUPS: Final[Mapping[str, type[BaseModel]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """A setting as it is named everywhere, and what there is to say about it."""
+    """A setting, with its names and its description."""
 
     name: str
     """Its path in `Settings`: `port`, `agents.warm_seconds`."""
@@ -103,29 +103,29 @@ class Source:
     path: Path
     found: bool
     used: bool
-    """False where the file is there, and another one takes its place."""
+    """False if the file exists, but another one takes precedence."""
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """The settings and how they came about."""
+    """The settings and their origins."""
 
     settings: Settings
     origins: Mapping[str, str]
     """For each setting by its name (`agents.warm_seconds`): default, environment NAME, .env line 3, …"""
     sources: tuple[Source, ...]
     dotenv: Mapping[str, str] = field(repr=False)
-    """Every variable of .env that the environment does not set itself, such as keys of other providers."""
+    """Every variable of .env that the environment does not set, such as keys of other providers."""
 
     def value(self, name: str) -> object:
-        """The value of the setting of that name."""
+        """Returns the value of this setting."""
         value: object = self.settings
         for part in name.split("."):
             value = getattr(value, part)
         return value
 
     def shown(self, name: str) -> str | int | float | None:
-        """The value of that setting as it may be shown to anyone."""
+        """Returns the value of this setting as it may be shown to anyone."""
         match self.value(name):
             case SecretStr():
                 return MASK
@@ -144,7 +144,7 @@ class Loaded:
 
 
 def specs() -> Iterator[Spec]:
-    """Every setting there is, in the order of the page."""
+    """Yields all settings, in the order of the docs page."""
     for name, info in Settings.model_fields.items():
         if name in _GROUPS:
             for inner, inner_info in _GROUPS[name].model_fields.items():
@@ -159,9 +159,9 @@ def load(
     environ: Mapping[str, str] | None = None,
     folder: Path | None = None,
 ) -> Loaded:
-    """Read every source and return the settings, or raise one `SettingsError` with all that is wrong.
+    """Reads every source and returns the settings, or raises one `SettingsError` with all problems.
 
-    `options` are what the command line was given, by name (`port`, `agents.warm_seconds`); None is not given.
+    `options` are those of the command line, by name (`port`, `agents.warm_seconds`); None: not given.
     """
     reading = _Reading(os.environ if environ is None else environ, (folder or Path.cwd()).absolute(), options or {})
     reading.read()
@@ -169,14 +169,14 @@ def load(
 
 
 def looked_for(*, environ: Mapping[str, str] | None = None, folder: Path | None = None) -> tuple[Source, ...]:
-    """The files that `load` reads or would read, whatever is in them."""
+    """Returns the files that `load` reads or would read, whatever is in them."""
     reading = _Reading(os.environ if environ is None else environ, (folder or Path.cwd()).absolute(), {})
     reading.read()
     return tuple(reading.sources)
 
 
 def export_dotenv(loaded: Loaded) -> None:
-    """Put what .env adds into this process's environment, where the providers' libraries look for their keys.
+    """Adds the variables of .env to this process's environment, where the providers' libraries look for their keys.
 
     Only an entry point calls this, once, before anything else runs.
     """
@@ -185,14 +185,14 @@ def export_dotenv(loaded: Loaded) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Given:
-    """A value that a source gives, and where."""
+    """A value from a source, and its location."""
 
     value: object
     origin: str
 
 
 class _Reading:
-    """One load: what was found so far, and what was wrong."""
+    """One load: the values found so far, and the problems."""
 
     def __init__(self, environ: Mapping[str, str], folder: Path, options: Mapping[str, object]) -> None:
         self.environ = environ
@@ -205,7 +205,7 @@ class _Reading:
         self.dotenv: dict[str, str] = {}
 
     def read(self) -> None:
-        """Go through the sources from the strongest to the weakest; the first to give a value wins."""
+        """Reads the sources from the strongest to the weakest; the first to give a value wins."""
         self._read_options()
         self._read_variables(((name, value, f"environment {name}") for name, value in self.environ.items()))
         self._read_dotenv(self.folder / DOTENV_NAME)
@@ -236,7 +236,7 @@ class _Reading:
         names = {spec.variable: spec.name for spec in self.specs.values()}
         for variable, value, origin in variables:
             if variable in names:
-                if value:  # what is empty is not set, as everywhere
+                if value:  # An empty value is not set, as everywhere.
                     self._give(names[variable], value, origin)
             elif _is_ours(variable):
                 self.problems.append(_unknown_variable(variable, origin, names))
@@ -250,7 +250,9 @@ class _Reading:
         self._read_variables(((name, value, f"{DOTENV_NAME} line {line}") for name, (value, line) in lines.items()))
 
     def _assignments(self, path: Path, text: str) -> Iterator[tuple[str, str, int]]:
-        """The assignments of a .env, in order, with `${NAME}` filled in from the environment and from those before."""
+        """Yields the assignments of a .env, in order, with `${NAME}` filled in from the environment and from earlier
+        ones.
+        """
         from dotenv.parser import parse_stream
         from dotenv.variables import parse_variables
 
@@ -312,7 +314,7 @@ class _Reading:
                 self._give(name, value, origin)
 
     def _text_of(self, path: Path) -> str | None:
-        """What is in the file; None where it is not there or, with a problem noted, cannot be read."""
+        """Returns the text of the file; None if it does not exist or, with a problem noted, cannot be read."""
         found = _is_file(path)
         self.sources.append(Source(path, found, used=found))
         if not found:
@@ -330,18 +332,18 @@ class _Reading:
             return None
 
     def _home(self) -> Path | None:
-        """The home folder as far as the sources read so far tell; None where what they say is no path."""
+        """Returns the home folder according to the sources read so far; None if it is not a valid path."""
         given = self.given.get("home")
         try:
             return Settings.model_validate({"home": given.value} if given else {}).home
         except (ValidationError, RuntimeError):
-            return None  # reported with the others, when all is validated
+            return None  # Reported with the others, when everything is validated.
 
     def _validated(self) -> Settings | None:
         try:
             settings = Settings.model_validate(_nested({name: given.value for name, given in self.given.items()}))
         except ValidationError as error:
-            # Of one setting several things may be wrong; what it has to be is said once.
+            # One setting may have several problems; what it has to be is said once.
             self.problems += dict.fromkeys(self._wrong(each["loc"]) for each in error.errors(include_url=False))
             return None
         except RuntimeError:
@@ -382,7 +384,7 @@ class _Reading:
 
 
 class _Described(Protocol):
-    """What is used of pydantic's own description of a field."""
+    """The part of pydantic's description of a field that we use."""
 
     description: str | None
     metadata: list[Any]
@@ -422,7 +424,9 @@ def _nested(values: Mapping[str, object]) -> dict[str, Any]:
 
 
 def _leaves(tables: Mapping[str, Any], groups: set[str], prefix: str = "") -> Iterator[tuple[str, object]]:
-    """The keys of a TOML document with their values; tables that are no group of ours are one unknown key."""
+    """Yields the keys of a TOML document with their values; a table that is not one of our groups is one
+    unknown key.
+    """
     for key, value in tables.items():
         name = f"{prefix}{key}"
         if isinstance(value, dict) and name in groups:
@@ -432,10 +436,10 @@ def _leaves(tables: Mapping[str, Any], groups: set[str], prefix: str = "") -> It
 
 
 def _lines_of_keys(text: str) -> dict[str, int]:
-    """The line where each key and each table of a valid TOML document begins.
+    """Returns the line where each key and each table of a valid TOML document begins.
 
-    The parser does not tell, so the document is cut into its statements: a statement ends with the first line at which
-    what stands since the one before is a document of its own.
+    The parser does not tell, so the document is split into its statements: a statement ends with the first line at
+    which the text since the last one is a valid document by itself.
     """
     lines: dict[str, int] = {}
     table, statement, begin = "", "", 1
@@ -473,7 +477,7 @@ def _is_ours(variable: str) -> bool:
 
 
 def _unknown_variable(variable: str, origin: str, names: Mapping[str, str]) -> str:
-    # Compared without what they all begin with, or everything would be near.
+    # Compared without their common prefix, or everything would be similar.
     candidates = {each.removeprefix("DENIZEN_"): each for each in (*names, *OTHER_VARIABLES)}
     near = _nearest(variable.removeprefix("DENIZEN_"), list(candidates))
     nearest = candidates[near] if near else None
@@ -527,7 +531,9 @@ def _leading_lines(text: str) -> int:
 
 
 def _wrong_column(text: str) -> int:
-    """Where a line of .env stops being an assignment: at the quotation mark that is not closed, or in its name."""
+    """Returns the column where a line of .env stops being an assignment: at an unclosed quotation mark, or in
+    its name.
+    """
     line = text.lstrip("\n").splitlines()[0] if text.strip() else ""
     name, equals, value = line.partition("=")
     if equals and value.lstrip()[:1] in ("'", '"'):

@@ -1,4 +1,4 @@
-"""Which addresses are those of this machine alone."""
+"""Recognizes loopback addresses."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ipaddress
 
 
 def is_loopback(host: str) -> bool:
-    """Whether this name or address can only lead to the machine itself."""
+    """Whether this name or address can only lead to this machine."""
     if host.lower() == "localhost":
         return True
     try:

@@ -1,7 +1,7 @@
-"""Turning SQLAlchemy expressions into the SQL text that the drivers take.
+"""Compiles SQLAlchemy expressions to the SQL text that the drivers take.
 
-Values that are not bind parameters are written into the text: a planner uses a partial index only where it can see
-that the index's condition holds. The texts are made once per statement and process.
+Values that are not bind parameters are written into the text: a planner uses a partial index only if it can see that
+the index's condition holds. Each statement is compiled once per process.
 """
 
 from __future__ import annotations
@@ -19,19 +19,20 @@ from sqlalchemy.sql.elements import ClauseElement
 
 
 def sqlite_sql(expression: Executable) -> str:
-    """The SQL for SQLite, with parameters like `:name`."""
+    """Compiles for SQLite, with parameters like `:name`."""
     return str(_compiled(expression, _SQLITE))
 
 
 def postgresql_sql(expression: Executable) -> tuple[str, tuple[str, ...]]:
-    """The SQL for PostgreSQL, with parameters like `$1` and a cast on each, so that their types are certain; and the
-    names of the parameters in that order."""
+    """Compiles for PostgreSQL, with parameters like `$1`, each with a cast to its type; returns the names of the
+    parameters in that order as well.
+    """
     compiled = _compiled(expression, _POSTGRESQL)
     return str(compiled), tuple(compiled.positiontup or ())
 
 
 def _compiled(expression: Executable, dialect: Any) -> SQLCompiler:
-    # A plain insert would get a RETURNING clause for its generated key, which nobody reads.
+    # A plain insert would get a RETURNING clause for its generated key, which is not used.
     if isinstance(expression, Insert) and not expression.exported_columns:
         expression = expression.inline()
     assert isinstance(expression, ClauseElement)

@@ -1,7 +1,7 @@
-"""A whole database as one file, and back. A copy is one consistent moment, and can be made while agents live.
+"""Backup of a whole database to one file, and restore. A backup is a consistent snapshot, made while agents run.
 
-SQLite is copied by itself (`VACUUM INTO`), PostgreSQL by its own programs, `pg_dump` and `pg_restore`. What comes back
-belongs to no process: every lease is void, so that whoever opens it goes on at once. Everything here blocks.
+SQLite is copied by `VACUUM INTO`, PostgreSQL by its own programs, `pg_dump` and `pg_restore`. Leases in a restored
+database are void, so that the next process continues at once. Everything here blocks.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from denizen.storage.migrating import HEAD, REVISIONS
 
 SQLITE: Final = b"SQLite format 3\0"
 POSTGRESQL: Final = b"PGDMP"
-"""How the files begin."""
+"""The first bytes of the files."""
 
 _VOID: Final = (
     "UPDATE leases SET holder = NULL, until = 0, epoch = epoch + 1",
@@ -35,7 +35,7 @@ _PROGRAMS: Final = "Install PostgreSQL's client programs, of the server's versio
 
 
 def back_up(url: str, file: Path) -> None:
-    """`file`, which was not there, holds what the database at `url` held at one moment while this ran.
+    """Writes a consistent snapshot of the database at `url` to the new file `file`.
 
     Only its owner may read it. If anything fails, there is no such file.
     """
@@ -49,9 +49,10 @@ def back_up(url: str, file: Path) -> None:
 
 
 def restore(url: str, file: Path) -> None:
-    """The database at `url`, which was empty, holds what `file` holds, and nobody has a lease on anything in it.
+    """Restores `file` into the empty database at `url`, and voids all leases in it.
 
-    If anything fails, it is still empty. Raises `InvalidInput` if it was not, or if the file is no backup for it.
+    If anything fails, it is still empty. Raises `InvalidInput` if it was not empty, or if the file is not a backup for
+    it.
     """
     kind, name = _kind(file), _sqlite_name(url)
     if (kind == SQLITE) != (name is not None):
@@ -80,7 +81,7 @@ def _vacuum(source: Path, partial: Path) -> None:
         raise InvalidInput(f"There is no database at {source}, so there is nothing to back up.")
     try:
         with closing(sqlite3.connect(f"file:{quote(str(source))}?mode=rw", uri=True, isolation_level=None)) as database:
-            partial.unlink()  # it insists on making the file itself
+            partial.unlink()  # It insists on creating the file itself.
             database.execute("VACUUM INTO ?", (str(partial),))
     except sqlite3.Error as error:
         raise translate(error, source) from error
@@ -100,7 +101,7 @@ def _settle_sqlite(copy: Path, file: Path) -> None:
 
 
 def _settle(database: Any, file: Path) -> None:
-    """It is a database of ours that this version can open, and nobody thinks for anyone in it."""
+    """Checks that this version can open the database, and voids its leases."""
     try:
         row = database.execute("SELECT version_num FROM alembic_version").fetchone()
     except sqlite3.OperationalError as error:
@@ -149,7 +150,7 @@ def _undump(conninfo: str, file: Path) -> None:
 
 
 def _run(program: str, conninfo: str, *arguments: str) -> None:
-    """Have PostgreSQL's program do that. The password is in its environment, where others cannot see it."""
+    """Runs one of PostgreSQL's programs. The password is passed in its environment, where others cannot see it."""
     from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
     found = shutil.which(program)
@@ -190,14 +191,14 @@ def _kind(file: Path) -> bytes:
 
 @contextmanager
 def _to_be_made(file: Path) -> Generator[Path]:
-    """Inside, a file next to `file` to write to; after that it is `file`. On an error, neither is there."""
+    """Provides a temporary file next to `file`, which becomes `file` after the block. On an error, both are gone."""
     partial = file.with_name(f".{file.name}.{os.getpid()}.partial")
     try:
         if file.exists():
             raise InvalidInput(f"{file} already exists and is not overwritten. Choose another file.")
         os.close(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         yield partial
-        os.link(partial, file)  # unlike a renaming, it does not replace what came there meanwhile
+        os.link(partial, file)  # Unlike a rename, this does not replace a file that was created meanwhile.
     except OSError as error:
         raise InvalidInput(f"{file} cannot be made ({error.strerror or error}).") from error
     finally:
@@ -205,7 +206,7 @@ def _to_be_made(file: Path) -> Generator[Path]:
 
 
 def _sync(file: Path) -> None:
-    """What is in the file outlasts a loss of power."""
+    """Makes the file durable against a loss of power."""
     for place in (file, file.parent):
         handle = os.open(place, os.O_RDONLY)
         try:
@@ -215,7 +216,7 @@ def _sync(file: Path) -> None:
 
 
 def _sqlite_name(url: str) -> str | None:
-    """The path in an SQLite URL; None if it is another database's."""
+    """Returns the path in an SQLite URL; None for another database."""
     scheme, _, rest = url.partition("://")
     if scheme.partition("+")[0] != "sqlite":
         return None

@@ -1,8 +1,8 @@
-"""What the domain sees of the database: statements built once, transactions, and the port that runs functions in them.
+"""The database port: statements built once, transactions, and the protocol that runs functions in them.
 
 A function given to `write` is plain synchronous code that only touches its `tx`. It may run twice, and its caller may
-be gone before it ends: then it still happens whole or not at all. What should be told to others after the commit is
-attached to the transaction with `announce`.
+be gone before it ends: then it still happens as a whole or not at all. Announcements after the commit are attached to
+the transaction with `announce`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from denizen.errors import StorageError
 Params: TypeAlias = int | str | float | bytes | None
 Row: TypeAlias = tuple[Any, ...]
 Announcement: TypeAlias = tuple[str, Mapping[str, JsonValue]]
-"""A topic and what is told there."""
+"""A topic and its payload."""
 Announce: TypeAlias = Callable[[Sequence[Announcement]], None]
 
 P = ParamSpec("P")
@@ -32,7 +32,7 @@ _UNSTORABLE = str.maketrans(dict.fromkeys([0, *range(0xD800, 0xE000)], "\ufffd")
 
 
 def storable(text: str) -> str:
-    """The text with what no database can hold (NUL, lone surrogates) shown as U+FFFD."""
+    """Returns the text with characters that no database can hold (NUL, lone surrogates) replaced by U+FFFD."""
     return text if text.isascii() and "\0" not in text else text.translate(_UNSTORABLE)
 
 
@@ -43,7 +43,7 @@ class Conflict(StorageError):
 
     def __init__(self, constraint: str) -> None:
         self.constraint = constraint
-        """What the database says was violated: the columns (SQLite) or the constraint's name (PostgreSQL)."""
+        """The violated constraint: its columns (SQLite) or its name (PostgreSQL)."""
         super().__init__(f"The database refuses this write, because it would break {constraint}.")
 
 
@@ -70,17 +70,17 @@ class Statement:
 
 
 def statement(expression: Executable) -> Statement:
-    """The statement for `expression`, whose values that are not `bindparam`s become part of the SQL text."""
+    """Builds the statement for `expression`; values that are not `bindparam`s become part of the SQL text."""
     return Statement(expression, expression)
 
 
 def insert_into(table: Table, *columns: str) -> Statement:
-    """An insert of a row with these columns, each a parameter of its own name."""
+    """Builds an insert of a row with these columns, each a parameter of its own name."""
     return statement(insert(table).values({name: bindparam(name, type_=table.c[name].type) for name in columns}))
 
 
 def insert_ignore(table: Table, columns: Iterable[str] | None = None) -> Statement:
-    """An insert of `columns` (all but a self-numbering key) that does nothing where a unique key is there already."""
+    """Builds an insert of `columns` (all but a serial key) that does nothing if a unique key exists already."""
     names = list(columns) if columns is not None else [c.name for c in table.c if c is not table.autoincrement_column]
     values = {name: bindparam(name, type_=table.c[name].type) for name in names}
     return Statement(
@@ -93,9 +93,9 @@ _long_running: set[Callable[..., Any]] = set()
 
 
 def long_running(fn: Callable[P, T]) -> Callable[P, T]:
-    """Marks a function for `write` or `read` of which one statement, or the work between two, may take minutes.
+    """Marks a function for `write` or `read` in which one statement, or the work between two, may take minutes.
 
-    The others have seconds, because whoever they keep waiting may be another process.
+    Others are limited to seconds, because they may keep another process waiting.
     """
     _long_running.add(fn)
     return fn
@@ -113,43 +113,43 @@ class Tx(Protocol):
 
     @property
     def now(self) -> Instant:
-        """When this transaction happens: one value, however often it is asked for."""
+        """The time of this transaction: always the same value."""
         ...
 
     def run(self, statement: Statement, /, **params: Params) -> int:
-        """Run it; the number of rows it changed."""
+        """Executes it; returns the number of changed rows."""
         ...
 
     def one(self, statement: Statement, /, **params: Params) -> Row | None:
-        """Run it; its first row."""
+        """Executes it; returns the first row."""
         ...
 
     def all(self, statement: Statement, /, **params: Params) -> list[Row]:
-        """Run it; its rows."""
+        """Executes it; returns all rows."""
         ...
 
     def many(self, statement: Statement, rows: Sequence[Mapping[str, Params]], /) -> None:
-        """Run it once for each of `rows`."""
+        """Executes it once for each of `rows`."""
         ...
 
     def announce(self, topic: str, payload: Mapping[str, JsonValue]) -> None:
-        """Tell `topic` after the commit; never before it, and never if it fails."""
+        """Publishes to `topic` after the commit; never before it, and never if it fails."""
         ...
 
 
 def value(tx: Tx, statement: Statement, /, **params: Params) -> Any:
-    """The first column of the first row; None if there is no row."""
+    """Returns the first column of the first row; None if there is no row."""
     row = tx.one(statement, **params)
     return None if row is None else row[0]
 
 
 def values(tx: Tx, statement: Statement, /, **params: Params) -> list[Any]:
-    """The first column of every row."""
+    """Returns the first column of every row."""
     return [row[0] for row in tx.all(statement, **params)]
 
 
 class Database(Protocol):
-    """Where everything is kept. Opened on an event loop by `opening.open_database`, and used on that loop only."""
+    """The database. Opened on an event loop by `opening.open_database`, and used on that loop only."""
 
     commits: int
     """Transactions committed by writes."""
@@ -157,7 +157,7 @@ class Database(Protocol):
     """Functions whose write was committed."""
 
     async def write(self, fn: Callable[Concatenate[Tx, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run `fn` in a transaction; when this returns, what it wrote is durable."""
+        """Runs `fn` in a transaction; when this returns, its writes are durable."""
         ...
 
     async def write_first(self, fn: Callable[Concatenate[Tx, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -165,9 +165,9 @@ class Database(Protocol):
         ...
 
     async def read(self, fn: Callable[Concatenate[Tx, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run `fn` on one consistent snapshot of everything committed so far. It cannot write."""
+        """Runs `fn` on one consistent snapshot of everything committed so far. It cannot write."""
         ...
 
     async def close(self) -> None:
-        """Finish the queued writes and let go of the database."""
+        """Finishes the queued writes and closes the database."""
         ...

@@ -1,8 +1,8 @@
-"""Bringing a database to this version's schema.
+"""Migrates a database to this version's schema.
 
-Steps only add: what an older Denizen reads and writes stays, so that old and new instances can run on one database.
-A database that is up to date, the usual case, is recognised by a query; an empty one gets the tables of schema.py at
-once. Only a database of an older version needs its missing steps, and Alembic.
+Migrations only add: what an older Denizen reads and writes stays, so that old and new instances can share one database.
+A current database, the usual case, is recognized by a query; an empty one gets the tables of schema.py at once. Only a
+database of an older version needs its missing migrations, and Alembic.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from denizen.errors import DatabaseNewer
 from denizen.storage.database import Tx, statement
 
 REVISIONS = tuple(f"{number:04}" for number in range(1, 21))
-"""Every step there is, the first one first."""
+"""All migrations, the first one first."""
 HEAD = REVISIONS[-1]
 
 _versions = Table(
-    "alembic_version",  # as Alembic makes it
+    "alembic_version",  # As Alembic makes it.
     MetaData(),
     Column("version_num", String(32)),
     PrimaryKeyConstraint("version_num", name="alembic_version_pkc"),
@@ -34,10 +34,10 @@ _STEPS = Path(__file__).parent / "migrations"
 _SQLITE_TABLE = "SELECT name FROM sqlite_master WHERE name = 'alembic_version'"
 _POSTGRESQL_TABLE = "SELECT to_regclass('alembic_version')"
 _NO_TABLE = (None, (None,))
-"""What these queries give where no step was ever taken."""
-# Whoever comes second waits here, and then finds that there is nothing left to do.
+"""The results of these queries in a database without any migration."""
+# A second process waits here, and then finds nothing left to do.
 _SQLITE_LOCK = "BEGIN IMMEDIATE"
-# A step may take as long as it takes; only a process that has stopped between two of them is not waited for for ever.
+# A migration may take any time; only a process that has stopped between two of them is not waited for for ever.
 _POSTGRESQL_LOCK = (
     "SET LOCAL idle_in_transaction_session_timeout = '60s';"
     f"SELECT pg_advisory_xact_lock({int.from_bytes(b'denizen', 'big')})"
@@ -45,12 +45,12 @@ _POSTGRESQL_LOCK = (
 
 
 def migrate_sqlite(path: Path, to: str = HEAD) -> None:
-    """The database in the file, made where it is missing, has the schema of `to` or of a later step."""
+    """Migrates the database in the file, created if missing, to `to` or later."""
     from denizen.storage.sqlite import connect
 
     if not path.exists():
-        with suppress(OSError):  # where it cannot be made, SQLite says why
-            # For its owner only. SQLite gives the files that it makes beside this one the same mode.
+        with suppress(OSError):  # If it cannot be created, SQLite says why.
+            # For its owner only. SQLite gives the files that it creates beside this one the same mode.
             os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
     with closing(connect(path)) as connection:
         revision = _revision(connection, _SQLITE_TABLE)
@@ -59,7 +59,7 @@ def migrate_sqlite(path: Path, to: str = HEAD) -> None:
 
 
 def migrate_postgresql(conninfo: str, to: str = HEAD) -> None:
-    """The database, which is there already, has the schema of `to` or of a later step."""
+    """Migrates the database, which has to exist, to `to` or later."""
     import psycopg
 
     from denizen.storage.postgresql import connect, with_network_settings
@@ -73,7 +73,9 @@ def migrate_postgresql(conninfo: str, to: str = HEAD) -> None:
 
 
 def revision_of_sqlite(path: Path) -> str | None:
-    """The last step that the database in the file has; None where it has none, or is not there. It is not made."""
+    """Returns the last migration of the database in the file; None if it has none, or does not exist. Never
+    creates it.
+    """
     from denizen.storage.sqlite import connect
 
     if not path.exists():
@@ -83,7 +85,7 @@ def revision_of_sqlite(path: Path) -> str | None:
 
 
 def revision_of_postgresql(conninfo: str) -> str | None:
-    """The last step that the database has; None where it has none."""
+    """Returns the last migration of the database; None if it has none."""
     from denizen.storage.postgresql import connect
 
     with closing(connect(conninfo)) as connection:
@@ -91,13 +93,15 @@ def revision_of_postgresql(conninfo: str) -> str | None:
 
 
 def titles() -> dict[str, str]:
-    """What each step brings, in the words of its file."""
+    """Returns the title of each migration, from its file."""
     found = {path.name[:4]: path.read_text() for path in sorted((_STEPS / "versions").glob("[0-9]*.py"))}
     return {step: (ast.get_docstring(ast.parse(found[step])) or "").partition("\n")[0] for step in REVISIONS}
 
 
 def is_current(tx: Tx) -> bool:
-    """Whether every step this version needs was taken. Those of a newer version only add, so they are no hindrance."""
+    """Whether the database has every migration of this version. Those of a newer version only add, so they do
+    no harm.
+    """
     row = tx.one(_version)
     return row is not None and row[0] not in REVISIONS[:-1]
 
@@ -119,7 +123,7 @@ def _is_current(revision: str | None, name: str) -> bool:
 
 
 def _upgrade(dialect: str, connect: Callable[[], Any], lock: str, table: str, to: str) -> None:
-    """Create all tables where there are none, or run the steps that are missing, up to `to`; in one transaction."""
+    """Creates all tables if there are none, or runs the missing migrations up to `to`; in one transaction."""
     from sqlalchemy import NullPool, create_engine
     from sqlalchemy.exc import DBAPIError
 
@@ -127,14 +131,14 @@ def _upgrade(dialect: str, connect: Callable[[], Any], lock: str, table: str, to
     try:
         with engine.connect() as connection:
             connection.exec_driver_sql(lock)
-            # Asked under the lock: another process may have created them meanwhile.
+            # Checked under the lock: another process may have created them meanwhile.
             if to == HEAD and connection.exec_driver_sql(table).fetchone() in _NO_TABLE:
                 _create(connection)
             else:
                 _run_steps(connection, to)
             connection.commit()
     except DBAPIError as error:
-        raise error.orig or error from error  # our callers know the driver's errors
+        raise error.orig or error from error  # Our callers know the driver's errors.
 
 
 def _create(connection: Connection) -> None:

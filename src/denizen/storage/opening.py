@@ -1,4 +1,4 @@
-"""Opening the database that a URL names."""
+"""Opens the database that a URL names."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from denizen.storage.database import Announce, Database
 
 
 async def open_database(url: str, *, clock: Clock, announce: Announce) -> Database:
-    """The database at `url`, with this version's schema; a file that is missing is made, and its folder.
+    """Opens the database at `url`, migrated to this version's schema; creates a missing file, and its folder.
 
-    `sqlite:///relative/path`, `sqlite:////absolute/path`, `sqlite://` (a temporary file, gone when it is closed) or
+    `sqlite:///relative/path`, `sqlite:////absolute/path`, `sqlite://` (a temporary file, deleted when it is closed) or
     `postgresql://user@host/name`. `announce` is called on this event loop, after each commit.
     """
     scheme, rest = _parts(url)
@@ -25,7 +25,7 @@ async def open_database(url: str, *, clock: Clock, announce: Announce) -> Databa
 
 
 async def migrate(url: str) -> None:
-    """The database at `url` has this version's schema, as `open_database` would find or make it."""
+    """Migrates the database at `url` to this version's schema, as `open_database` does."""
     scheme, rest = _parts(url)
     if scheme == "sqlite":
         await asyncio.to_thread(_prepare_sqlite, Path(rest.removeprefix("/")))
@@ -34,7 +34,7 @@ async def migrate(url: str) -> None:
 
 
 async def revision(url: str) -> str | None:
-    """The last step of the schema that the database at `url` has; None where it has none, or is not there."""
+    """Returns the last migration of the database at `url`; None if it has none, or does not exist."""
     scheme, rest = _parts(url)
     if scheme == "sqlite":
         return await asyncio.to_thread(_revision_of_sqlite, Path(rest.removeprefix("/")))
@@ -76,7 +76,7 @@ def _revision_of_postgresql(conninfo: str) -> str | None:
         raise translate(error, describe(conninfo)) from error
 
 
-# The adapters are imported when they are needed: whoever uses SQLite does not wait for psycopg to load.
+# The adapters are imported when needed: a user of SQLite does not wait for psycopg to load.
 
 
 async def _open_sqlite(name: str, clock: Clock, announce: Announce) -> Database:
@@ -89,11 +89,11 @@ async def _open_sqlite(name: str, clock: Clock, announce: Announce) -> Database:
 
 
 _empty_sqlite: list[bytes] = []
-"""A database with this version's schema and nothing in it, once this process has made one."""
+"""An empty database with this version's schema, once this process has made one."""
 
 
 def _make_temporary_sqlite(path: Path) -> None:
-    """A new database. The first is migrated, the others are copies of it: a test suite may open hundreds."""
+    """Creates a database. The first is migrated, the others are copies of it: a test suite may open hundreds."""
     if _empty_sqlite:
         path.write_bytes(_empty_sqlite[0])
         return
@@ -109,7 +109,7 @@ def _prepare_sqlite(path: Path) -> None:
 
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        # Asked now, or a database that is up to date would open and fail at its first write.
+        # Checked now, or an up-to-date database would open and fail at its first write.
         if not all(_is_writable(place) for place in (path, path.parent) if place.exists()):
             raise read_only(path)
         migrate_sqlite(path)

@@ -1,8 +1,7 @@
 """PostgreSQL: a few threads, each with a connection of its own.
 
-A write is run again when others were in its way (deadlock, serialization) or when the server went away before COMMIT
-was sent; a connection lost while committing is `OutcomeUnknown`. Sharing one fsync among many commits is the server's
-own business.
+A write is retried after a deadlock or serialization failure, or if the server went away before COMMIT was sent; a
+connection lost while committing is `OutcomeUnknown`. Group commit is left to the server.
 
 Every transaction has time limits (`Limits`). The server ends one whose client has gone silent, so that a stopped
 process or a dead network does not keep its locks; and this side gives up a connection on which no answer comes.
@@ -47,16 +46,16 @@ T = TypeVar("T")
 
 CONNECTIONS = 8
 CONFLICT_TRIES = 10
-"""How often a transaction is run at most when others are in its way."""
+"""How often a transaction is tried at most if it conflicts with others."""
 AWAY_SECONDS = 3.0
-"""How long a call goes on trying to reach a server that is away."""
+"""How long a call keeps trying to reach a server that is away."""
 CONNECT_SECONDS = 5
 ANSWER_SECONDS = 5
 """How much longer than the server's own limit a statement may take before its connection is given up as dead."""
 LOOK_SECONDS = 0.1
-"""How often a connection that waits for an answer looks whether it should go on waiting."""
+"""How often a connection that waits for an answer checks whether it should go on waiting."""
 CLOSE_SECONDS = 5
-"""How long `close` waits for an answer on each connection. What is under way then is cut off."""
+"""How long `close` waits for an answer on each connection. What is running then is cut off."""
 NETWORK = {
     "keepalives": 1,
     "keepalives_idle": 10,
@@ -64,30 +63,30 @@ NETWORK = {
     "keepalives_count": 2,
     "tcp_user_timeout": 15_000,
 }
-"""Settings of our side of the connection: a network that has gone dead is noticed within about 20 seconds."""
+"""Settings of our side of the connection: a dead network is noticed within about 20 seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How many seconds a transaction may take, at most, until the server ends it."""
+    """The time limits of a transaction in seconds, enforced by the server."""
 
     idle: float
-    """Between two statements: how long locks are kept for a client that has gone silent."""
+    """Between two statements: how long a silent client keeps its locks."""
     lock: float
-    """For one lock of another transaction."""
+    """Waiting for one lock of another transaction."""
     statement: float
-    """For one statement, with its locks."""
+    """For one statement, waiting for locks included."""
 
     def begin(self, mode: str = "") -> str:
-        """The statements that begin a transaction with these limits: one message to the server.
+        """Returns the statements that begin a transaction with these limits, as one message to the server.
 
-        They hold for this transaction only. A pooler such as PgBouncer gives the connection to others after it.
+        They apply to this transaction only. A pooler such as PgBouncer gives the connection to others after it.
         """
         settings = {
             "idle_in_transaction_session_timeout": self.idle,
             "lock_timeout": self.lock,
             "statement_timeout": self.statement,
-            # The server's side of the connection, for an answer that nobody takes.
+            # The server's side of the connection, for an answer that is not read.
             "tcp_user_timeout": self.idle,
         }
         return ";".join(
@@ -95,10 +94,10 @@ class Limits:
         )
 
 
-# What a peer waits for a process that stops inside of a transaction: a statement and the idle limit, no longer than the
+# How long a peer waits for a process that stops inside a transaction: one statement plus the idle limit, at most the
 # lease (30 s) and 5 s more.
 WRITING = Limits(idle=5, lock=20, statement=30)
-# A read locks no rows. What is read may take its time to work through.
+# A read locks no rows. Working through its result may take time.
 READING = Limits(idle=60, lock=30, statement=30)
 LONG_RUNNING = Limits(idle=60, lock=20, statement=3600)
 
@@ -107,7 +106,7 @@ _SNAPSHOT = "ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
 
 class PostgresqlTx:
-    """A transaction on one connection. Once a statement has failed, nothing of it will be committed."""
+    """A transaction on one connection. After a failed statement, nothing of it is committed."""
 
     dialect: Literal["sqlite", "postgresql"] = "postgresql"
 
@@ -157,14 +156,14 @@ class PostgresqlDatabase:
     def __init__(self, conninfo: str, *, clock: Clock, announce: Announce) -> None:
         self.commits = 0
         self.writes = 0
-        # Instances on several machines share the server's clock; a clock that was put in for a test is kept.
+        # Instances on several machines share the server's clock; a clock given by a test is kept.
         self._clock = None if isinstance(clock, SystemClock) else clock
         self._announce = announce
         self._loop = asyncio.get_running_loop()
         self._first: deque[_Call] = deque()
         self._queue: deque[_Call] = deque()
         self._idle: list[SimpleQueue[None]] = []
-        """The bells of the threads that have nothing to do, the last one to have worked at the end."""
+        """The wake-up queues of the idle threads, the last one that worked at the end."""
         self._handing_out = threading.Lock()
         self._counting = threading.Lock()
         self._closing = False
@@ -200,7 +199,7 @@ class PostgresqlDatabase:
             raise DatabaseUnavailable("The database is closed.")
         with self._handing_out:
             queue.append(_Call(job, reading))
-            # The last one to have worked: its connection is warm, and those that are not needed are never made.
+            # The last one that worked: its connection is warm, and connections that are not needed are never made.
             bell = self._idle.pop() if self._idle else None
         if bell is not None:
             bell.put(None)
@@ -212,7 +211,7 @@ class PostgresqlDatabase:
             try:
                 self._serve(line, call)
             except BaseException as error:  # noqa: BLE001
-                # Whatever it is, the caller must hear of it, and the thread must live for the next call.
+                # Any error must reach the caller, and the thread must survive for the next call.
                 call.job.fail(error)
                 if self._closing and line.trouble is not None and is_lost(line.trouble):
                     self._fail_queued(error)
@@ -220,7 +219,7 @@ class PostgresqlDatabase:
         line.hang_up()
 
     def _fail_queued(self, error: BaseException) -> None:
-        """While closing: the server does not answer, and whatever is queued would wait for it one by one."""
+        """Fails the queued calls while closing: the server does not answer, and each would wait for it."""
         with self._handing_out:
             queued = [call.job for call in (*self._first, *self._queue)]
             self._first.clear()
@@ -230,7 +229,7 @@ class PostgresqlDatabase:
         hand_back(self._loop, self._announce, queued)
 
     def _next(self, bell: SimpleQueue[None]) -> _Call | None:
-        """The call that is to be served now, waited for if need be; None when there never will be one."""
+        """Returns the next call, waiting if necessary; None if there will be no more."""
         while True:
             with self._handing_out:
                 if self._first or self._queue:
@@ -241,7 +240,7 @@ class PostgresqlDatabase:
             bell.get()
 
     def _serve(self, line: _Line, call: _Call) -> None:
-        """Run the call, again where that is safe, until it is committed or has failed for good."""
+        """Runs the call, again where that is safe, until it is committed or has failed for good."""
         for tries in count(1):
             line.trouble = None
             try:
@@ -259,7 +258,7 @@ class PostgresqlDatabase:
         call.job.announcements = []
         call.job.run(PostgresqlTx(line, self._clock, None if call.reading else call.job.announcements))
         if line.trouble is not None:
-            raise translate(line.trouble, line.name)  # the function went on after a statement had failed
+            raise translate(line.trouble, line.name)  # The function continued after a failed statement.
         if call.reading:
             line.clear()
         else:
@@ -286,7 +285,7 @@ class PostgresqlDatabase:
 
 
 class _Call:
-    """A job in the queue, and until when it may wait for a server that is away."""
+    """A queued job, with its deadline for a server that is away."""
 
     __slots__ = ("give_up_at", "job", "reading")
 
@@ -303,26 +302,26 @@ class _Call:
 
 
 class _Line:
-    """One thread's connection: made when it is first needed, and again after it was lost."""
+    """The connection of one thread: made when first needed, and again after it was lost."""
 
     def __init__(self, conninfo: str) -> None:
         self.name = describe(conninfo)
         self.trouble: psycopg.Error | None = None
-        """What the server, or the way to it, first answered that was not what we wanted."""
+        """The first error of the server or of the connection."""
         self._conninfo = conninfo
         self._cursor: psycopg.Cursor[Row] | None = None
         self._patience = Patience(CONNECT_SECONDS)
 
     def hurry(self, seconds: float) -> None:
-        """From any thread: from now on, give the connection up when no answer has come for this long."""
+        """Makes the connection give up after so many seconds without an answer. Callable from any thread."""
         self._patience.hurry(seconds)
 
     def begin(self, limits: Limits, mode: str) -> None:
-        """A transaction has begun, on a connection that is made if there is none."""
+        """Begins a transaction, connecting first if necessary."""
         self._patience.seconds = limits.statement + ANSWER_SECONDS
         try:
-            # Its SQL goes to the server as it is: rewriting names to numbers at each call took longer than some
-            # statements, above all with the many parameters of a list, for which the driver keeps nothing.
+            # The SQL is sent as it is: rewriting names to numbers at each call took longer than some statements, above
+            # all with the many parameters of a list, for which the driver caches nothing.
             self._cursor = self._cursor or psycopg.RawCursor(connect(self._conninfo, self._patience))
             # Several statements in one message cannot be prepared.
             self._cursor.execute(cast("LiteralString", limits.begin(mode)), prepare=False)
@@ -330,7 +329,7 @@ class _Line:
             self._fail(error)
 
     def in_order(self, names: Sequence[str], params: Mapping[str, Params]) -> list[Params]:
-        """What the statement with these parameters is given, as the driver takes it."""
+        """Returns the statement's parameters in the order and form of the driver."""
         try:
             return [params[name] for name in names]
         except KeyError as missing:
@@ -350,13 +349,14 @@ class _Line:
             return
         try:
             self._cursor.executemany(cast("LiteralString", sql), rows)
-            # The driver ends this with a message after which the server does not count idle time: it needs another one.
+            # The driver ends this with a message after which the server does not count idle time: another one is
+            # needed.
             self._cursor.execute("", prepare=False)
         except psycopg.Error as error:
             self._fail(error)
 
     def clear(self) -> None:
-        """Be without a transaction, and without a connection where it was lost."""
+        """Ends the transaction, and drops the connection if it was lost."""
         if self.trouble is not None and is_lost(self.trouble):
             return self.hang_up()
         try:
@@ -388,7 +388,7 @@ class Patience:
         self._hurried_at = time.monotonic()
 
     def is_over(self, since: float) -> bool:
-        """Whether who has waited since then should wait no longer."""
+        """Whether the wait since then should end."""
         now = time.monotonic()
         if now - since > self.seconds:
             return True
@@ -396,7 +396,7 @@ class Patience:
 
 
 class _Connection(psycopg.Connection[Row]):
-    """A connection that gives up when no answer comes. The network may be dead without anyone saying so."""
+    """A connection that gives up if no answer comes. A dead network is not always reported."""
 
     patience: Patience | None = None
 
@@ -407,7 +407,7 @@ class _Connection(psycopg.Connection[Row]):
 
 
 def _given_up(gen: PQGen[RV], patience: Patience) -> PQGen[RV]:
-    """The driver's wait for an answer; it raises once patience is over."""
+    """Wraps the driver's wait for an answer; raises when patience is over."""
     since = time.monotonic()
     try:
         wanted = next(gen)
@@ -421,17 +421,17 @@ def _given_up(gen: PQGen[RV], patience: Patience) -> PQGen[RV]:
 
 
 def with_network_settings(conninfo: str) -> str:
-    """The same, with our settings of the network where it has none of its own."""
+    """Adds our network settings to the connection string where it has none of its own."""
     return make_conninfo("", **{**NETWORK, **conninfo_to_dict(conninfo)})
 
 
 def connect(conninfo: str, patience: Patience | None = None) -> psycopg.Connection[Row]:
-    """A connection with our settings, in autocommit: transactions are begun and ended by their own statements."""
+    """Connects with our settings, in autocommit: transactions are begun and ended by statements."""
     connection = _Connection.connect(
         with_network_settings(conninfo),
         autocommit=True,
         connect_timeout=CONNECT_SECONDS,
-        # All our parameters are sent as text of no type and cast in the SQL, so each statement is prepared once.
+        # All parameters are sent as untyped text and cast in the SQL, so that each statement is prepared once.
         prepare_threshold=2,
         client_encoding="utf8",
     )
@@ -449,7 +449,7 @@ class _IntDumper(Dumper):
 
 
 class _NumberLoader(Loader):
-    """Sums of whole numbers are of type numeric: give them as the whole numbers they are, as SQLite does."""
+    """Sums of whole numbers are of type numeric: returns them as integers, as SQLite does."""
 
     def load(self, data: Buffer) -> int | float:
         text = bytes(data)
@@ -460,11 +460,13 @@ def _may_try_again(trouble: psycopg.Error | None, tries: int, give_up_at: float,
     if trouble is None:
         return False
     if is_lost(trouble):
-        # A second try in any case: it may have taken long to find out that the first connection was dead.
+        # A second try in any case: it may have taken long to notice that the first connection was dead.
         return not closing and not is_lasting(trouble) and (tries == 1 or time.monotonic() < give_up_at)
     return may_pass(trouble) and tries < CONFLICT_TRIES
 
 
 def _pause(tries: int) -> float:
-    """Seconds before the next try: longer each time, and uneven, so that those who collided part."""
+    """Returns the seconds before the next try: longer each time, with jitter, so that conflicting transactions
+    separate.
+    """
     return min(0.01 * 2**tries, 0.5) * random.uniform(0.5, 1.0)  # noqa: S311

@@ -1,4 +1,4 @@
-"""What PostgreSQL's errors mean to whoever runs Denizen."""
+"""Translates PostgreSQL's errors into ours, with what the operator should do."""
 
 from __future__ import annotations
 
@@ -18,42 +18,42 @@ from denizen.storage.database import Conflict
 
 
 def translate(error: psycopg.Error, name: str) -> StorageError:
-    """Our error for one of PostgreSQL's, with it as the cause. `name` says which database."""
+    """Returns our error for one of PostgreSQL's, with it as the cause. `name` says which database."""
     ours = _ours(error, name)
     ours.__cause__ = error
     return ours
 
 
 def describe(conninfo: str) -> str:
-    """The database's name and where it is, without the password."""
+    """Returns the database's name and host, without the password."""
     parts = conninfo_to_dict(conninfo)
     name, host, port = parts.get("dbname"), parts.get("host"), parts.get("port")
     return f"{name or 'of this user'} on {host or 'this machine'}" + (f":{port}" if port else "")
 
 
 def is_lost(error: psycopg.Error) -> bool:
-    """Whether there is no connection after this error."""
+    """Whether the connection is lost after this error."""
     if is_rolled_back(error):
         return True
     if not isinstance(error, errors.OperationalError):
         return False
-    # 08 is trouble with the connection, 57P a server that shuts down; without a code, no server answered at all.
+    # 08 is a connection error, 57P a server that shuts down; without a code, no server answered at all.
     return error.sqlstate is None or error.sqlstate.startswith(("08", "57P"))
 
 
 def is_rolled_back(error: psycopg.Error) -> bool:
-    """Whether the server ended the connection because this side was silent, with nothing of its transaction kept."""
+    """Whether the server ended the connection because this side was silent, and rolled the transaction back."""
     return isinstance(error, errors.IdleInTransactionSessionTimeout)
 
 
 def is_lasting(error: psycopg.Error) -> bool:
-    """Whether connecting again would be refused again."""
+    """Whether connecting again would fail again."""
     reason = str(error)
     return "does not exist" in reason or "authentication failed" in reason or "no password supplied" in reason
 
 
 def may_pass(error: psycopg.Error) -> bool:
-    """Whether the same transaction may succeed when it is run again: others were in its way."""
+    """Whether the same transaction may succeed when it is run again, because it conflicted with others."""
     return isinstance(error, errors.SerializationFailure | errors.DeadlockDetected)
 
 

@@ -1,7 +1,7 @@
-"""One schema for SQLite and PostgreSQL. Only text, whole numbers and bytes: both drivers give the same values.
+"""The database schema, the same for SQLite and PostgreSQL. Only text, integers and bytes: both drivers return the same.
 
-Times are microseconds since 1970, UTC. JSON is text that its owner encodes. Yes and no are 1 and 0.
-Tables that only grow have a number of their own as key: rows are appended, and an index says whose they are.
+Times are microseconds since 1970, UTC. JSON is text that its owner encodes. Booleans are 1 and 0. Tables that only grow
+have a serial number as key: rows are appended, and an index finds those of an owner.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ metadata = MetaData(
     }
 )
 
-# SQLite numbers rows by itself only where the type is exactly INTEGER.
+# SQLite numbers rows itself only if the type is exactly INTEGER.
 _Number = BigInteger().with_variant(Integer(), "sqlite")
 
 
@@ -79,13 +79,13 @@ entities = Table(
     _text("name"),
     _text("metadata", "{}"),
     _text("role", "member"),  # owner, admin, member; agent, service
-    Column("left_at", BigInteger),  # since when a person or service is here no more; NULL: still here
+    Column("left_at", BigInteger),  # when a person or service left; NULL: has not left
     _int("created_at"),
     UniqueConstraint("organization_id", "handle"),
 )
 
 identities = Table(
-    "identities",  # as whom an identity provider knows people
+    "identities",  # the subjects of people at an identity provider
     metadata,
     _key("issuer"),
     _key("subject"),
@@ -103,17 +103,17 @@ agents = Table(
     metadata,
     _key("id", "entities.id"),
     _ref("organization_id", "organizations.id"),
-    _text("status", "active"),  # active, suspended, dead; what it is doing is told by its lease and its cycle
+    _text("status", "active"),  # active, suspended, dead; its lease and its cycle say what it is doing
     _text("definition"),
     _int("version", 1),  # of the definition; a change begins a new era
-    Column("urgent", Text),  # its rule of what is urgent, apart from the definition: every post reads it
-    Column("zone", Text),  # its time zone, for its plans; NULL is UTC
-    Column("held_by", Text),  # why it is suspended, where not by its owner: the budget that is used up
-    Column("held_until", BigInteger),  # when it goes on by itself; NULL: not by itself
+    Column("urgent", Text),  # its urgency rule, apart from the definition: every post reads it
+    Column("zone", Text),  # its time zone, for its plans; NULL: UTC
+    Column("held_by", Text),  # why it is suspended, if not by its owner: the budget that is used up
+    Column("held_until", BigInteger),  # when it resumes by itself; NULL: not by itself
     Column("parked_cause", Text),  # why it cannot think until something changes; NULL: it can
-    Column("parked_detail", Text),  # what that needs to be told: JSON
-    Column("parked_until", BigInteger),  # when it tries again by itself
-    _int("parked_tries", 0),  # how often it has tried in vain since
+    Column("parked_detail", Text),  # values for the sentence about it: JSON
+    Column("parked_until", BigInteger),  # when it retries by itself
+    _int("parked_tries", 0),  # how often it has retried without success
     _int("created_at"),
     Index("ix_agents_held", "held_until", sqlite_where=_HELD, postgresql_where=_HELD),
     Index("ix_agents_parked", "parked_until", sqlite_where=_PARKED, postgresql_where=_PARKED),
@@ -139,13 +139,13 @@ minds = Table(
     _key("agent_id", "agents.id"),
     _int("cycle_count", 0),
     _int("last_cycle_at", 0),
-    _int("window_from", 1),  # the first sequence number of the log that the window shows
-    _int("era", 0),  # of the self that is in force; 0 before the first
-    _int("era_version", 0),  # of the definition that this era's self was rendered from
-    _int("news", 0),  # counts what has changed around the agent
+    _int("window_from", 1),  # the first sequence number of the log in the window
+    _int("era", 0),  # the era of the present self; 0 before the first
+    _int("era_version", 0),  # the version of the definition that this era's self was rendered from
+    _int("news", 0),  # counts changes around the agent
     _int("news_told", 0),
-    _text("told", "{}"),  # what it was last told of its surroundings
-    _flag("outside"),  # whether its window, layers or self hold text from outside, or text made from such
+    _text("told", "{}"),  # the surroundings that it was last told
+    _flag("outside"),  # whether its window, layers or self hold text from outside, or based on such
 )
 
 selves = Table(
@@ -154,18 +154,18 @@ selves = Table(
     _key("agent_id", "agents.id"),
     Column("era", BigInteger, primary_key=True),
     _text("text"),
-    Column("layers", Text),  # what stands for the cycles before the window, as the model reads it; NULL: nothing
-    Column("shortened", Text),  # entries of the window whose results are shown shorter: JSON, characters by number
-    _flag("outside"),  # whether the layers were made from text from outside
+    Column("layers", Text),  # the text of the layers before the window; NULL: none
+    Column("shortened", Text),  # window entries whose results are shortened: JSON, characters by number
+    _flag("outside"),  # whether the layers are based on text from outside
     _int("created_at"),
 )
 
 layers = Table(
-    "layers",  # what ten cycles, a hundred, a thousand came to
+    "layers",  # digests of ten, a hundred, a thousand cycles
     metadata,
     _key("agent_id", "agents.id"),
     Column("level", Integer, primary_key=True),  # 1: ten cycles, 2: a hundred
-    Column("first", BigInteger, primary_key=True),  # the number of the first of them
+    Column("first", BigInteger, primary_key=True),  # the number of its first cycle
     _text("digest"),
     _int("created_at"),
     sqlite_with_rowid=False,
@@ -180,9 +180,9 @@ spaces = Table(
     _text("name"),
     _flag("private"),
     _int("last_seq", 0),
-    _text("floor", "all"),  # who takes up what a person says where several agents are: all, addressed, one
-    _int("agent_run_limit", 12),  # after so many messages with which agents woke each other they do so no more; 0: none
-    _int("agent_run", 0),  # such messages since a person last spoke, or let them go on
+    _text("floor", "all"),  # which agents take up a person's message, if there are several: all, addressed, one
+    _int("agent_run_limit", 12),  # the most messages with which agents may wake each other; 0: none
+    _int("agent_run", 0),  # such messages since a person last wrote, or let them continue
     _int("created_at"),
 )
 
@@ -209,14 +209,14 @@ messages = Table(
     _int("seq"),
     _ref("author_id", "entities.id"),
     _text("text"),
-    Column("plain", Text),  # NULL where it is the same as the text
+    Column("plain", Text),  # NULL: the same as the text
     Column("mentions", Text),
     Column("reply_to", Text),
     Column("metadata", Text),
     _int("hop", 0),
-    Column("cycle_id", Text),  # the cycle that said it, where an agent did
+    Column("cycle_id", Text),  # the cycle that posted it, for an agent's message
     Column("edited_at", BigInteger),
-    Column("deleted_at", BigInteger),  # its text is gone then, its place stays
+    Column("deleted_at", BigInteger),  # its text is deleted then, its row stays
     _flag("outside"),  # whether it is text from outside, or an agent wrote it after reading such
     _int("created_at"),
     UniqueConstraint("space_id", "seq"),
@@ -238,18 +238,18 @@ events = Table(
     _text("state", "pending"),  # pending, taken, done, dead
     _flag("wakes", 1),
     _int("hop", 0),
-    _flag("waits"),  # a person waits for this agent's answer
+    _flag("waits"),  # whether a person waits for this agent's answer
     _int("attempts", 0),
-    _int("interruptions", 0),  # how often a process died over it, which is not its fault
+    _int("interruptions", 0),  # how often a process died while handling it
     _int("not_before", 0),
     Column("cycle_id", Text),
     Column("space_id", Text),
     Column("message_id", Text),
     Column("payload", Text),
     _int("created_at"),
-    # A message's event is unique as its message is; what comes from elsewhere is unique by its own id.
+    # A message's event is unique by its message; events from elsewhere by their own id.
     Index("ix_events_id", "agent_id", "id", unique=True, sqlite_where=_NO_MESSAGE, postgresql_where=_NO_MESSAGE),
-    # Who has a message in the inbox, or had: asked when it is edited or forgotten.
+    # Finds the agents with this message in their inbox, past or present: for edits and forgetting.
     Index("ix_events_message", "message_id", sqlite_where=_OF_A_MESSAGE, postgresql_where=_OF_A_MESSAGE),
     # In the order of draining, so that taking the first few reads only those.
     Index(
@@ -264,14 +264,14 @@ events = Table(
 )
 
 space_statuses = Table(
-    "space_statuses",  # why somebody who waits for an agent has no answer yet
+    "space_statuses",  # why a person who waits for an agent has no answer yet
     metadata,
     _key("space_id", "spaces.id"),
     _key("agent_id", "agents.id"),
     _key("cause"),
-    _text("detail", "{}"),  # what the sentence needs: JSON, never words of a message
+    _text("detail", "{}"),  # values for the sentence: JSON, never text of a message
     Column("message_id", Text),  # the newest message that waits because of it
-    Column("retry_at", BigInteger),  # when the agent tries again by itself; NULL: not by itself
+    Column("retry_at", BigInteger),  # when the agent retries by itself; NULL: not by itself
     _int("created_at"),
     _int("updated_at"),
     Index("ix_space_statuses_agent", "agent_id"),
@@ -279,26 +279,26 @@ space_statuses = Table(
 )
 
 alerts = Table(
-    "alerts",  # that owners were told of an agent's trouble; gone when the cause is over
+    "alerts",  # alerts to owners about an agent; deleted when the cause is over
     metadata,
     _key("agent_id", "agents.id"),
     _key("cause"),
-    _text("detail", "{}"),  # what the sentence needs: JSON, never words of a message
+    _text("detail", "{}"),  # values for the sentence: JSON, never text of a message
     _int("created_at"),
-    Column("sent_at", BigInteger),  # to the webhook; NULL: not yet
+    Column("sent_at", BigInteger),  # when it was sent to the webhook; NULL: not yet
     _int("tries", 0),
     _int("next_at", 0),  # when the webhook may be tried again
     sqlite_with_rowid=False,
 )
 
 panel_alerts = Table(
-    "panel_alerts",  # that owners were told that nobody can answer in a panel; gone when somebody has answered
+    "panel_alerts",  # alerts to owners that nobody can answer in a panel; deleted when somebody has answered
     metadata,
     _key("space_id", "spaces.id"),
     _key("cause"),
-    _text("detail"),  # why, and what to do: a sentence, never words of a message
+    _text("detail"),  # why, and what to do: a sentence, never text of a message
     _int("created_at"),
-    Column("sent_at", BigInteger),  # to the webhook; NULL: not yet
+    Column("sent_at", BigInteger),  # when it was sent to the webhook; NULL: not yet
     _int("tries", 0),
     _int("next_at", 0),  # when the webhook may be tried again
     sqlite_with_rowid=False,
@@ -312,31 +312,31 @@ cycles = Table(
     metadata,
     _key("id"),
     _ref("agent_id", "agents.id"),
-    Column("number", BigInteger),  # given when it ends; NULL while it is open
+    Column("number", BigInteger),  # assigned when it ends; NULL while it is open
     _text("outcome", "open"),  # open, paused, acted, failed
     _int("first_seq"),
     _int("started_at"),
     Column("ended_at", BigInteger),
-    _int("steps", 0),  # this and what it cost are filled in when it ends
+    _int("steps", 0),  # this and the cost are filled in when it ends
     _int("attempts", 0),  # resumes and failures since the last progress
     _int("not_before", 0),
-    _flag("handed_back"),  # a shutdown interrupted it: resuming it is no attempt
+    _flag("handed_back"),  # a shutdown interrupted it: resuming does not count as an attempt
     Column("active_space_id", Text),
     Column("stop_reason", Text),
     Column("summary", Text),
-    Column("told", Text),  # news this cycle was told; remembered when it ends
+    Column("told", Text),  # news this cycle was told; stored in the mind when it ends
     Column("outside_from", BigInteger),  # its log entries from this number on were made with text from outside
     _int("input_tokens", 0),
     _int("output_tokens", 0),
     _int("cost_micros", 0),  # millionths of a dollar
-    # One mind: at most one cycle of an agent is open, whatever else goes wrong.
+    # At most one cycle of an agent is open, whatever else goes wrong.
     Index("ix_cycles_open", "agent_id", unique=True, sqlite_where=_UNENDED, postgresql_where=_UNENDED),
     Index("ix_cycles_number", "agent_id", "number", unique=True, sqlite_where=_ENDED, postgresql_where=_ENDED),
     sqlite_with_rowid=False,
 )
 
 cycle_spaces = Table(
-    "cycle_spaces",  # the spaces that the text of each cycle comes from: who may not read one of them may not read it
+    "cycle_spaces",  # the source spaces of each cycle: only those who may read all of them may read the cycle
     metadata,
     _key("cycle_id"),
     _key("space_id"),  # *: a private space that is not in this database
@@ -364,8 +364,8 @@ log = Table(
     _text("kind"),  # inbox, recalled, remembered, update, response, results, nudge, note
     _text("message"),
     _int("tokens"),
-    Column("request", Text),  # of a response: what its request was made of
-    Column("outside", Text),  # where its text from outside came from: JSON; of a response: [] if its request held such
+    Column("request", Text),  # for a response: the parts of its request
+    Column("outside", Text),  # the sources of its text from outside: JSON; for a response: [] if its request held such
     _int("created_at"),
     UniqueConstraint("agent_id", "seq"),
 )
@@ -375,13 +375,13 @@ effects = Table(
     metadata,
     _key("cycle_id"),
     Column("step", Integer, primary_key=True),
-    Column("position", Integer, primary_key=True),  # of the call in its response: provider call ids repeat
+    Column("position", Integer, primary_key=True),  # the position of the call in its response: provider call ids repeat
     _text("tool"),
     _text("state"),  # intent, asked, done
     _flag("changes"),  # whether it changed anything, so that the cycle can no longer be rolled back
     Column("result", Text),
-    Column("rule", Text),  # by which rule a call of a tool outside was allowed
-    Column("outside", Text),  # where text from outside in its result came from: JSON; NULL: there is none
+    Column("rule", Text),  # the rule that allowed the call of an outside tool
+    Column("outside", Text),  # the sources of text from outside in its result: JSON; NULL: none
     _int("created_at"),
     sqlite_with_rowid=False,
 )
@@ -394,7 +394,7 @@ overflow = Table(
     _text("cycle_id"),
     _text("text"),
     _int("created_at"),
-    # A cycle that leaves no trace takes its long texts with it.
+    # A cycle that leaves no trace deletes its long texts with it.
     Index("ix_overflow_cycle", "cycle_id"),
 )
 
@@ -414,10 +414,10 @@ ledger = Table(
     _int("output_tokens", 0),
     _int("cache_read_tokens", 0),
     _int("cache_write_tokens", 0),
-    Column("cost_micros", BigInteger),  # NULL where the price is unknown
+    Column("cost_micros", BigInteger),  # NULL if the price is unknown
     Column("detail", Text),
     _int("created_at"),
-    # Skips and failures, which are few: what was used is found by its cycle's end, and is the most of it.
+    # Only skips and failures, which are few: usage, the bulk of the table, is found by the end of its cycle.
     Index("ix_ledger_others", "agent_id", "number", sqlite_where=_NO_USAGE, postgresql_where=_NO_USAGE),
 )
 
@@ -426,14 +426,14 @@ tokens = Table(
     metadata,
     _key("id"),
     _ref("entity_id", "entities.id"),
-    _text("kind", "token"),  # token; session of a browser; login, a link that is good for one session
-    _text("role", "owner"),  # at most this much it may do, and never more than its entity
+    _text("kind", "token"),  # token; session of a browser; login: a link that is good for one session
+    _text("role", "owner"),  # the token's maximum role; never more than its entity's
     _text("name"),
-    _text("digest"),  # SHA-256 of the secret, which is kept nowhere
+    _text("digest"),  # SHA-256 of the secret, which is not stored
     _int("created_at"),
     Column("expires_at", BigInteger),  # NULL: never
     Column("revoked_at", BigInteger),
-    Column("last_used_at", BigInteger),  # to the minute
+    Column("last_used_at", BigInteger),  # rounded to the minute
     UniqueConstraint("digest"),
     Index("ix_tokens_entity", "entity_id"),
 )
@@ -442,7 +442,7 @@ goals = Table(
     "goals",
     metadata,
     _key("agent_id", "agents.id"),
-    Column("number", BigInteger, primary_key=True),  # of the agent's own: what the model calls it by
+    Column("number", BigInteger, primary_key=True),  # numbered per agent: the number that the model uses
     _text("text"),
     _text("status"),  # active, long-term, paused, done
     _flag("priority", 1),  # 0 high, 1 normal, 2 low
@@ -476,10 +476,10 @@ plans = Table(
     _text("name"),
     _text("instruction"),
     _text("schedule"),
-    _text("state"),  # waiting, held while its agent is suspended, failed where no next time can be reckoned
+    _text("state"),  # waiting; held while its agent is suspended; failed if no next time can be computed
     _int("next_run"),
     Column("last_run", BigInteger),  # the time it last ran for, which is not always when it ran
-    _int("reckoned_at"),  # when `next_run` was reckoned; in the future if the clock has been put back since
+    _int("reckoned_at"),  # when `next_run` was computed; in the future if the clock was set back since
     _int("hop", 0),
     _flag("outside"),  # whether the agent made it after reading text from outside
     _int("created_at"),
@@ -493,7 +493,7 @@ _UNSETTLED = text("state = 'waiting'")
 _SHOWN = text("shown = 1")
 
 calls = Table(
-    "calls",  # tool calls that somebody outside a cycle has to do with: people who see or answer them, late results
+    "calls",  # tool calls that involve somebody outside a cycle: people who see or answer them, late results
     metadata,
     _key("id"),
     _ref("agent_id", "agents.id"),
@@ -503,18 +503,18 @@ calls = Table(
     _text("tool"),
     _text("mode"),  # visible, pause, async, service, background, late
     _text("state"),  # waiting, answered, interrupted, expired, cancelled, late
-    Column("space_id", Text),  # where the agent was
+    Column("space_id", Text),  # the agent's space at the time
     _flag("shown"),  # whether the people there see it
-    _int("after_seq", 0),  # the last message of that space when it was made
+    _int("after_seq", 0),  # the last message of that space at the time
     _text("arguments"),
     Column("result", Text),
     _int("hop", 0),
-    Column("runner", Text),  # the instance that is carrying it out, where one is
-    _text("on_crash", "report"),  # what becomes of it if that instance dies: retry, report
-    _flag("approval"),  # whether it takes more than words to answer it
-    Column("why", Text),  # why an effect needs a person's approval before it happens, where that is what is asked
+    Column("runner", Text),  # the instance that executes it, if any
+    _text("on_crash", "report"),  # what happens if that instance dies: retry, report
+    _flag("approval"),  # whether answering it takes more than words
+    Column("why", Text),  # why an effect needs a person's approval, if that is the question
     _flag("outside"),  # whether its result is text from outside
-    Column("released_at", BigInteger),  # when its cycle went on without the answer that it had paused for
+    Column("released_at", BigInteger),  # when its cycle continued without the answer that it had paused for
     _int("created_at"),
     Column("expires_at", BigInteger),
     Column("settled_at", BigInteger),
@@ -527,31 +527,31 @@ calls = Table(
 )
 
 grants = Table(
-    "grants",  # approvals of effects that people have given: for one tool and exactly these arguments
+    "grants",  # approvals of effects that people gave: for one tool and exactly these arguments
     metadata,
     _key("id"),
     _ref("agent_id", "agents.id"),
     _text("tool"),
-    _text("digest"),  # of the arguments
+    _text("digest"),  # a digest of the arguments
     _text("arguments"),
     _int("uses_left"),
     _int("expires_at"),
     _ref("given_by", "entities.id"),
-    _text("call_id"),  # of the question that it answers
-    Column("space_id", Text),  # where it was asked
+    _text("call_id"),  # the question that it answers
+    Column("space_id", Text),  # the space where it was asked
     _int("created_at"),
     Index("ix_grants_agent", "agent_id", "tool", "digest"),
 )
 
 secrets = Table(
-    "secrets",  # keys of providers and of services, sealed
+    "secrets",  # encrypted keys of providers and services
     metadata,
     _key("id"),
     _ref("organization_id", "organizations.id"),
-    _text("owner_id", ""),  # the person whose own it is; empty: the organization's
-    _text("name"),  # as an environment variable is named: OPENAI_API_KEY
+    _text("owner_id", ""),  # the person who owns it; empty: the organization
+    _text("name"),  # named like an environment variable: OPENAI_API_KEY
     _text("sealed"),
-    _text("hint"),  # its last characters, so that people know which one it is
+    _text("hint"),  # its last characters, so that people can recognize it
     _int("created_at"),
     _int("updated_at"),
     UniqueConstraint("organization_id", "owner_id", "name"),
@@ -562,7 +562,7 @@ webhooks = Table(
     metadata,
     _key("id"),
     _ref("agent_id", "agents.id"),
-    _text("name"),  # what the agent is told that the event comes from
+    _text("name"),  # the source that the agent is told for the event
     _text("scheme"),  # github, slack, jira, generic
     _text("sealed"),  # the secret that signs
     _flag("urgent"),
@@ -573,7 +573,7 @@ webhooks = Table(
 )
 
 spending = Table(
-    "spending",  # what each agent has used on each day, by model
+    "spending",  # usage of each agent by day and model
     metadata,
     _key("organization_id", "organizations.id"),
     Column("day", Integer, primary_key=True),  # days since 1970, UTC
@@ -590,13 +590,13 @@ spending = Table(
 )
 
 call_reservations = Table(
-    "call_reservations",  # what each model call under way may cost at most, until it is paid
+    "call_reservations",  # the most that each running model call may cost, until it is paid
     metadata,
     _key("payer_id"),  # the agent or the panel that pays for the call
-    _key("call"),  # cycle, last_step; or an id, of a call beside the cycles
+    _key("call"),  # cycle, last_step; or an id, for a call outside the cycles
     _ref("organization_id", "organizations.id"),
-    _int("epoch", 0),  # of the lease under which a cycle made it, and with which it is void; 0: of no cycle
-    _int("until", 0),  # when one of no cycle is void at the latest
+    _int("epoch", 0),  # the epoch of the lease of its cycle, with which it expires; 0: not of a cycle
+    _int("until", 0),  # when a reservation without a cycle expires
     _int("tokens"),
     _int("cost_micros"),
     Index("ix_call_reservations_organization", "organization_id"),
@@ -604,19 +604,19 @@ call_reservations = Table(
 )
 
 passages = Table(
-    "passages",  # what can be recalled: each thing that was said to an agent or by it, or that it did
+    "passages",  # passages for recall: everything said to an agent or by it, and what it did
     metadata,
     _key("agent_id", "agents.id"),
-    Column("number", BigInteger, primary_key=True),  # in the order in which they came, without gaps
+    Column("number", BigInteger, primary_key=True),  # in order, without gaps
     _int("cycle"),  # the number of its cycle
     _text("kind"),  # heard, said, did, summary
-    _text("space_id", ""),  # where it belongs; empty: nowhere; *: to several private spaces, so that none may see it
-    Column("speaker_id", Text),  # who said it, where that is someone in the organization
-    Column("speaker", Text),  # what said it, where that is a service, a plan, a timer
+    _text("space_id", ""),  # its space; empty: none; *: several private spaces, so that none may see it
+    Column("speaker_id", Text),  # the speaker, if it is someone in the organization
+    Column("speaker", Text),  # the speaker, if it is a service, a plan, a timer
     Column("message_id", Text),  # the message whose text it is
     Column("event_id", Text),
-    Column("text", Text),  # where it is no message's
-    _int("start", 0),  # where in the message it begins: a long text is several passages
+    Column("text", Text),  # if it is not a message's
+    _int("start", 0),  # its offset in the message: a long text is several passages
     _int("place"),  # how many characters of its space came before it; a long silence counts as very many
     _int("characters"),
     _flag("own_words"),  # how often it says "I", up to three
@@ -629,7 +629,7 @@ passages = Table(
 )
 
 postings = Table(
-    "postings",  # in which passages of a block each term occurs
+    "postings",  # the passages of a block in which each term occurs
     metadata,
     _key("agent_id", "agents.id"),
     Column("block", BigInteger, primary_key=True),
@@ -641,21 +641,21 @@ postings = Table(
 _BEHIND = text("passages - settled >= 32")  # as many as a segment has
 
 recalls = Table(
-    "recalls",  # how far the index of each agent's life has come
+    "recalls",  # the progress of the index of each agent's passages
     metadata,
     _key("agent_id", "agents.id"),
-    _int("passages", 0),  # the number of the newest
+    _int("passages", 0),  # the number of the newest passage
     _int("forgotten", 0),
-    _int("length", 0),  # of all together, in terms
-    _int("settled", 0),  # the newest whose terms are among the postings
-    _text("embedder", ""),  # what the vectors were made with; empty: there are none
-    _int("embedded", 0),  # the newest that has a vector
-    _int("worded", 0),  # the newest whose words have theirs
+    _int("length", 0),  # all passages together, in terms
+    _int("settled", 0),  # the newest passage whose terms are among the postings
+    _text("embedder", ""),  # the embedder of the vectors; empty: there are none
+    _int("embedded", 0),  # the newest passage with a vector
+    _int("worded", 0),  # the newest passage with vectors for its words
     Index("ix_recalls_behind", "agent_id", sqlite_where=_BEHIND, postgresql_where=_BEHIND),
 )
 
 vectors = Table(
-    "vectors",  # what passages mean, a row for some that follow one another
+    "vectors",  # vectors of passages, a row for several consecutive ones
     metadata,
     _key("agent_id", "agents.id"),
     _key("embedder"),
@@ -666,17 +666,17 @@ vectors = Table(
 )
 
 wordings = Table(
-    "wordings",  # what the words of each passage mean where they stand
+    "wordings",  # vectors of the words of each passage in their context
     metadata,
     _key("agent_id", "agents.id"),
     _key("embedder"),
-    Column("number", BigInteger, primary_key=True),  # of the passage
+    Column("number", BigInteger, primary_key=True),  # the number of the passage
     Column("codes", LargeBinary, nullable=False),  # a bit for each dimension, word by word
     sqlite_with_rowid=False,
 )
 
 redactions = Table(
-    "redactions",  # receipts of what was forgotten, without what it said
+    "redactions",  # receipts of forgetting, without the text
     metadata,
     _key("id"),
     _ref("organization_id", "organizations.id"),
@@ -689,7 +689,7 @@ redactions = Table(
 )
 
 crossings = Table(
-    "crossings",  # messages that were stopped, because they would have carried private words elsewhere
+    "crossings",  # messages that were stopped because they would have carried private text elsewhere
     metadata,
     _number(),
     _ref("agent_id", "agents.id"),
@@ -702,7 +702,7 @@ crossings = Table(
 )
 
 openings = Table(
-    "openings",  # private spaces that an owner has opened for a while, to read them without being a member
+    "openings",  # private spaces that an owner has opened temporarily, to read them without being a member
     metadata,
     _key("id"),
     _ref("organization_id", "organizations.id"),
@@ -717,16 +717,16 @@ openings = Table(
 )
 
 audit = Table(
-    "audit",  # who changed what, and when; rows are added, never changed or removed
+    "audit",  # the audit log: who changed what, and when; rows are added, never changed or removed
     metadata,
     _number(),
     _ref("organization_id", "organizations.id"),
     _int("created_at"),
-    Column("by_id", Text),  # the entity; NULL: whoever runs the server, on its machine
-    Column("token_id", Text),  # that it came with
+    Column("by_id", Text),  # the entity; NULL: the operator, on the server's machine
+    Column("token_id", Text),  # the token that was used
     _text("kind"),  # people, tokens, keys, agents, …
-    _text("action"),  # what was done: the name of the operation
-    Column("subject_id", Text),  # to what
+    _text("action"),  # the name of the operation
+    Column("subject_id", Text),  # its object
     _text("detail", "{}"),  # JSON: never a secret, never the name of a person
     Index("ix_audit_organization", "organization_id", "number"),
     Index("ix_audit_by", "organization_id", "by_id", "number"),
@@ -754,12 +754,12 @@ for _dialect, _triggers in _AUDIT_TRIGGERS.items():
         event.listen(audit, "after_create", DDL(_trigger).execute_if(dialect=_dialect))
 
 panels = Table(
-    "panels",  # how the spaces of that kind answer
+    "panels",  # the settings of spaces of the kind `panel`
     metadata,
     _key("space_id", "spaces.id"),
     _ref("organization_id", "organizations.id"),
     _text("settings", "{}"),
-    _int("turns", 0),  # the number of the last one
+    _int("turns", 0),  # the number of the last turn
     _int("created_at"),
 )
 
@@ -779,7 +779,7 @@ advisors = Table(
     _flag("active", 1),
     _text("settings", "{}"),  # model, limits, phases, what is expected of it
     _int("created_at"),
-    Column("removed_at", BigInteger),  # what it has said stays
+    Column("removed_at", BigInteger),  # its past replies stay
     Index("ix_advisors_space", "space_id", "position"),
     Index("ix_advisors_handle", "space_id", "handle", unique=True, sqlite_where=_THERE, postgresql_where=_THERE),
 )
@@ -787,19 +787,19 @@ advisors = Table(
 _OPEN_ROUNDS = text("state = 'open'")
 
 rounds = Table(
-    "rounds",  # each time that the advisors of a panel are asked
+    "rounds",  # rounds: each time that the advisors of a panel are asked
     metadata,
     _key("id"),
     _ref("space_id", "panels.space_id"),
-    _int("turn"),  # of the panel: a message of a person begins it
+    _int("turn"),  # the number of the turn: a person's message begins it
     _int("step"),  # within the turn: 0 is the message itself; cross-talk and votes follow
     _text("kind"),  # ask, crosstalk, vote
-    _text("message_id"),  # that began the turn
+    _text("message_id"),  # the message that began the turn
     _text("asked_by"),
-    Column("question", Text),  # what is voted on
+    Column("question", Text),  # the question of a vote
     _text("state", "open"),  # open, complete
-    _int("crosstalk", 0),  # how many rounds of it are to follow
-    _flag("synthesis"),  # whether one is wanted when it is complete
+    _int("crosstalk", 0),  # how many rounds of cross-talk are to follow
+    _flag("synthesis"),  # whether a synthesis follows when it is complete
     _int("created_at"),
     Column("completed_at", BigInteger),
     UniqueConstraint("space_id", "turn", "step"),
@@ -811,7 +811,7 @@ _UNFINISHED = text("state IN ('waiting', 'running')")
 _ANSWERED = text("state = 'done'")
 
 replies = Table(
-    "replies",  # what one voice answers in one round; written once, by whoever holds its lease
+    "replies",  # the reply of one voice in one round; written once, by the holder of its lease
     metadata,
     _key("round_id", "rounds.id"),
     _key("voice"),  # the id of an advisor; assistant, synthesis
@@ -819,7 +819,7 @@ replies = Table(
     _ref("space_id", "panels.space_id"),
     _ref("organization_id", "organizations.id"),
     _int("position"),
-    _text("name"),  # what the voice was called then
+    _text("name"),  # the voice's name at that time
     _text("state", "waiting"),  # waiting, running, done, failed, cancelled
     Column("holder", Text),
     _int("epoch", 0),
@@ -831,14 +831,14 @@ replies = Table(
     _flag("outside"),  # whether its request held text from outside
     Column("error_code", Text),
     Column("error", Text),
-    Column("recipe", Text),  # what its request was made of: JSON
+    Column("recipe", Text),  # the parts of its request: JSON
     Column("model", Text),
     _int("input_tokens", 0),
     _int("output_tokens", 0),
     _int("cache_read_tokens", 0),
     _int("cache_write_tokens", 0),
-    Column("cost_micros", BigInteger),  # NULL where the price is unknown
-    _int("reserved_tokens", 0),  # what the call under way may use at most
+    Column("cost_micros", BigInteger),  # NULL if the price is unknown
+    _int("reserved_tokens", 0),  # the most that the running call may use
     _int("reserved_micros", 0),
     _int("created_at"),
     Column("started_at", BigInteger),
@@ -848,7 +848,7 @@ replies = Table(
 )
 
 panel_spending = Table(
-    "panel_spending",  # what each panel has used on each day, by model
+    "panel_spending",  # usage of each panel by day and model
     metadata,
     _key("organization_id", "organizations.id"),
     Column("day", Integer, primary_key=True),  # days since 1970, UTC
@@ -865,45 +865,45 @@ panel_spending = Table(
 )
 
 rollings = Table(
-    "rollings",  # what conversations came to, as far as they have been summed up
+    "rollings",  # summaries of conversations
     metadata,
     _key("space_id", "spaces.id"),
-    _key("reader_id"),  # empty: the conversation's own; in a panel, the advisor's whose it is
+    _key("reader_id"),  # empty: the conversation's own; in a panel: the advisor's id
     _text("summary"),  # Markdown
     _text("memory"),  # JSON: facts, preferences, people, projects, decisions, open loops, to-dos, tags
-    _int("upto"),  # the number of the last message that is in it
+    _int("upto"),  # the number of the last message it covers
     _int("passes", 0),
-    _text("model"),  # what wrote it
-    _int("tried_at", 0),  # when a pass last ended; while one is under way, when it has to have ended
-    _int("failures", 0),  # passes that came to nothing since the last good one
-    _flag("outside"),  # whether it was made from text from outside
+    _text("model"),  # the model that wrote it
+    _int("tried_at", 0),  # when a pass last ended; while one is running, its deadline
+    _int("failures", 0),  # failed passes since the last good one
+    _flag("outside"),  # whether it is based on text from outside
     _int("updated_at"),
     sqlite_with_rowid=False,
 )
 
 memories = Table(
-    "memories",  # what is remembered beyond a conversation's window, item by item
+    "memories",  # long-term memories, item by item
     metadata,
     _number(),
     _text("id"),
     _ref("organization_id", "organizations.id"),
     _text("scope"),  # conversation, user, persona, organization
-    _text("owner"),  # whose it is: the scope, and the ids that make it this one
-    _text("space_id"),  # where it was learned
+    _text("owner"),  # the owner: the scope with its ids
+    _text("space_id"),  # the space where it was learned
     Column("user_id", Text),
     Column("agent_id", Text),
     _text("kind"),  # item; snapshot of a whole conversation
     _text("category"),
     _text("text"),
-    Column("document", Text),  # of a snapshot: its JSON
+    Column("document", Text),  # for a snapshot: its JSON
     _text("hash"),
     _int("confidence", 100),  # in per cent
-    _text("sources", "[]"),  # the ids of the messages that say it: JSON
+    _text("sources", "[]"),  # the ids of the source messages: JSON
     _int("length"),  # in terms
     _int("uses", 0),
     Column("used_at", BigInteger),
-    Column("superseded_by", Text),  # the id of what is true instead
-    _flag("outside"),  # whether it was made from text from outside
+    Column("superseded_by", Text),  # the id of the memory that replaced it
+    _flag("outside"),  # whether it is based on text from outside
     _text("embedder", ""),
     Column("vector", LargeBinary),
     _int("created_at"),
@@ -917,7 +917,7 @@ memories = Table(
 )
 
 memory_sources = Table(
-    "memory_sources",  # which memories rest on a message
+    "memory_sources",  # the memories that are based on a message
     metadata,
     _key("message_id"),
     Column("number", BigInteger, primary_key=True),
@@ -926,16 +926,16 @@ memory_sources = Table(
 )
 
 memory_owners = Table(
-    "memory_owners",  # how much there is to search
+    "memory_owners",  # the size of each owner's memory
     metadata,
     _key("owner"),
-    _int("items", 0),  # that are not superseded
-    _int("length", 0),  # of all together, in terms
+    _int("items", 0),  # items that are not superseded
+    _int("length", 0),  # all items together, in terms
     sqlite_with_rowid=False,
 )
 
 memory_terms = Table(
-    "memory_terms",  # in which memories each term occurs
+    "memory_terms",  # the memories in which each term occurs
     metadata,
     _key("owner"),
     _key("term"),
@@ -946,15 +946,15 @@ memory_terms = Table(
 )
 
 memory_policies = Table(
-    "memory_policies",  # what people have settled for a conversation
+    "memory_policies",  # the memory policy of each conversation
     metadata,
     _key("space_id", "spaces.id"),
-    _text("policy"),  # JSON: only what was said
+    _text("policy"),  # JSON: only explicit choices
     _int("updated_at"),
 )
 
 kept_out = Table(
-    "kept_out",  # memories that were forgotten, without what they said: they shall not come again
+    "kept_out",  # hashes of forgotten memories, which must not be stored again
     metadata,
     _key("owner"),
     _key("hash"),
@@ -963,12 +963,12 @@ kept_out = Table(
 )
 
 stances = Table(
-    "stances",  # how an agent stands to each of its conversations: the profile it has there, and its state of mind
+    "stances",  # the stance of an agent in each of its conversations: its profile there, and its state of mind
     metadata,
     _key("agent_id", "agents.id"),
     _key("space_id", "spaces.id"),
-    _int("turns", 0),  # cycles with a message from there, as far as profiles are chosen
-    _int("reviewed_turn", 0),  # the turn in which the profile was chosen last; 0: none yet
+    _int("turns", 0),  # cycles with a message from there, if profiles are chosen
+    _int("reviewed_turn", 0),  # the turn of the last choice of a profile; 0: none yet
     _flag("review_asked"),  # whether the agent's past was compacted since
     Column("preset", Text),  # the profile; NULL: none
     _text("preset_reason", ""),
@@ -978,14 +978,14 @@ stances = Table(
     _text("skill", "unknown"),
     _text("complexity", "unknown"),
     Column("mind_line", Text),  # what the agent is told of its state of mind; NULL: nothing
-    _text("imprints", "{}"),  # what metaprompts keep of the conversation: JSON, texts by key
-    Column("overrides", Text),  # what holds here instead of the agent's settings: JSON; NULL: nothing
+    _text("imprints", "{}"),  # what metaprompts imprinted: JSON, texts by key
+    Column("overrides", Text),  # settings that replace the agent's here: JSON; NULL: none
     _int("updated_at"),
     sqlite_with_rowid=False,
 )
 
 feelings = Table(
-    "feelings",  # how each person seems to feel in each conversation with an agent: numbers only
+    "feelings",  # sentiment of each person in each conversation with an agent: numbers only
     metadata,
     _key("agent_id", "agents.id"),
     _key("space_id", "spaces.id"),
@@ -996,28 +996,28 @@ feelings = Table(
 )
 
 signals = Table(
-    "signals",  # what how people feel, and what went wrong, amounted to
+    "signals",  # signals from sentiment and errors
     metadata,
     _number(),
     _ref("agent_id", "agents.id"),
     _ref("space_id", "spaces.id"),
-    Column("person_id", Text),  # who it is about; NULL: nobody
-    _int("cycle"),  # the number of the cycle after which it was seen
+    Column("person_id", Text),  # the person it is about; NULL: nobody
+    _int("cycle"),  # the number of the cycle after which it was detected
     _text("name"),
-    _text("rule"),  # by which it was seen
+    _text("rule"),  # the rule that detected it
     Column("score", BigInteger),  # thousandths, from -1000 to 1000; NULL: it has none
     _int("created_at"),
     Index("ix_signals_stance", "agent_id", "space_id", "number"),
 )
 
 reflections = Table(
-    "reflections",  # each time a metaprompt was asked or someone set a state of mind, and what came of it
+    "reflections",  # the history of states of mind: metaprompts that were asked, and changes by hand
     metadata,
     _number(),
     _ref("agent_id", "agents.id"),
     _ref("space_id", "spaces.id"),
-    Column("cycle", BigInteger),  # the number of the cycle that it came after; NULL: by hand
-    Column("metaprompt", Text),  # its id; NULL where someone set or reset the state
+    Column("cycle", BigInteger),  # the number of the cycle that it followed; NULL: by hand
+    Column("metaprompt", Text),  # the metaprompt's id; NULL if someone set or reset the state
     _text("cause"),  # the signal, interval, manual, set, reset
     _text("outcome"),  # changed, unchanged, failed
     _text("reason", ""),
@@ -1045,13 +1045,13 @@ voice_stances = Table(
     _text("skill", "unknown"),
     _text("complexity", "unknown"),
     Column("mind_line", Text),  # what it is told of it; NULL: nothing
-    _text("imprints", "{}"),  # what metaprompts keep of the conversation: JSON, texts by key
+    _text("imprints", "{}"),  # what metaprompts imprinted: JSON, texts by key
     _int("updated_at"),
     sqlite_with_rowid=False,
 )
 
 voice_feelings = Table(
-    "voice_feelings",  # how each person seems to feel, to each voice of a panel: numbers only
+    "voice_feelings",  # sentiment of each person, as seen by each voice of a panel: numbers only
     metadata,
     _key("space_id", "panels.space_id"),
     _key("voice"),
@@ -1062,28 +1062,28 @@ voice_feelings = Table(
 )
 
 voice_signals = Table(
-    "voice_signals",  # what how people feel, and what went wrong, amounted to in a panel
+    "voice_signals",  # signals in panels from sentiment and errors
     metadata,
     _number(),
     _ref("space_id", "panels.space_id"),
     _text("voice"),
-    Column("person_id", Text),  # who it is about; NULL: nobody
-    _int("turn"),  # of the panel, after which it was seen
+    Column("person_id", Text),  # the person it is about; NULL: nobody
+    _int("turn"),  # the panel's turn after which it was detected
     _text("name"),
-    _text("rule"),  # by which it was seen
+    _text("rule"),  # the rule that detected it
     Column("score", BigInteger),  # thousandths, from -1000 to 1000; NULL: it has none
     _int("created_at"),
     Index("ix_voice_signals_stance", "space_id", "voice", "number"),
 )
 
 voice_reflections = Table(
-    "voice_reflections",  # each time a metaprompt was asked for a voice, or someone set its state of mind
+    "voice_reflections",  # the history of voices' states of mind: metaprompts that were asked, and changes by hand
     metadata,
     _number(),
     _ref("space_id", "panels.space_id"),
     _text("voice"),
-    Column("turn", BigInteger),  # of the panel, that it came after; NULL: by hand
-    Column("metaprompt", Text),  # its id; NULL where someone set or reset the state
+    Column("turn", BigInteger),  # the panel's turn that it followed; NULL: by hand
+    Column("metaprompt", Text),  # the metaprompt's id; NULL if someone set or reset the state
     _text("cause"),  # the signal, interval, manual, set, reset
     _text("outcome"),  # changed, unchanged, failed
     _text("reason", ""),
@@ -1097,6 +1097,6 @@ panel_reflecting = Table(
     "panel_reflecting",  # the panels whose voices reflect, and how far each has come
     metadata,
     _key("space_id", "panels.space_id"),
-    _int("turn", 0),  # the number of the last one that was reflected on
+    _int("turn", 0),  # the number of the last turn that was reflected on
     Column("holder", Text),  # the instance that reflects on the next one; void when that instance is gone
 )

@@ -1,8 +1,8 @@
 """SQLite: one thread writes, a few read.
 
-Writes are queued. The writer takes what is queued, runs the functions one after the other in one transaction, and
-commits them together, so that many callers share one fsync; what arrives meanwhile joins, up to a bound. A caller
-hears only after that commit.
+Writes are queued. The writer runs the queued functions one after the other in one transaction and commits them
+together, so that many callers share one fsync; writes that arrive meanwhile join, up to a limit. Callers are told only
+after that commit.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 BATCH = 256
-"""Writes that share one commit at most: a bound on how long the first of them waits for it."""
+"""The most writes that share one commit: it limits how long the first of them waits."""
 READERS = 4
 LOCK_SECONDS = 5.0
 """How long a write waits for another process that holds the database."""
 SYNCHRONOUS = "FULL"
-"""Every commit is on the disk before its caller hears of it."""
+"""Every commit is on the disk before its caller is told."""
 
 
 class SqliteTx:
-    """A transaction on one connection. Once a statement has failed, nothing of it will be committed."""
+    """A transaction on one connection. After a failed statement, nothing of it is committed."""
 
     dialect: Literal["sqlite", "postgresql"] = "sqlite"
 
@@ -47,7 +47,7 @@ class SqliteTx:
         self, path: Path, cursor: sqlite3.Cursor, clock: Clock, announcements: list[Announcement] | None
     ) -> None:
         self.error: StorageError | None = None
-        """Of the first statement that failed."""
+        """The error of the first statement that failed."""
         self._path = path
         self._cursor = cursor
         self._clock = clock
@@ -62,7 +62,7 @@ class SqliteTx:
 
     def run(self, statement: Statement, /, **params: Params) -> int:
         changed = self._execute(statement, params).rowcount
-        # The driver counts only for what begins with INSERT, UPDATE, DELETE or REPLACE.
+        # The driver counts only for statements that begin with INSERT, UPDATE, DELETE or REPLACE.
         return changed if changed >= 0 else self._cursor.execute("SELECT changes()").fetchone()[0]
 
     def one(self, statement: Statement, /, **params: Params) -> Row | None:
@@ -150,8 +150,8 @@ class SqliteDatabase:
     def _enqueue(self, queue: deque[Job], job: Job) -> asyncio.Future[Any]:
         self._refuse_if_closed()
         queue.append(job)
-        # We append, then look whether the writer is idle; it says that it is idle, then looks at the queue. So one of
-        # us sees the other, and a busy writer is not signalled for every write.
+        # We append, then check whether the writer is idle; the writer declares itself idle, then checks the queue. So
+        # one of us sees the other, and a busy writer is not signalled for every write.
         if self._idle:
             self._idle = False
             self._wake.put(None)
@@ -169,14 +169,14 @@ class SqliteDatabase:
                 cursor = cursor or connect(self._path).cursor()
                 self._write_batch(cursor, batch)
             except BaseException as error:  # noqa: BLE001
-                # Whatever it is, every caller must hear of it, and the thread must live for the next batch.
+                # Any error must reach every caller, and the thread must survive for the next batch.
                 cursor = _rolled_back(cursor)
                 _fail_all(batch, error, self._path)
             hand_back(self._loop, self._announce, batch)
         self._close(cursor)
 
     def _wait_for_writes(self) -> bool:
-        """Return when there is something to write, or, with False, when there never will be."""
+        """Returns True when there is something to write, False when there will be nothing more."""
         while not (self._first or self._queue):
             if self._closing:
                 return False
@@ -190,7 +190,7 @@ class SqliteDatabase:
         return self._first.popleft() if self._first else self._queue.popleft()
 
     def _join(self, batch: list[Job]) -> bool:
-        """Take one more of what is queued into the batch, if there is any and there is room."""
+        """Takes one more queued write into the batch, if there is any and there is room."""
         if len(batch) >= BATCH or not (self._first or self._queue):
             return False
         batch.append(self._next())
@@ -214,10 +214,11 @@ class SqliteDatabase:
                 failpoints.reach(f"committed:{job.name}")
 
     def _run_batch(self, cursor: sqlite3.Cursor, batch: list[Job]) -> None:
-        """Run the batch, and what is queued meanwhile, in the open transaction. What fails leaves nothing behind.
+        """Runs the batch, and what is queued meanwhile, in the open transaction. A function that fails leaves nothing
+        behind.
 
-        Failing is rare and a savepoint costs two statements, so none are set until one fails: then all is rolled back,
-        and what had gone well before it runs again, now with savepoints.
+        Failures are rare and a savepoint costs two statements, so none are set until one fails: then all is rolled
+        back, and what had succeeded before runs again, now with savepoints.
         """
         savepoints = False
         position = 0
@@ -234,7 +235,7 @@ class SqliteDatabase:
             except BaseException as error:
                 job.fail(_told(error, self._path))
                 if not cursor.connection.in_transaction:
-                    raise  # SQLite gave up the whole transaction: a full disk, a broken file
+                    raise  # SQLite gave up the whole transaction: a full disk, a broken file.
                 if savepoints:
                     cursor.execute("ROLLBACK TO job")
                 else:
@@ -249,7 +250,7 @@ class SqliteDatabase:
         tx = SqliteTx(self._path, cursor, self._clock, announcements)
         job.run(tx)
         if tx.error is not None:
-            raise tx.error  # the function went on after a statement had failed; PostgreSQL would not have let it
+            raise tx.error  # The function continued after a failed statement; PostgreSQL would not have allowed that.
 
     def _read_until_closed(self) -> None:
         cursor: sqlite3.Cursor | None = None
@@ -265,15 +266,16 @@ class SqliteDatabase:
         self._close(cursor)
 
     def _close(self, cursor: sqlite3.Cursor | None) -> None:
-        # The last connection writes the log back and removes it. Of two that close at the same moment neither is last.
+        # The last connection writes the log back and removes it. Of two that close at the same moment neither is the
+        # last.
         if cursor is not None:
             with self._one_closes:
                 cursor.connection.close()
 
 
 def connect(path: Path, *, reading: bool = False) -> sqlite3.Connection:
-    """A connection with our settings; one for reading refuses to write."""
-    # Cached statements are kept prepared; the domain has a few hundred.
+    """Connects with our settings; a connection for reading refuses to write."""
+    # Cached statements stay prepared; the domain has a few hundred.
     connection = sqlite3.connect(path, timeout=LOCK_SECONDS, isolation_level=None, cached_statements=1024)
     try:
         _use_write_ahead_log(connection)
@@ -290,7 +292,7 @@ def connect(path: Path, *, reading: bool = False) -> sqlite3.Connection:
 
 
 def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
-    # For a new file this takes a lock that SQLite itself does not wait for: another process may be making it as well.
+    # For a new file this takes a lock that SQLite itself does not wait for: another process may be creating it as well.
     deadline = time.monotonic() + LOCK_SECONDS
     while True:
         try:
@@ -304,7 +306,7 @@ def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
 
 
 def _rolled_back(cursor: sqlite3.Cursor | None) -> sqlite3.Cursor | None:
-    """The cursor, outside any transaction; None, and its connection closed, where there is no way out of it."""
+    """Returns the cursor, outside any transaction; None, with its connection closed, if the rollback fails."""
     if cursor is not None and cursor.connection.in_transaction:
         try:
             cursor.execute("ROLLBACK")

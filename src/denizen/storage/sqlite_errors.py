@@ -1,4 +1,4 @@
-"""What SQLite's errors mean to whoever runs Denizen."""
+"""Translates SQLite's errors into ours, with what the operator should do."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from denizen.errors import (
 from denizen.storage.database import Conflict
 
 _PRIMARY = 0xFF
-"""SQLite's extended codes keep the plain one in their low byte."""
+"""SQLite's extended codes keep the primary code in their low byte."""
 
 
 def translate(error: sqlite3.Error, path: Path) -> StorageError:
-    """Our error for one of SQLite's, with it as the cause."""
+    """Returns our error for one of SQLite's, with it as the cause."""
     ours = _ours(error, path)
     ours.__cause__ = error
     return ours
@@ -54,7 +54,7 @@ def _ours(error: sqlite3.Error, path: Path) -> StorageError:
 
 
 def read_only(path: Path) -> DatabaseReadOnly:
-    """What to do about a file, or a folder around it, that may not be written to."""
+    """The error for a file, or its folder, that is not writable, with what to do about it."""
     return DatabaseReadOnly(
         f"The database {path} may not be written to. "
         "Give this user the right to write the file and the folder that it is in."

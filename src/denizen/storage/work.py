@@ -1,4 +1,4 @@
-"""Functions on their way to a database thread, and their results on the way back to the event loop."""
+"""Jobs for the database threads, and the way of their results back to the event loop."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ log = structlog.get_logger(__name__)
 
 
 class Job:
-    """One call of `write` or `read`: the function, then what came of it, then whoever waits for that."""
+    """One call of `write` or `read`: the function, its result, and the caller that waits for it."""
 
     __slots__ = ("announcements", "args", "error", "fn", "future", "kwargs", "result")
 
@@ -29,11 +29,11 @@ class Job:
 
     @property
     def name(self) -> str:
-        """The function's own name, by which failpoints know it."""
+        """The function's name, which failpoints refer to."""
         return getattr(self.fn, "__name__", type(self.fn).__name__)
 
     def run(self, tx: Tx) -> None:
-        """Keep what the function returns. What it raises is raised."""
+        """Runs the function and keeps its result. Its errors are raised."""
         self.result = self.fn(tx, *self.args, **self.kwargs)
 
     def fail(self, error: BaseException) -> None:
@@ -42,14 +42,14 @@ class Job:
 
 
 def hand_back(loop: asyncio.AbstractEventLoop, announce: Announce, jobs: Sequence[Job]) -> None:
-    """From a database thread: let `loop` announce what `jobs` committed, then wake their callers.
+    """Called on a database thread: makes `loop` announce what `jobs` committed, then wakes their callers.
 
-    It is the loop that announces, not the callers, because a caller may have been cancelled.
+    The loop announces, not the callers, because a caller may have been cancelled.
     """
     try:
         loop.call_soon_threadsafe(_finish, announce, jobs)
     except RuntimeError:
-        # The loop was closed while we wrote: nobody is left to hear. What was committed stays.
+        # The loop was closed while we wrote: nobody is left to tell. What was committed stays.
         log.debug("event loop closed before its writes were reported", writes=len(jobs))
 
 
@@ -59,10 +59,10 @@ def _finish(announce: Announce, jobs: Sequence[Job]) -> None:
         try:
             announce(announcements)
         except Exception:
-            # Announcements are hints. The callers must hear of their commits whatever becomes of them.
+            # Announcements are hints. The callers must learn of their commits even if one fails.
             log.exception("announcing failed", announcements=len(announcements))
     for job in jobs:
-        if job.future.done():  # cancelled meanwhile
+        if job.future.done():  # Cancelled meanwhile.
             continue
         if job.error is None:
             job.future.set_result(job.result)

@@ -1,1 +1,1 @@
-"""What Denizen tells those who run it: logs, metrics, traces. Never what people and agents say to each other."""
+"""Logs, metrics and traces for operators. They never include what people and agents say, unless that is switched on."""

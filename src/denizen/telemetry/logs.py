@@ -1,6 +1,6 @@
-"""Logs: one pipeline for our own lines and for those of the libraries, to stderr, without secrets.
+"""Logging: one pipeline for our own lines and those of libraries, to stderr, without secrets.
 
-Entry points call `configure_logging` once. A library that imports Denizen never sees its logging touched.
+Entry points call `configure_logging` once. Importing Denizen as a library does not change a program's logging.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ Level = Literal["debug", "info", "warning", "error"]
 Format = Literal["console", "json"]
 
 CHATTY: Final = ("alembic", "asyncio", "httpcore", "httpcore2", "httpx", "httpx2", "mcp", "openai", "anthropic")
-"""Libraries that tell every request or step at INFO. They are heard from WARNING on, or from INFO on at debug."""
+"""Libraries that log every request or step at INFO. Shown from WARNING on, or from INFO on at level debug."""
 
 _DEEPEST: Final = 6
-"""How far into nested values secrets are looked for."""
+"""How deep nested values are searched for secrets."""
 
 
 def configure_logging(level: Level = "info", form: Format = "console", *, stream: TextIO | None = None) -> None:
-    """From now on every log line of this process goes to `stream` (stderr), in that form. A second call replaces it."""
+    """Sends every log line of this process to `stream` (stderr) in that format. A second call replaces the first."""
     target = stream or sys.stderr
     handler = logging.StreamHandler(target)
     handler.setFormatter(
@@ -58,13 +58,13 @@ def configure_logging(level: Level = "info", form: Format = "console", *, stream
 
 
 def mask_secrets(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
-    """The line without anything that looks like a secret. Nothing should have put one there; this is the last door."""
+    """Masks everything in the line that looks like a secret. None should be there; this is the last safeguard."""
     del logger, method
     return {name: _clean(name, value, _DEEPEST) for name, value in event.items()}
 
 
 def _shared() -> list[Processor]:
-    """What happens to every line, ours or a library's, before it is rendered."""
+    """The processors for every line, ours or a library's, before it is rendered."""
     return [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_logger_name,
@@ -95,5 +95,5 @@ def _clean(name: str, value: Any, depth: int) -> Any:
         case list() | tuple() | set() | frozenset() if depth:
             return [_clean("", each, depth - 1) for each in cast("list[Any]", value)]
         case _:
-            # What else there is will be rendered by its own words, so those are what is cleaned.
+            # Other values will be rendered as `str`, so that is what is masked.
             return masked(str(value))

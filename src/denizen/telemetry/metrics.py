@@ -1,7 +1,7 @@
-"""Numbers of one process, in the text format that Prometheus reads. A registry is an object; there are no globals.
+"""Metrics of one process, in Prometheus's text format. A registry is an object; there are no globals.
 
-Used on one event loop, so nothing is locked. Labels come from small sets: where a family has as many rows as it may
-have, what is new is counted as `other`, so that nothing outside can make it grow.
+Used on one event loop, so nothing is locked. Labels come from small sets: a family that has reached its limit of rows
+counts new ones as `other`, so that no input can make it grow.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final
 
 MEDIA_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 MOST_ROWS: Final = 500
-"""How many combinations of labels one family may have."""
+"""The most combinations of labels in one family."""
 OTHER: Final = "other"
 
 _MOMENTS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
@@ -23,7 +23,7 @@ Labels = tuple[str, ...]
 
 
 class Family:
-    """Everything of one name."""
+    """All rows of one metric."""
 
     kind = "untyped"
 
@@ -33,7 +33,7 @@ class Family:
         self.labels = labels
 
     def samples(self) -> Iterator[str]:
-        """Its lines, without those that describe it."""
+        """Yields its lines, without the description."""
         yield from ()
 
     def _others(self) -> Labels:
@@ -41,7 +41,7 @@ class Family:
 
 
 class Counter(Family):
-    """Only grows, from the start of the process on."""
+    """Only grows, from the start of the process."""
 
     kind = "counter"
 
@@ -57,7 +57,7 @@ class Counter(Family):
         self.values[labels] += amount
 
     def reach(self, total: float) -> None:
-        """Someone else has counted that far."""
+        """Raises the counter to this total, which was counted elsewhere."""
         self.values[()] = total
 
     def samples(self) -> Iterator[str]:
@@ -66,7 +66,7 @@ class Counter(Family):
 
 
 class Gauge(Family):
-    """As it is now: whoever shows the numbers sets it anew."""
+    """A present value: set whenever the metrics are read."""
 
     kind = "gauge"
 
@@ -78,11 +78,11 @@ class Gauge(Family):
         self.values[labels] = value
 
     def change(self, amount: float) -> None:
-        """It is so much more, or less, than it was."""
+        """Adds this amount, which may be negative."""
         self.values[()] = self.values.get((), 0) + amount
 
     def clear(self) -> None:
-        """Nothing is known of it: it is not shown."""
+        """Removes the value: it is not shown."""
         self.values.clear()
 
     def samples(self) -> Iterator[str]:
@@ -91,7 +91,7 @@ class Gauge(Family):
 
 
 class Histogram(Family):
-    """How often which sizes occurred."""
+    """Counts values by size."""
 
     kind = "histogram"
 
@@ -125,7 +125,7 @@ class Histogram(Family):
 
 
 class Metrics:
-    """All there is to count and measure in one process."""
+    """All metrics of one process."""
 
     def __init__(self) -> None:
         self.cycles = Counter("denizen_cycles_total", "Think cycles that came to an end here, by outcome.", "outcome")
@@ -173,11 +173,11 @@ class Metrics:
         self.readers.set(0)
 
     def families(self) -> list[Family]:
-        """Every one of them, in the order in which they are shown."""
+        """All families, in the order in which they are shown."""
         return [each for each in vars(self).values() if isinstance(each, Family)]
 
     def exposition(self) -> str:
-        """All numbers as they are, as text."""
+        """Renders all metrics as text."""
         self.cached_share.set(self._cached_share())
         lines: list[str] = []
         for family in self.families():

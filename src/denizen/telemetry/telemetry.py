@@ -1,4 +1,4 @@
-"""What a runtime has to be watched with. Without any of it, watching costs nothing."""
+"""The metrics and traces of a runtime. Without them, instrumentation costs nothing."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from denizen.telemetry.traces import Tracer
 
 @dataclass(frozen=True, slots=True)
 class Telemetry:
-    """Where what happens is told."""
+    """The metrics and the tracer of a runtime."""
 
     metrics: Metrics | None = None
     tracer: Tracer | None = None
     content: bool = False
-    """Whether spans hold what was said, too."""
+    """Whether spans include messages and texts."""
     open_metrics: bool = False
-    """Whether the metrics are shown to whoever asks, without a token."""
+    """Whether the metrics are served without a token."""
 
     async def aclose(self) -> None:
-        """What is still to be told has been told, as far as anyone took it."""
+        """Sends what is left, as far as the collector accepts it."""
         if self.tracer is not None:
             await self.tracer.close()
 

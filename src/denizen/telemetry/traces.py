@@ -1,8 +1,7 @@
-"""Traces by OpenTelemetry: spans of what happens here, sent to a collector. Nothing of it is loaded where it is off.
+"""OpenTelemetry traces, sent to a collector. Nothing of it is imported if it is off.
 
-The provider is this runtime's own; a program that has one of its own keeps it. What a request from outside brings
-(`traceparent`) is taken up: the request's span hangs from it, and so does the cycle that the request has woken, as long
-as that is thought in the same process.
+The provider belongs to this runtime; a program keeps its own. A `traceparent` of an incoming request is continued: the
+request's span is its child, and so is the cycle that the request has woken, if it runs in the same process.
 """
 
 from __future__ import annotations
@@ -26,15 +25,15 @@ Attribute = str | bool | int | float | list[str]
 Kind = Literal["internal", "client", "server"]
 
 REMEMBERED: Final = 10_000
-"""How many messages and triggers are known by the request that brought them."""
+"""For how many messages and triggers we keep the request that brought them."""
 FLUSH_SECONDS: Final = 5
-"""How long the end of the process waits for a collector to take what is left."""
+"""How long the end of the process waits for the collector to take what is left."""
 
 _current: ContextVar[Span | None] = ContextVar("denizen_span", default=None)
 
 
 def passed_on() -> dict[str, str]:
-    """The headers that tell another service of which trace its work is part; none where nothing is traced."""
+    """Returns the headers that continue the trace in another service; none if nothing is traced."""
     span = _current.get()
     if span is None:
         return {}
@@ -60,14 +59,14 @@ class Tracer:
         links: Iterable[SpanContext] = (),
         at: int | None = None,
     ) -> Span:
-        """A span that has begun now, or `at` that time in nanoseconds; whoever asks for it has to end it."""
+        """Starts a span now, or `at` that time in nanoseconds; the caller has to end it."""
         from opentelemetry.context import Context
         from opentelemetry.trace import Link, NonRecordingSpan, Span, SpanKind, set_span_in_context
 
         above = NonRecordingSpan(parent) if parent is not None and not isinstance(parent, Span) else parent
         return self._tracer.start_span(
             name,
-            # Never the span that happens to be current: who hangs from whom is said.
+            # Never the current span by accident: parents are explicit.
             context=Context() if above is None else set_span_in_context(above, Context()),
             kind=SpanKind[kind.upper()],
             attributes=attributes,
@@ -76,7 +75,7 @@ class Tracer:
         )
 
     def taken_up(self, headers: Mapping[str, str]) -> SpanContext | None:
-        """Of which span of another service a request says it is part."""
+        """Returns the span of another service that a request continues."""
         from opentelemetry.context import Context
         from opentelemetry.trace import get_current_span
         from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
@@ -85,7 +84,7 @@ class Tracer:
         return found if found.is_valid else None
 
     def remember(self, event_id: str) -> None:
-        """The event of this id came by the request that is under way."""
+        """Notes that the event with this id came with the present request."""
         span = _current.get()
         if span is None:
             return
@@ -94,23 +93,23 @@ class Tracer:
             self._causes.popitem(last=False)
 
     def causes(self, event_ids: Iterable[str]) -> list[SpanContext]:
-        """By which requests these events came, as far as they came to this process."""
+        """Returns the requests that brought these events, as far as they came to this process."""
         found = [self._causes[each] for each in event_ids if each in self._causes]
         return list({each.span_id: each for each in found}.values())
 
     async def close(self) -> None:
-        """What is left has been sent, if the collector took it in time."""
+        """Sends what is left, if the collector accepts it in time."""
         flushing = asyncio.ensure_future(asyncio.to_thread(self._provider.force_flush))
         done, _ = await asyncio.wait({flushing}, timeout=FLUSH_SECONDS)
         if not done:
-            # It would go on trying; so it gives up, and what is left is lost.
+            # It would keep trying; this makes it give up, and what is left is lost.
             self._exporter.shutdown()
         await asyncio.to_thread(self._provider.shutdown)
         await flushing
 
 
 def fail(span: Span, error: str) -> None:
-    """The span ended badly. Only the kind of the error is told: its words may be anyone's."""
+    """Marks the span as failed. Only the kind of the error is recorded: its message may contain anything."""
     from opentelemetry.trace import Status, StatusCode
 
     span.set_attribute("error.type", error)
@@ -121,7 +120,7 @@ _NOWHERE: Final = nullcontext()
 
 
 def under(span: Span | None) -> AbstractContextManager[None]:
-    """Inside, what is done is part of this span: also for libraries that make spans of their own."""
+    """Makes this the current span inside the block, also for libraries with spans of their own."""
     return _NOWHERE if span is None else _under(span)
 
 
@@ -150,7 +149,7 @@ def _provider(endpoint: str, version: str) -> tuple[TracerProvider, SpanExporter
             "Or unset OTEL_EXPORTER_OTLP_ENDPOINT and telemetry.otlp_endpoint."
         ) from error
     ours = {"service.name": "denizen", "service.version": version, "service.instance.id": str(uuid4())}
-    # What the environment says (OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES) is the stronger.
+    # The environment (OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES) takes precedence.
     provider = TracerProvider(resource=Resource(ours).merge(OTELResourceDetector().detect()), shutdown_on_exit=False)
     exporter = OTLPSpanExporter(f"{endpoint.rstrip('/')}/v1/traces")
     provider.add_span_processor(BatchSpanProcessor(exporter))

@@ -1,4 +1,4 @@
-"""`denizen chat`: talk with agents in the terminal, or say one thing from a script."""
+"""`denizen chat`: talks with agents in the terminal, or posts one message from a script."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def chat(
         raise InvalidInput("There is nothing to say: the text is empty.")
     if as_json and once is None:
         raise InvalidInput("--json goes with --once.")
-    # Here the terminal belongs to the conversation: what is logged has to be worth an interruption.
+    # The terminal belongs to the conversation: only important log lines may interrupt it.
     level: Level = "debug" if is_verbose(context) else "warning"
     configure_logging(level, loaded.settings.log_format)
     chatting = _Chatting(loaded.settings, space, level)
@@ -126,7 +126,7 @@ class _Chatting:
         screen = Screen(self._settings.home)
         talk = Talk(client, screen, remembering, SystemClock(), await client.me())
         with StdoutProxy(raw=True) as above:
-            # What is logged meanwhile appears above the line that is typed, not in it.
+            # Log lines appear above the input line, not in it.
             configure_logging(self._level, self._settings.log_format, stream=cast("TextIO", above))
             try:
                 await screen.run(talk, self._wanted)
@@ -163,7 +163,7 @@ def _as_object(space: Space, heard: Heard) -> dict[str, Any]:
 
 
 def _unanswered(questions: Sequence[Call], space: Space) -> Iterator[str]:
-    """What agents wait for, and how they can be answered."""
+    """Yields the open questions of agents, and how to answer them."""
     names = {member.id: member.name for member in space.members}
     for call in questions:
         asked = wording.shortened(wording.whole(call), QUESTION_CHARACTERS)
@@ -173,6 +173,6 @@ def _unanswered(questions: Sequence[Call], space: Space) -> Iterator[str]:
 
 
 def _first(group: BaseExceptionGroup[DenizenError]) -> DenizenError:
-    """The error that ended it all."""
+    """Returns the error that ended everything."""
     first = group.exceptions[0]
     return _first(first) if isinstance(first, BaseExceptionGroup) else first

@@ -1,8 +1,8 @@
-"""What there is to see of one space at one moment. Pure: `feed` makes the next state of a state and an event.
+"""The visible state of one space. Pure: `feed` returns the next state after an event.
 
-A message is handed out for showing exactly once, in the order of sequence numbers. What is being written is visible
-from its first piece until its message is there or it is aborted, never beside its own message. Who thinks is known
-for as long as that is confirmed now and then. What agents ask is kept in `questions`.
+A message is returned for display exactly once, in the order of sequence numbers. Live text is visible from its first
+piece until its message is there or it is aborted, never beside its own message. An agent counts as thinking as long as
+that is confirmed now and then. Questions of agents are kept in `questions`.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from denizen.client import (
 )
 
 STATUS_SECONDS: Final = 45
-"""An agent of which nothing was heard for so long is not said to be thinking any more."""
+"""An agent without any event for so long no longer counts as thinking."""
 REMEMBERED_MESSAGES: Final = 500
-"""So many messages back, frames that come late are known to be late."""
+"""For how many past messages late frames are recognized."""
 
 _NONE: Final[Mapping[Any, Any]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
 class Presence:
-    """How all agents are at this moment, as the other side knows it for certain."""
+    """The present states of all agents, as the server reports them."""
 
     agents: tuple[Agent, ...]
 
@@ -51,7 +51,7 @@ class Writing:
     agent_id: str
     text: str = ""
     begin: int = 0
-    """Where `text` begins in the message; above 0 for a reader who came later."""
+    """The offset of `text` in the message; above 0 for a reader who came later."""
 
     @property
     def end(self) -> int:
@@ -63,13 +63,13 @@ class Conversation:
     """One space as it is seen."""
 
     last: int = 0
-    """The sequence number of the last message that was handed out."""
+    """The sequence number of the last message that was returned for display."""
     lost: bool = False
-    """The connection is away."""
+    """Whether the connection is lost."""
     writing: Mapping[str, Writing] = field(default_factory=lambda: _NONE)
-    """What is being written, by the id the message will have, in the order in which it began."""
+    """Live texts, by the id the message will have, in the order in which they began."""
     thinking: Mapping[str, float] = field(default_factory=lambda: _NONE)
-    """The agents that think, and until when that may be believed."""
+    """The agents that are thinking, and until when that holds without confirmation."""
     doing: Mapping[str, str] = field(default_factory=lambda: _NONE)
     """The tools that agents are using, by agent."""
     paused: frozenset[str] = frozenset()
@@ -87,7 +87,7 @@ Event: TypeAlias = StreamEvent | Presence
 
 
 def feed(state: Conversation, event: Event, now: float) -> tuple[Conversation, tuple[Message | News, ...]]:
-    """The conversation after this event, and what is to be shown now. `now` is in seconds."""
+    """Returns the conversation after this event, and what to show now. `now` is in seconds."""
     match event:
         case Message():
             return _message(state, event)
@@ -109,17 +109,17 @@ def feed(state: Conversation, event: Event, now: float) -> tuple[Conversation, t
         case SpaceStatuses():
             return replace(state, statuses=tuple(event.statuses)), ()
         case Connected():
-            # What is shown of agents is told again where there is something.
+            # The server sends the statuses again if there are any.
             return replace(state, lost=False, statuses=()), ()
         case Lost():
-            # Whether what was being written is finished, and who still thinks, will be told anew.
+            # The server sends the live texts and states again.
             return replace(state, lost=True, writing=_NONE, thinking=_NONE, paused=frozenset()), ()
         case _:
             assert_never(event)
 
 
 def thinking(state: Conversation, now: float) -> tuple[str, ...]:
-    """The agents that think at this moment, those that are writing included."""
+    """Returns the agents that are thinking now, those that are writing included."""
     alive = [agent_id for agent_id, until in state.thinking.items() if until > now]
     return tuple(dict.fromkeys([*alive, *(each.agent_id for each in state.writing.values() if each.text)]))
 
@@ -156,13 +156,13 @@ def _delta(state: Conversation, event: StreamDelta, now: float) -> Conversation:
         return state
     writing = state.writing.get(event.id)
     if writing is None or event.offset > writing.end:
-        # We came in the middle, or a piece is lost: from here on, then.
+        # We joined in the middle, or a piece is lost: continue from here.
         writing = Writing(event.id, event.agent, begin=event.offset)
     grown = replace(writing, text=writing.text + event.text[writing.end - event.offset :])
     if event.offset < writing.begin:
         grown = writing
     state = replace(state, writing={**state.writing, event.id: grown})
-    # Whoever writes thinks, and what it writes confirms it.
+    # An agent that writes is thinking, and its text confirms it.
     return _status(state, event.agent, "alive", now)
 
 

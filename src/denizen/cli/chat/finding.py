@@ -1,4 +1,4 @@
-"""Which space someone means. Pure."""
+"""Finds the space that someone names. Pure."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from denizen.errors import InvalidInput
 
 
 def find_space(spaces: Sequence[Space], wanted: str, me: Me) -> Space:
-    """The one space of this name, of this beginning of a name, of this id, or alone with the one of this handle.
+    """Returns the one space with this name, beginning of a name or id, or the private one with this handle.
 
-    Case does not matter. Raises `InvalidInput` that names what comes nearest.
+    Case does not matter. Raises `InvalidInput` that names the nearest ones.
     """
     wanted = wanted.strip()
     if wanted.startswith("@"):
@@ -35,8 +35,8 @@ def _alone_with(spaces: Sequence[Space], wanted: str, me: Me) -> Space:
     handles = {member.handle for space in spaces for member in space.members if member.id != me.id}
     shared = [space for space in spaces if any(member.handle == handle for member in space.members)]
     alone = [space for space in shared if {member.handle for member in space.members} == {handle, me.handle}]
-    # Where there are several, the private one is meant, and of those the one that is named after the two; where there
-    # is none, any private one that both are in.
+    # Of several, the private one is meant, and of those the one that is named after the two; if there is none, any
+    # private one that both are in.
     private = [space for space in alone if space.private]
     plain = [space for space in private if space.name in _names_of_two(space, me)]
     for matches in (plain, private, alone, [each for each in shared if each.private]):

@@ -1,6 +1,6 @@
-"""Saying one thing and hearing what comes of it, for scripts: post, listen until the agents have finished, leave.
+"""Posts one message and waits for the answers, for scripts: post, listen until the agents have finished, leave.
 
-An agent that asks something has done what it can: nobody here will answer it.
+An agent that asks a question counts as finished: nobody here will answer it.
 """
 
 from __future__ import annotations
@@ -28,24 +28,26 @@ from denizen.errors import RequestRefused, ServerUnreachable
 from denizen.ids import new_id
 
 QUIET_SECONDS: Final = 3.0
-"""After so long without a sign the agents are asked for: longer than it takes to find work that a hint missed."""
+"""After so long without an event the agents' states are checked: longer than it takes to find work that a
+hint missed.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """What came of it."""
+    """The result."""
 
     said: Message
     replies: tuple[Message, ...]
-    """Everything that others said in the space afterwards."""
+    """All messages of others in the space afterwards."""
     unfinished: tuple[str, ...]
-    """The names of those that were not done when time was up."""
+    """The names of those that had not finished when the time was up."""
     questions: tuple[Call, ...] = ()
-    """What agents wait for before they go on, and what they asked because of it."""
+    """Questions that agents wait for, and those they asked because of the message."""
     statuses: tuple[SpaceStatus, ...] = ()
     """Why agents have not answered it."""
     errors: tuple[str, ...] = ()
-    """Why some advisors of a panel have not answered it, where others have."""
+    """Why some advisors of a panel have not answered it, if others have."""
 
     @property
     def is_answered(self) -> bool:
@@ -58,14 +60,14 @@ PASSING: Final = frozenset({"failing", "queued"})
 
 
 def lasts(status: SpaceStatus) -> bool:
-    """Whether waiting longer would bring nothing."""
+    """Whether waiting longer would not help."""
     return status.cause not in PASSING
 
 
 async def say_once(
     client: Client, space: Space, text: str, *, seconds: float, on_reply: Callable[[Message], None]
 ) -> Heard:
-    """Say it, and hand over each reply as it comes, until the agents of the space have finished or time is up."""
+    """Posts the message, and passes on each reply, until the agents of the space have finished or the time is up."""
     listening = _Listening(client, space, on_reply)
     async with asyncio.TaskGroup() as tasks:
         pump = tasks.create_task(listening.pump(), name=f"stream of {space.id}")
@@ -76,7 +78,7 @@ async def say_once(
 
 
 class _Listening:
-    """One errand: what has come of it so far."""
+    """Follows the answers to one message."""
 
     def __init__(self, client: Client, space: Space, on_reply: Callable[[Message], None]) -> None:
         self._client = client
@@ -100,7 +102,7 @@ class _Listening:
                 self._events.put_nowait(event)
 
     async def say(self, text: str, seconds: float) -> Heard:
-        # Listening first: an agent may be done before we are told that our message stands.
+        # Listening first: an agent may be done before our post returns.
         await self._listens.wait()
         said = await self._client.post(self._space.id, text, key=new_id())
         try:
@@ -112,7 +114,7 @@ class _Listening:
                             self._settling.excuse_one(status.agent_id)
         except TimeoutError:
             if not self._has_come(said):
-                # Of what has become of it nothing is known: nobody has finished with it.
+                # Nothing is known about its progress: nobody has finished with it.
                 self._settling.feed(said)
         replies = tuple(each for each in self._seen if each.seq > said.seq)
         await self._mark_read()
@@ -121,16 +123,16 @@ class _Listening:
         return Heard(said, replies, unfinished, await self._questions(said.seq), statuses)
 
     def _tries_again(self, said: Message) -> bool:
-        """Whether an agent has failed, rests, and will try again by itself: it is not done with it."""
+        """Whether an agent has failed, and will retry by itself: it has not finished."""
         return not all(map(lasts, self._shown_for(said, self._statuses)))
 
     def _shown_for(self, said: Message, statuses: Sequence[SpaceStatus]) -> tuple[SpaceStatus, ...]:
-        """Those that are shown for what was said here, or for something that came after it."""
+        """Returns the statuses for this message, or for a later one."""
         since = {said.id, *(each.id for each in self._seen if each.seq > said.seq)}
         return tuple(each for each in statuses if each.message_id in since)
 
     async def _statuses_now(self) -> Sequence[SpaceStatus]:
-        """What the space shows now: the stream may tell of it after the message that ended the waiting."""
+        """Returns the space's present statuses: the stream may send them after the message that ended the waiting."""
         try:
             found = [each.statuses for each in await self._client.spaces() if each.id == self._space.id]
         except ServerUnreachable:
@@ -141,7 +143,7 @@ class _Listening:
         return any(each.id == said.id for each in self._seen)
 
     async def _mark_read(self) -> None:
-        """What was handed over is read. That it cannot be said is no reason to fail."""
+        """Marks what was passed on as read. A failure to do so is ignored."""
         last = max((each.seq for each in self._seen), default=0)
         if last > self._space.read_seq:
             with suppress(ServerUnreachable, RequestRefused):
@@ -156,7 +158,7 @@ class _Listening:
         return tuple(each for each in asked if each.mode == "pause" or each.id in new)
 
     async def _next(self) -> None:
-        """Take the next thing that happens into account; after a quiet while, how the agents are."""
+        """Handles the next event; after a quiet while, checks the agents' states."""
         try:
             async with asyncio.timeout(QUIET_SECONDS):
                 event = await self._events.get()

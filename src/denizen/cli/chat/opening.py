@@ -1,4 +1,4 @@
-"""Finding the other side of a conversation: a server that runs, or the application in this process with its agents."""
+"""Opens a conversation: with a running server, or with the application and its agents in this process."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from denizen.settings.shape import Settings
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A client that works, and where it leads if that is worth a line."""
+    """A working client, and a note on what it is connected to."""
 
     client: Client
     remark: str | None = None
@@ -24,7 +24,7 @@ class Opened:
 
 @asynccontextmanager
 async def opened(settings: Settings, url: str | None, token: str | None) -> AsyncGenerator[Opened]:
-    """Inside, one can talk. An address that was given has to answer; the usual one may be silent."""
+    """Provides a client. An explicit address has to answer; the usual one may be silent."""
     usual = server_url(settings)
     if url is not None or await is_denizen(usual):
         async with client_for(settings, url or usual, token) as client:

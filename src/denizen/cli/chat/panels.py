@@ -15,17 +15,17 @@ from denizen.shapes.panels import ReplyOut, RoundOut
 
 
 class Answers:
-    """Which answers were shown already: the stream and a look at the rounds tell of the same ones."""
+    """The answers that were shown already: the stream and the rounds mention the same ones."""
 
     def __init__(self) -> None:
         self._shown: set[tuple[str, str, str, int]] = set()
 
     async def read(self, client: Client, panel_id: str) -> list[Message]:
-        """The complete answers of the last turns that were not shown yet."""
+        """Returns the complete answers of the last turns that were not shown yet."""
         return list(self.new((await client.rounds(panel_id)).rounds))
 
     def new(self, rounds: Iterable[RoundOut]) -> Iterator[Message]:
-        """The complete answers in these rounds that were not shown yet."""
+        """Yields the complete answers in these rounds that were not shown yet."""
         for each in rounds:
             for reply in (*each.advisor_responses.values(), *([each.synthesis] if each.synthesis else ())):
                 key = each.id, reply.advisor, reply.part, reply.epoch
@@ -37,7 +37,7 @@ class Answers:
 async def ask_panel_once(
     client: Client, space: Space, text: str, *, seconds: float, on_reply: Callable[[Message], None]
 ) -> Heard:
-    """Ask the panel, and hand over each answer as it is complete, until the turn is over or time is up."""
+    """Asks the panel, and passes on each complete answer, until the turn is over or the time is up."""
     panel, answers, replies = await client.panel(space.id), Answers(), list[Message]()
     async with panel_events(client, panel.id) as events:
         said = await client.post(panel.id, text, key=new_id())
@@ -63,7 +63,7 @@ async def ask_panel_once(
 
 
 async def _statuses(client: Client, said: Message) -> list[SpaceStatus]:
-    """Why nobody in the panel has answered this message."""
+    """Returns why nobody in the panel has answered this message."""
     try:
         spaces = await client.spaces()
     except ServerUnreachable:

@@ -1,4 +1,4 @@
-"""The conversation where there is no terminal to draw on, or only a dumb one: a line for each message, nothing else."""
+"""The conversation without a capable terminal: a line for each message, nothing else."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from denizen.client import Message
 
 
 class Plain:
-    """A `Display` that writes messages to stdout, and what is no message to stderr."""
+    """A `Display` that writes messages to stdout, and everything else to stderr."""
 
     def __init__(self) -> None:
         self._notes = Console(stderr=True, highlight=False, no_color=True)
@@ -33,18 +33,18 @@ class Plain:
         await self.show(rendering.note(f"-- {title} --"))
 
     def refresh(self) -> None:
-        """Nothing: what is not said yet is not shown."""
+        """Does nothing: live text is not shown."""
 
     def give_back(self, text: str) -> None:
-        """Nothing: what was typed still stands above."""
+        """Does nothing: the typed line still stands above."""
 
 
 async def typed_lines() -> AsyncIterator[str]:
-    """What is typed on stdin, line by line, until its end."""
+    """Yields the lines typed on stdin, until its end."""
     loop, descriptor = asyncio.get_running_loop(), sys.stdin.fileno()
     pieces: asyncio.Queue[bytes] = asyncio.Queue()
-    # Read only when there is something, instead of made non-blocking: that would be so for stdout as well, where both
-    # are the same terminal.
+    # Read only when there is input, instead of made non-blocking: that would affect stdout as well, if both are the
+    # same terminal.
     loop.add_reader(descriptor, lambda: pieces.put_nowait(os.read(descriptor, 65_536)))
     pending = b""
     try:

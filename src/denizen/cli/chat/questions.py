@@ -1,7 +1,7 @@
-"""What agents ask of the people in one space, as one of them knows it. Pure: `hear` makes the next state of a call.
+"""The questions of agents to the people in one space, as one of them knows them. Pure: `hear` returns the next state.
 
-Each question is told once when it appears and once when it is settled, whoever tells of it and how often. One for which
-its agent waits no longer stays known: a late answer still reaches the agent.
+Each question is announced once when it appears and once when it is settled, however often events mention it. A question
+that its agent no longer waits for stays known: a late answer still reaches the agent.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ _NONE: Final[Mapping[Any, Any]] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Questions:
-    """What is asked in a space."""
+    """The questions in a space."""
 
     known: Mapping[int, Call] = field(default_factory=lambda: _NONE)
-    """What waits for an answer or may still be given one, by number, in the order in which it was asked."""
+    """Those that wait for an answer or may still be answered, by number, in the order of asking."""
     given: int = 0
-    """The highest number that was given. None is given twice: an answer meant for one must not go to another."""
+    """The highest number assigned. Numbers are not reused: an answer meant for one question must not go to another."""
     numbered: bool = False
-    """Several were known at once, and since then numbers are shown."""
+    """Whether several were open at once: since then numbers are shown."""
     told: Mapping[str, int] = field(default_factory=lambda: _NONE)
-    """How far each call is told of, by id."""
+    """The stage last announced of each call, by id."""
 
     @property
     def waiting(self) -> Mapping[int, Call]:
@@ -49,14 +49,14 @@ class Asked:
 
     call: Call
     number: int | None
-    """None where it is the only one."""
+    """None if it is the only one."""
     others: Mapping[int, Call]
-    """What waits besides."""
+    """The other open questions."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """What an agent asked was answered, or is not waited for any more."""
+    """A question was answered, or its agent no longer waits."""
 
     call: Call
     number: int | None
@@ -73,17 +73,17 @@ News: TypeAlias = Asked | Ended | Used
 
 
 def concerns(call: Call, space: Space | None) -> bool:
-    """Whether people in this space are asked: in it, or, where the agent asked in none, because it is in it too."""
+    """Whether it concerns people in this space: asked in it, or asked in none by an agent that is in it."""
     if space is None or call.mode not in ANSWERABLE:
         return False
     if call.space_id is not None:
         return call.space_id == space.id
-    # Those of mode `async` may be for a service to answer; where nobody is shown them, they are.
+    # Calls of mode `async` may be for a service to answer: those that are not shown to people are.
     return call.mode == "pause" and any(member.id == call.agent_id for member in space.members)
 
 
 def hear(state: Questions, call: Call) -> tuple[Questions, News | None]:
-    """What is known after hearing of this call, and what is new about it."""
+    """Returns the state after this call, and what is new about it."""
     stage = _stage(call)
     if stage <= state.told.get(call.id, -1):
         return state, None
@@ -95,7 +95,7 @@ def hear(state: Questions, call: Call) -> tuple[Questions, News | None]:
 
 
 def _stage(call: Call) -> int:
-    """Calls only go forward: what is told of an earlier stage is old."""
+    """Calls only move forward: an event of an earlier stage is outdated."""
     return {"waiting": 0, "late": 2}.get(call.state, 1)
 
 
@@ -118,9 +118,9 @@ def _ended(state: Questions, call: Call) -> tuple[Questions, Ended]:
 
 
 def read_answer(state: Questions, command: str, typed: str) -> tuple[Call, JsonValue]:
-    """Which call is answered by a command of `SHORT_ANSWERS` or by `/answer`, and with what.
+    """Returns the call that a command of `SHORT_ANSWERS` or `/answer` answers, and the answer.
 
-    Raises `InvalidInput` where that cannot be told.
+    Raises `InvalidInput` if that is ambiguous or unknown.
     """
     short = command in SHORT_ANSWERS
     call, words = _meant(state, command, typed.strip(), numbered=state.numbered or short)

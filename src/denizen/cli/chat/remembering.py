@@ -1,6 +1,6 @@
-"""What `denizen chat` keeps in the home folder: where each person was last, and what was typed.
+"""Files of `denizen chat` in the home folder: each person's last space, and the input history.
 
-How far someone has read is kept with the spaces, where their other devices find it.
+How far someone has read is stored with the spaces, where their other devices find it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ HISTORY_NAME: Final = "chat_history"
 
 
 class Place(BaseModel):
-    """Where someone was last."""
+    """Someone's last space."""
 
     space: str | None = None
 
@@ -28,24 +28,24 @@ class _Places(BaseModel):
 
 @dataclass
 class Remembering:
-    """One person's place, in a file that this machine's other people cannot read. Losing it loses no message."""
+    """One person's last space, in a file that others on this machine cannot read. Losing it loses no message."""
 
     home: Path
     person: str
     place: Place = field(default_factory=Place)
 
     def load(self) -> None:
-        """What the file says; nothing, if it is not there or not ours."""
+        """Reads the file; empty if it does not exist or is not ours."""
         self.place = self._all().people.get(self.person, Place())
 
     def save(self, space: str) -> None:
-        """From now on this is where the person was last. A folder that cannot be written to keeps nothing."""
+        """Stores the person's last space. Does nothing if the folder is not writable."""
         self.place = Place(space=space)
         everyone = self._all()
         everyone.people[self.person] = self.place
         path = self.home / FILE_NAME
         try:
-            # Written beside it and moved there, so that two terminals at once leave one whole file.
+            # Written beside it and moved there, so that two terminals at once leave one complete file.
             beside = path.with_suffix(f".{os.getpid()}")
             make_private(beside)
             beside.write_text(everyone.model_dump_json())
@@ -61,6 +61,6 @@ class Remembering:
 
 
 def make_private(path: Path) -> None:
-    """The file is there, and for its owner only."""
+    """Creates the file, for its owner only."""
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600))
     path.chmod(0o600)

@@ -1,6 +1,6 @@
-"""How a conversation looks: Rich renderables for messages, days and lists. Pure.
+"""Renders a conversation: Rich renderables for messages, days and lists. Pure.
 
-Texts of others are shown, never obeyed: control characters, which could steer the terminal, become visible first.
+Texts of others must not control the terminal: control characters are made visible first.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from denizen.client import Agent, Member, Message, Space
 COLOURS: Final = ("cyan", "magenta", "yellow", "blue", "bright_cyan", "bright_magenta", "bright_blue", "bright_yellow")
 OWN_COLOUR: Final = "green"
 MARKDOWN_CHARACTERS: Final = 20_000
-"""Longer texts are shown as they are: laying them out would take longer than reading them."""
+"""Longer texts are shown as they are: formatting them would take too long."""
 DETAIL_CHARACTERS: Final = 500
 """Longer arguments of a question are cut."""
 WAITS: Final = "waits for an answer"
-"""How an agent is that is `paused`."""
+"""How the status `paused` of an agent is shown."""
 _INDENT: Final = "  "
 _INVISIBLE: Final = ("Cc", "Cs", "Co", "Zl", "Zp")
 _BIDI: Final = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
 
 def printable(text: str) -> str:
-    """The text with nothing in it that a terminal would obey."""
+    """Makes control characters in the text visible."""
     text = text.replace("\r\n", "\n").replace("\t", "    ")
     return "".join(each if each == "\n" or _is_harmless(each) else "\ufffd" for each in text)
 
@@ -47,14 +47,14 @@ def _is_harmless(character: str) -> bool:
 
 
 def colour_of(name: str, *, own: bool) -> str:
-    """The colour of someone's name: always the same, and your own is nobody else's."""
+    """Returns the colour of a name: always the same, and the user's own is nobody else's."""
     if own:
         return OWN_COLOUR
     return COLOURS[hashlib.blake2s(printable(name).encode(), digest_size=2).digest()[0] % len(COLOURS)]
 
 
 def author_line(name: str, note: str, *, own: bool) -> Text:
-    """Who says something, and when or how."""
+    """Renders the author of a message, with a time or a note."""
     return Text.assemble(
         (printable(name), f"bold {colour_of(name, own=own)}"),
         ("  " + note, "dim"),
@@ -64,16 +64,16 @@ def author_line(name: str, note: str, *, own: bool) -> Text:
 
 
 def body(text: str) -> ConsoleRenderable:
-    """What is said, as Markdown, set in by two."""
+    """Renders a text as Markdown, indented by two."""
     clean = printable(text)
     if len(clean) > MARKDOWN_CHARACTERS:
         return _Indented(Text(clean))
-    # Links show where they lead: a name alone may lie.
+    # Links show their address: the text alone may be misleading.
     return _Indented(Markdown(clean, hyperlinks=False, code_theme="ansi_dark"))
 
 
 class _Indented:
-    """Set in by two, without the empty lines around and the blanks to the right that Markdown comes with."""
+    """Indented by two, without the blank lines around and the trailing blanks of Rich's Markdown."""
 
     def __init__(self, inner: ConsoleRenderable) -> None:
         self._inner = inner
@@ -100,12 +100,12 @@ def _without_blanks(line: list[Segment]) -> list[Segment]:
 
 
 def local(moment: datetime) -> datetime:
-    """The moment in this machine's time zone."""
+    """Converts the time to this machine's time zone."""
     return moment.astimezone()
 
 
 def message_block(message: Message, own_id: str) -> Iterator[ConsoleRenderable]:
-    """A message: an empty line, who and when, what."""
+    """Renders a message: an empty line, author and time, text."""
     yield Text("")
     at = f"{local(message.created_at):%H:%M}"
     yield author_line(message.author.name, at, own=message.author.id == own_id)
@@ -115,7 +115,7 @@ def message_block(message: Message, own_id: str) -> Iterator[ConsoleRenderable]:
 def conversation(
     messages: Iterable[Message], own_id: str, last_day: date | None
 ) -> tuple[list[ConsoleRenderable], date | None]:
-    """The messages with a line where a day begins, and the day of the last one."""
+    """Renders the messages with a line where a day begins; returns the day of the last one as well."""
     blocks: list[ConsoleRenderable] = []
     for message in messages:
         day = local(message.created_at).date()
@@ -140,7 +140,7 @@ def note(sentence: str, style: str = "dim") -> Text:
 
 
 def news_block(news: News, names: Mapping[str, str]) -> Iterator[ConsoleRenderable]:
-    """What is new about a call; `names` are those of the members, by id."""
+    """Renders what is new about a call; `names` are those of the members, by id."""
     match news:
         case Asked():
             yield from _question(news, names)
@@ -166,12 +166,12 @@ def _question(asked: Asked, names: Mapping[str, str]) -> Iterator[ConsoleRendera
 
 
 def plain_line(message: Message) -> str:
-    """The message for where there is no terminal: the author, a colon, the text."""
+    """The message without a terminal: the author, a colon, the text."""
     return f"{printable(message.author.name)}: {printable(message.text)}"
 
 
 def table_of_spaces(spaces: Sequence[Space], here: str, unread: Mapping[str, int], own_id: str) -> Table:
-    """Your spaces: where you are, their names, who else is there, how much is new."""
+    """Lists the user's spaces: the present one, their names, members, and unread messages."""
     table = _table(3)
     for space in spaces:
         new = unread.get(space.id, 0)
@@ -183,7 +183,7 @@ def table_of_spaces(spaces: Sequence[Space], here: str, unread: Mapping[str, int
 
 
 def table_of_questions(questions: Questions, names: Mapping[str, str]) -> ConsoleRenderable:
-    """What waits for an answer, and what may still be given one."""
+    """Lists the questions that wait for an answer, or may still be answered."""
     if not questions.known:
         return note("Nobody waits for an answer here.")
     table = _table(4)
@@ -200,7 +200,7 @@ def table_of_questions(questions: Questions, names: Mapping[str, str]) -> Consol
 
 
 def table_of_members(members: Sequence[Member], thinking: Sequence[str], paused: Collection[str], own_id: str) -> Table:
-    """Who is in the space."""
+    """Lists the members of the space."""
     table = _table(3)
     for member in members:
         how = "you" if member.id == own_id else "thinking" if member.id in thinking else member.kind
@@ -211,7 +211,7 @@ def table_of_members(members: Sequence[Member], thinking: Sequence[str], paused:
 
 
 def table_of_agents(agents: Sequence[Agent]) -> Table:
-    """All agents, and how they are."""
+    """Lists all agents with their states."""
     table = _table(3)
     for agent in agents:
         name = Text(printable(agent.name), style=colour_of(agent.name, own=False))
@@ -221,7 +221,7 @@ def table_of_agents(agents: Sequence[Agent]) -> Table:
 
 
 def table_of_commands() -> Table:
-    """What `/help` says."""
+    """The table of `/help`."""
     table = _table(2)
     for name, meaning in COMMANDS.items():
         table.add_row(Text(f"  {name}", style="cyan"), Text(meaning))

@@ -1,8 +1,8 @@
-"""The conversation on a terminal: what was said scrolls by, and below it live what is being written, the line one
-types, and a bar that says where one is and who thinks.
+"""The conversation on a terminal: messages scroll by; below them are the live text, the input line, and a bar with the
+space and who is thinking.
 
-What was said is printed once and belongs to the terminal from then on; only what stands below is drawn again. So the
-text of an agent grows in the lower part, and moves up in one go when its message is there.
+A message is printed once and belongs to the terminal from then on; only the lower part is redrawn. So the text of an
+agent grows in the lower part, and moves up at once when its message is there.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ from denizen.cli.chat.typed import COMMANDS
 from denizen.client import Message
 
 INPUT_LINES: Final = 8
-"""As tall the input grows before it scrolls."""
+"""The most lines of the input before it scrolls."""
 MENU_LINES: Final = 6
 REDRAW_SECONDS: Final = 0.04
 _BELOW: Final = 4
-"""Lines that what is being written leaves free: for the input, the bar, and a little of what was said."""
+"""Lines that the live text leaves free: for the input, the bar, and a few messages."""
 _STYLE: Final = Style.from_dict(
     {
         "bar": "reverse",
@@ -69,7 +69,7 @@ _STYLE: Final = Style.from_dict(
 
 
 class Screen:
-    """A `Display` on a real terminal, and the line that is typed there."""
+    """A `Display` on a real terminal, with its input line."""
 
     def __init__(self, home: Path) -> None:
         self._console = Console(file=sys.stdout, highlight=False)
@@ -77,7 +77,7 @@ class Screen:
         self._last_day: date | None = None
         self._typed: asyncio.Queue[str | None] = asyncio.Queue()
         self._leaving = False
-        """Ctrl-C was pressed once."""
+        """Whether Ctrl-C was pressed once."""
         self._buffer = Buffer(
             multiline=True,
             history=_history(home),
@@ -96,7 +96,7 @@ class Screen:
         )
 
     async def run(self, talk: Talk, wanted: str | None) -> None:
-        """Show this conversation, and take what is typed into it, until one leaves."""
+        """Shows this conversation, and takes what is typed, until the user leaves."""
         self._talk = talk
         async with asyncio.TaskGroup() as tasks:
             drawing = tasks.create_task(self.app.run_async(), name="screen")
@@ -108,7 +108,7 @@ class Screen:
             await drawing
 
     async def _lines(self) -> AsyncIterator[str]:
-        """What is typed, until one leaves."""
+        """Yields the typed lines, until the user leaves."""
         while (line := await self._typed.get()) is not None:
             yield line
 
@@ -135,10 +135,10 @@ class Screen:
             self._buffer.cursor_position = len(text)
 
     def _print(self, *blocks: ConsoleRenderable | str) -> None:
-        """Print above what stands below, which moves down.
+        """Prints above the lower part, which moves down.
 
-        Not by `run_in_terminal`: that leaves the keyboard to the terminal meanwhile, which then shows the keys that are
-        pressed in that moment and spoils them.
+        Not by `run_in_terminal`: that returns the keyboard to the terminal meanwhile, which echoes and garbles keys
+        pressed at that moment.
         """
         if not self.app.is_running:
             self._console.print(*blocks, sep="\n")
@@ -150,7 +150,7 @@ class Screen:
             renderer.request_absolute_cursor_position()
             renderer.render(self.app, self.app.layout)
 
-    # What is typed
+    # Input
 
     def _accept(self, buffer: Buffer) -> bool:
         self._typed.put_nowait(buffer.text)
@@ -201,11 +201,11 @@ class Screen:
         def leave(_: KeyPressEvent) -> None:
             self._typed.put_nowait(None)
 
-        # Registered with the keys; named here for those who read, and so that none counts as unused.
+        # Registered with the keys; named here for readers, and so that none counts as unused.
         del send, complete, break_line, clear_or_leave, leave
         return keys
 
-    # What stands below
+    # The lower part
 
     def _layout(self) -> Layout:
         live = Window(FormattedTextControl(self._live), dont_extend_height=True, always_hide_cursor=True)
@@ -245,7 +245,7 @@ class Screen:
         return ANSI("\n".join([*lines, ""]))
 
     def _last_lines(self, block: ConsoleRenderable, columns: int, most: int) -> list[str]:
-        """The block as lines of the terminal: an empty one, its head, and the end of its text."""
+        """Returns the block as lines of the terminal: an empty one, its head, and the end of its text."""
         with self._console.capture() as capture:
             self._console.print(block, width=columns)
         head, *lines = capture.get().rstrip("\n").split("\n")
@@ -253,7 +253,7 @@ class Screen:
         return ["", head, *(lines if len(lines) <= room else ["  …", *lines[1 - room :]])]
 
     def _live_blocks(self) -> list[ConsoleRenderable]:
-        """What is being written, and what oneself has said and is not there yet."""
+        """Returns the live texts, and the user's own messages that are not posted yet."""
         talk = self._talk
         if talk is None:
             return []
@@ -277,7 +277,7 @@ class Screen:
 
 
 def bar_text(talk: Talk, columns: int, *, leaving: bool) -> str:
-    """Where one is, who thinks and what is new, as much as fits."""
+    """Returns the space, who is thinking and what is new, as much as fits."""
     if leaving:
         return fit([("Ctrl-C once more leaves; /help helps", 0)], columns)
     if talk.space is None:
@@ -308,7 +308,7 @@ def _waits(names: Sequence[str]) -> str:
 
 
 def _elsewhere(talk: Talk) -> list[str]:
-    """What there is in other spaces."""
+    """Returns what is new in other spaces."""
     told: list[str] = []
     here = talk.space.id if talk.space is not None else ""
     for space in talk.spaces:
@@ -320,7 +320,7 @@ def _elsewhere(talk: Talk) -> list[str]:
 
 
 def fit(parts: Iterable[tuple[str, int]], columns: int) -> str:
-    """The parts in their order, without those that matter least (the highest number) if there is no room for all."""
+    """Joins the parts in order, without the least important ones (the highest number) if there is no room for all."""
     kept = [part for part in parts if part[0]]
     while len(kept) > 1 and cell_len(_joined(kept)) > columns:
         kept.remove(max(kept, key=lambda part: part[1]))
@@ -368,7 +368,7 @@ class _Completer(Completer):
 
 
 def completions(talk: Talk, before: str) -> list[Completion]:
-    """What may stand where the cursor is."""
+    """Returns the completions at the cursor."""
     command, space, argument = before.partition(" ")
     if before.startswith("/") and not space:
         return _matching(before, [(name, meaning) for name, meaning in COMMANDS.items()])

@@ -1,10 +1,10 @@
-"""When the agents of a space have finished with what was said. Pure: it is told what the stream tells.
+"""Decides when the agents of a space have finished with a message. Pure: it is fed the events of the stream.
 
-A message is owed a look by every agent that attends to it. An agent that wakes takes what it owes; when it sleeps
-again it has finished, unless something was said in the meantime. Some looks never come: an agent may be suspended,
-may have taken the message while it was awake, or may be kept from answering others without end. For those there is
-`excuse`, to be called when nothing has happened for a while. One that slept when a person spoke will wake, unless what
-it does first finds that it need not: on a busy machine that takes longer than a while.
+Every agent that attends to a message owes it a look. An agent that wakes takes what it owes; when it sleeps again it
+has finished, unless something was posted meanwhile. Some looks never come: an agent may be suspended, may have taken
+the message while it was awake, or may be kept from answering others without end. For those there is `excuse`, to be
+called when nothing has happened for a while. An agent that slept when a person wrote will wake, unless its first check
+finds that it need not: on a busy machine that takes longer than a while.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from typing import Final
 from denizen.client import Agent, AgentStatus, Member, Message, StreamEvent
 
 LOOKS: Final = 3
-"""How often one that is to wake has to be found asleep until nobody waits for that any more."""
+"""How often an agent that should wake has to be found asleep before we stop waiting for it."""
 
 
 class Settling:
-    """Who has still something to do in one space."""
+    """The agents that have still something to do in one space."""
 
     def __init__(self, members: Iterable[Member]) -> None:
         self._agents = [member for member in members if member.kind == "agent" and member.attention != "none"]
         self._ids = {agent.id for agent in self._agents}
         self._owing: set[str] = set()
         self._to_wake: dict[str, int] = {}
-        """Those who slept when a person spoke, and how often they may still be found asleep."""
+        """The agents that slept when a person wrote, and how often they may still be found asleep."""
         self._awake: set[str] = set()
         self._absent: set[str] = set()
 
@@ -40,7 +40,7 @@ class Settling:
         return [agent for agent in self._agents if agent.id in self._owing | self._awake]
 
     def feed(self, event: StreamEvent) -> None:
-        """Take into account what the stream told."""
+        """Takes an event of the stream."""
         if isinstance(event, Message):
             owing = {agent.id for agent in self._agents if self._is_for(agent, event)}
             self._owing |= owing
@@ -53,7 +53,9 @@ class Settling:
             self._is(event.agent, event.status)
 
     def excuse(self, agents: Iterable[Agent]) -> None:
-        """Nothing has happened for a while, and so are the agents: whoever is not awake, nor to wake, owes nothing."""
+        """Called with the agents' states when nothing has happened for a while: those not awake, nor about to wake, owe
+        nothing.
+        """
         asleep: set[str] = set()
         for agent in agents:
             if agent.id in self._ids:
@@ -64,7 +66,7 @@ class Settling:
         self._owing &= self._to_wake.keys()
 
     def excuse_one(self, agent_id: str) -> None:
-        """This agent will not answer for now, and the space shows why."""
+        """Notes that this agent will not answer for now, and the space shows why."""
         self._owing.discard(agent_id)
         self._to_wake.pop(agent_id, None)
 

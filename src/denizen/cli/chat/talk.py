@@ -1,7 +1,7 @@
-"""Talking in spaces: what happens when someone types a line, and when something is said. How it looks is a `Display`'s.
+"""The logic of `denizen chat`: handles typed lines and incoming messages. A `Display` shows them.
 
-What is typed is kept until it stands in its space: it is posted under a key of its own, again and again while the
-connection is away, so that it is neither lost nor said twice.
+A typed message is kept until it is posted: it is sent under a key of its own, again and again while the connection is
+lost, so that it is neither lost nor posted twice.
 """
 
 from __future__ import annotations
@@ -37,42 +37,42 @@ POLL_SECONDS: Final = 5.0
 FIRST_PAUSE_SECONDS: Final = 0.5
 LONGEST_PAUSE_SECONDS: Final = 10.0
 LEAVING_SECONDS: Final = 5.0
-"""How long leaving waits for what is still to be posted."""
+"""How long leaving waits for messages that are not posted yet."""
 
 
 class Display(Protocol):
-    """Where a conversation is seen."""
+    """Shows a conversation."""
 
     async def say(self, messages: Sequence[Message], own_id: str) -> None:
-        """These messages are shown, after everything that was shown before."""
+        """Shows these messages, after everything that was shown before."""
         ...
 
     async def show(self, *blocks: ConsoleRenderable) -> None:
-        """The same for something that is no message."""
+        """Shows something that is not a message."""
         ...
 
     async def begin(self, title: str) -> None:
-        """What is shown next is of another space, or of another time."""
+        """Begins another space, or another time."""
         ...
 
     def refresh(self) -> None:
-        """What is being written, who thinks or how much is new has changed."""
+        """Redraws the live text, who is thinking, and how much is new."""
         ...
 
     def give_back(self, text: str) -> None:
-        """This could not be said: whoever typed it may change it."""
+        """Returns a refused message to the input, where it can be changed."""
         ...
 
 
 @dataclass
 class Outgoing:
-    """Something typed, on its way."""
+    """A typed message on its way."""
 
     space_id: str
     text: str
     key: str = field(default_factory=new_id)
     posted: int | None = None
-    """The sequence number it has."""
+    """Its sequence number once it is posted."""
     shown: bool = False
 
 
@@ -84,20 +84,20 @@ class Talk:
         self.spaces: list[Space] = []
         self.space: Space | None = None
         self.choosing = False
-        """There are several spaces to go to, and none was chosen yet."""
+        """Whether there are several spaces to choose from, and none was chosen yet."""
         self.state = Conversation()
         self.unread: dict[str, int] = {}
         self.asked_in: frozenset[str] = frozenset()
-        """The spaces where an agent waits for an answer that this person may give."""
+        """The spaces with a question that this person may answer."""
         self.outgoing: list[Outgoing] = []
         self._client = client
         self._display = display
         self._remembering = remembering
         self._clock = clock
         self._read: dict[str, int] = {}
-        """The last number that was shown here, where it is newer than what the house has told."""
+        """The last number shown here, if it is newer than what the server has."""
         self._unmarked: set[str] = set()
-        """The spaces of which the house is to be told that."""
+        """The spaces for which the server is to be told that."""
         self._something_read = asyncio.Event()
         self._telling = asyncio.Lock()
         self._oldest = 1
@@ -105,23 +105,23 @@ class Talk:
         self._tasks: asyncio.TaskGroup
         self._following: asyncio.Task[None] | None = None
 
-    # What there is to see
+    # State
 
     def now(self) -> float:
         return self._clock.now() / SECOND
 
     def thinkers(self) -> list[Member]:
-        """The members of the space that think at this moment."""
+        """The members of the space that are thinking now."""
         ids = thinking(self.state, self.now())
         return [member for member in self.members() if member.id in ids]
 
     def how(self, member: Member) -> str:
-        """The name of someone who thinks, and with which tool, if with any."""
+        """Returns the name of someone who is thinking, with the tool in use, if any."""
         tool = self.state.doing.get(member.id)
         return member.name if tool is None else f"{member.name} (with {tool})"
 
     def troubled(self) -> list[str]:
-        """The names of agents in the space of which it shows why they have not answered."""
+        """The names of agents in the space with a status that says why they have not answered."""
         return list(dict.fromkeys(each.name for each in self.state.statuses))
 
     def paused(self) -> list[Member]:
@@ -132,14 +132,14 @@ class Talk:
         return self.space.members if self.space is not None else ()
 
     def unsent(self) -> list[Outgoing]:
-        """What was typed in this space and is not shown as said yet."""
+        """The messages typed in this space that are not shown as posted yet."""
         here = self.space.id if self.space is not None else ""
         return [each for each in self.outgoing if each.space_id == here and not each.shown]
 
-    # What happens
+    # Events
 
     async def run(self, wanted: str | None, lines: AsyncIterator[str]) -> None:
-        """Talk, line by line, until there are no more or one of them says to quit."""
+        """Talks, line by line, until the input ends or a line says to quit."""
         async with asyncio.TaskGroup() as self._tasks:
             background = [
                 self._tasks.create_task(self._send(), name="sending"),
@@ -171,7 +171,7 @@ class Talk:
             await self._note("You are in no space yet.")
 
     async def _enter(self, space: Space) -> None:
-        """From now on this is the space."""
+        """Enters the space."""
         seen = self._seen_of(space)
         unread = max(space.last_seq - seen, 0)
         history = await self._client.messages(space.id, limit=min(max(HISTORY, unread), MOST_HISTORY))
@@ -227,17 +227,17 @@ class Talk:
         return self._follow_panel(space.id, answers)
 
     async def _follow_panel(self, panel_id: str, answers: Answers) -> None:
-        """The messages of people, and beside them the answers of the advisors."""
+        """Follows people's messages, and the answers of the advisors."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._follow(panel_id), name=f"messages of {panel_id}")
             tasks.create_task(self._show_answers(panel_id, answers), name=f"answers of {panel_id}")
 
     async def _show_answers(self, panel_id: str, answers: Answers) -> None:
-        """Each answer when it is complete; after a lost connection, those that came meanwhile."""
+        """Shows each answer when it is complete; after a lost connection, those that came meanwhile."""
         with suppress(RequestRefused):
             async with aclosing(self._client.stream_panel(panel_id)) as events:
                 async for event in events:
-                    if isinstance(event, Connected | RoundOut | PanelReply):  # there may be a new answer
+                    if isinstance(event, Connected | RoundOut | PanelReply):  # There may be a new answer.
                         with suppress(ServerUnreachable):
                             await self._display.say(await answers.read(self._client, panel_id), self.me.id)
 
@@ -267,7 +267,7 @@ class Talk:
 
     def _arrived(self, message: Message) -> None:
         if message.author.id == self.me.id:
-            # Known by its text, because the stream may tell of it before its sender is answered.
+            # Recognized by its text, because the stream may announce it before its sender gets the response.
             mine = next((each for each in self.unsent() if each.posted in (None, message.seq)), None)
             if mine is not None and (mine.posted == message.seq or mine.text.strip() == message.text.strip()):
                 mine.shown = True
@@ -282,7 +282,7 @@ class Talk:
         ]
 
     async def _send(self) -> None:
-        """Post what was typed, in order, each until it is posted or refused."""
+        """Posts the typed messages in order, each until it is posted or refused."""
         while True:
             outgoing = await self._sending.get()
             pause = FIRST_PAUSE_SECONDS
@@ -303,7 +303,7 @@ class Talk:
             self._display.refresh()
 
     async def _finish_sending(self) -> None:
-        """What was typed is posted, or, if that takes too long, shown as what it is: not said."""
+        """Waits until the typed messages are posted; shows those that take too long as not sent."""
         try:
             async with asyncio.timeout(LEAVING_SECONDS):
                 await self._sending.join()
@@ -313,13 +313,13 @@ class Talk:
                     await self._note(f"Not said, because the connection is lost: {each.text}", "red")
 
     async def _finish_telling(self) -> None:
-        """The house knows what was read here, unless that takes too long."""
+        """Waits until the server knows what was read here, unless that takes too long."""
         with suppress(TimeoutError):
             async with asyncio.timeout(LEAVING_SECONDS):
                 await self._tell_what_was_read()
 
     async def _poll(self) -> None:
-        """Now and then, see what is new elsewhere and how the agents are."""
+        """Checks now and then what is new in other spaces, and the agents' states."""
         while True:
             await self._clock.sleep(POLL_SECONDS)
             try:
@@ -334,8 +334,9 @@ class Talk:
             await self._feed(Presence(tuple(agents)))
 
     async def _look_for_questions(self) -> None:
-        """What the stream does not tell is known: what is asked in other spaces, or in none at all, and what was
-        settled while the connection was away."""
+        """Finds what the stream does not have: questions in other spaces, or in none, and those that were settled while
+        the connection was lost.
+        """
         space, before = self.space, self.state.questions.waiting.values()
         asked = await self._client.calls()
         self.asked_in = frozenset(each.space_id for each in asked if each.space_id and each.mode == "pause")
@@ -350,7 +351,7 @@ class Talk:
         try:
             return await self._client.call(call.id)
         except RequestRefused:
-            # Its agent left our spaces, or it was forgotten: it is not for us to answer any more.
+            # Its agent left our spaces, or it was forgotten: it is not ours to answer any more.
             return call.model_copy(update={"state": "cancelled"})
 
     def _count_unread(self) -> None:
@@ -362,11 +363,11 @@ class Talk:
             self.unread[space.id] = 0 if space.id == here else max(new, 0)
 
     def _seen_of(self, space: Space) -> int:
-        """How far this person has read there: what the house knows, or what is newer here."""
+        """Returns how far this person has read there: as the server knows, or newer here."""
         return max(space.read_seq, self._read.get(space.id, 0))
 
     def _mark_read(self, space: Space, seq: int) -> None:
-        """What was shown is read, on every device: that is told beside, so that nobody waits for it."""
+        """Marks what was shown as read on every device; sent in the background, so that nobody waits for it."""
         if seq > self._seen_of(space):
             self._read[space.id] = seq
             self._unmarked.add(space.id)
@@ -379,8 +380,8 @@ class Talk:
             await self._tell_what_was_read()
 
     async def _tell_what_was_read(self) -> None:
-        """Once for each space, however much was shown there meanwhile. Where it cannot be told now, it is later."""
-        async with self._telling:  # so that leaving waits for what is on its way
+        """Once for each space, however much was shown there meanwhile. If it fails now, it is sent later."""
+        async with self._telling:  # So that leaving waits for what is on its way.
             for space_id in list(self._unmarked):
                 self._unmarked.discard(space_id)
                 try:
@@ -388,12 +389,12 @@ class Talk:
                 except ServerUnreachable:
                     self._unmarked.add(space_id)
                 except RequestRefused:
-                    continue  # the person is not there any more
+                    continue  # The person is not a member any more.
 
-    # What is typed
+    # Input
 
     async def _obey(self, line: str) -> bool:
-        """Do what the line says; False if it says to quit."""
+        """Executes the line; returns False if it says to quit."""
         match read_line(line):
             case None:
                 pass
@@ -465,7 +466,7 @@ class Talk:
             await self._feed(answered)
 
     async def _act(self, command: str, named: str) -> None:
-        """Do about the statuses of this space what the command says: for one agent, or for all it fits."""
+        """Applies the command to the statuses of this space: for one agent, or for all it fits."""
         action = {"/retry": "try_again", "/ask": "ask"}[command]
         wanted = named.removeprefix("@").casefold()
         handles = {member.id: member.handle for member in self.members()}
@@ -502,7 +503,7 @@ class Talk:
 
 
 def first_space(spaces: Sequence[Space], wanted: str | None, last: str | None, me: Me) -> Space | None:
-    """The space that is asked for, else the one where this person was last, else the only one there is."""
+    """Returns the wanted space, otherwise this person's last one, otherwise the only one."""
     if wanted is not None:
         return find_space(spaces, wanted, me)
     if len(spaces) == 1:

@@ -1,4 +1,4 @@
-"""What someone typed: something to say, or a command that begins with a slash. Pure."""
+"""Parses a typed line: a message, or a command that begins with a slash. Pure."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _OTHER_NAMES: Final = {"/s": "/join", "/j": "/join", "/q": "/quit", "/exit": "/q
 
 @dataclass(frozen=True, slots=True)
 class Say:
-    """Something to post."""
+    """A message to post."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One of `COMMANDS`, and what stands after it."""
+    """One of `COMMANDS`, and its arguments."""
 
     name: str
     argument: str
@@ -42,7 +42,7 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Mistyped:
-    """It looks like a command and is none."""
+    """It looks like a command but is not one."""
 
     sentence: str
 
@@ -51,7 +51,7 @@ Typed: TypeAlias = Say | Command | Mistyped
 
 
 def read_line(text: str) -> Typed | None:
-    """What was meant; None for nothing at all. A slash that is doubled, or not first, is something to say."""
+    """Parses a line; None for an empty one. A line with a doubled slash, or a slash that is not first, is a message."""
     stripped = text.strip()
     if not stripped:
         return None

@@ -1,4 +1,4 @@
-"""Tool calls in words: what an agent asks, what it did, what was answered. Pure."""
+"""Describes tool calls in words: what an agent asks, what it did, the answer. Pure."""
 
 from __future__ import annotations
 
@@ -11,39 +11,39 @@ from pydantic import JsonValue
 from denizen.client import Call, SpaceStatus
 
 SHORT_ANSWERS: Final[Mapping[str, JsonValue]] = {"/yes": {"confirmed": True}, "/no": {"confirmed": False}}
-"""The commands that answer by themselves."""
+"""The commands that are answers by themselves."""
 ARGUMENT_CHARACTERS: Final = 80
 ANSWER_CHARACTERS: Final = 120
 _LATE: Final = "A late answer still reaches the agent."
 SENTENCES: Final = ("question", "message", "text")
-"""The arguments that are read as a sentence, the first that is there."""
+"""The arguments that are read as a sentence; the first that exists is used."""
 
 
 def status_line(status: SpaceStatus) -> str:
-    """Why an agent has not answered, and when it tries again."""
+    """Returns why an agent has not answered, and when it retries."""
     if status.retry_at is None:
         return status.text
     return f"{status.text} Next try: {status.retry_at.astimezone():%H:%M}."
 
 
 def status_note(status: SpaceStatus) -> str:
-    """The same in a conversation, with the command that does something about it."""
+    """The same in a conversation, with the command that helps."""
     commands = [command for action, command in (("try_again", "/retry"), ("ask", "/ask")) if action in status.actions]
     return f"{status_line(status)} {' '.join(commands)}".rstrip()
 
 
 def in_words(call: Call) -> str:
-    """The name of the tool as one says it."""
+    """The name of the tool in words."""
     return " ".join(call.tool.replace("_", " ").replace("-", " ").split())
 
 
 def sentence(call: Call) -> str:
-    """What is asked, if it is asked in a sentence; else nothing."""
+    """Returns the question, if it is a sentence; otherwise empty."""
     return _sentence(call)[1]
 
 
 def details(call: Call) -> list[str]:
-    """The other arguments, each as `name: value`."""
+    """Returns the other arguments, each as `name: value`."""
     key, _ = _sentence(call)
     if isinstance(call.arguments, dict):
         return [f"{name}: {_value(value)}" for name, value in call.arguments.items() if name != key]
@@ -63,17 +63,17 @@ def _sentence(call: Call) -> tuple[str | None, str]:
 
 
 def whole(call: Call) -> str:
-    """All that is asked, line by line."""
+    """Returns the whole question, line by line."""
     return "\n".join([sentence(call) or in_words(call), *details(call)])
 
 
 def in_short(call: Call, characters: int = 60) -> str:
-    """The question in a few words."""
+    """Returns the question in a few words."""
     return shortened(sentence(call) or in_words(call), characters)
 
 
 def answer_in_words(call: Call) -> str:
-    """The answer as one says it."""
+    """Returns the answer in words."""
     for command, result in SHORT_ANSWERS.items():
         if _data(call.result) == result:
             return command.removeprefix("/")
@@ -81,7 +81,7 @@ def answer_in_words(call: Call) -> str:
 
 
 def shortened(text: str, characters: int) -> str:
-    """On one line, and at most so long."""
+    """Returns the text on one line, at most so long."""
     line = " ".join(text.split())
     return line if len(line) <= characters else line[: characters - 1].rstrip() + "…"
 
@@ -98,7 +98,7 @@ def _data(result: str | None) -> JsonValue:
 
 
 def ended(call: Call, number: int | None, by: str) -> str:
-    """What became of a question, in one line; `by` is who answered it."""
+    """Returns what happened to a question, in one line; `by` is who answered it."""
     asked = f"“{in_short(call)}”" if number is None else f"{number} “{in_short(call)}”"
     match call.state:
         case "answered" | "late":
@@ -113,7 +113,7 @@ def ended(call: Call, number: int | None, by: str) -> str:
 
 
 def used(call: Call, name: str) -> str:
-    """What an agent did with a tool, in one line."""
+    """Returns what an agent did with a tool, in one line."""
     given = ", ".join(_pair(key, value) for key, value in _arguments(call))
     return f"{name} used {call.tool}({shortened(given, ARGUMENT_CHARACTERS)}) → {_outcome(call)}"
 

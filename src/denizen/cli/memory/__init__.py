@@ -1,1 +1,1 @@
-"""Seeing and forgetting what is remembered: on the database of this machine all of it, on a server what one may see."""
+"""`denizen memory`: shows and forgets memories, all of them on the local database, or the visible ones on a server."""

@@ -1,4 +1,4 @@
-"""`denizen memory`: what is remembered beyond agents' own lives, what is wrong with it, and forgetting it."""
+"""`denizen memory`: lists, searches, checks and forgets long-term memories."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _MOST: Final = 20
 
 
 class Known(NamedTuple):
-    """A memory, and whose it is, for people."""
+    """A memory, and its owner for people."""
 
     memory: MemoryOut
     whose: str
@@ -112,7 +112,7 @@ def _show(found: list[Known], as_json: bool) -> None:
 
 
 def _told(memory: MemoryOut, whose: str) -> Text:
-    """What is remembered, and below it whose it is, and its id."""
+    """Renders a memory, and below it its owner and its id."""
     used = "never used" if not memory.uses else f"used {memory.uses}×"
     since = f"{memory.created_at:%Y-%m-%d}"
     about = [printable(whose), memory.category, used, since, *(["superseded"] if memory.superseded_by else [])]
@@ -149,7 +149,7 @@ def report(context: typer.Context, as_json: AsJson = False, url: Url = None, tok
 
 
 async def _texts(client: Client, findings: Sequence[FindingOut]) -> dict[str, str]:
-    """What is said by those of them that one may see."""
+    """Returns the texts of those that the caller may see."""
     ids = dict.fromkeys(id for each in findings for id in each.memories)
     found = [await queries.find_memory(client, id) for id in ids]
     return {each.id: one_line(printable(each.text)) for each in found if each is not None}
@@ -196,7 +196,7 @@ def forget(
 
 
 async def _named(client: Client, memory_id: str) -> Text:
-    """The memory, or only its id where it is not for the eyes of whoever may forget it."""
+    """Renders the memory, or only its id if the person who may forget it may not see it."""
     found = await queries.find_memory(client, memory_id)
     if found is None:
         return Text(f"memory {memory_id}")

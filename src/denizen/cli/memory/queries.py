@@ -1,7 +1,7 @@
-"""The memories that one may see, gathered from the questions that the API answers.
+"""Collects the memories that the caller may see from the queries that the API supports.
 
-Those are what is remembered of oneself, between oneself and agents (for admins: between agents and anyone), for
-everyone, and of the conversations that one is in.
+Those are the memories about the caller, between the caller and agents (for admins: between agents and anyone), of the
+organization, and of the caller's conversations.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from denizen.errors import RequestRefused
 from denizen.shapes.memory import MemoryOut, MemoryPage
 
 _PAGE: Final = 200
-"""As many as a server gives at once."""
+"""The largest page of a server."""
 _PLAIN: Final = ("user", "organization", "conversation")
-"""Scopes that one question is enough for."""
+"""Scopes that need one query only."""
 
 Ask = Callable[..., Awaitable[MemoryPage]]
-"""One question to the server, that can be asked on with `before`."""
+"""One query to the server, which can be continued with `before`."""
 
 
 async def list_memories(client: Client, scope: str | None, person: str | None, limit: int) -> list[MemoryOut]:
-    """Of this scope and this person, the newest first."""
+    """Returns the memories of this scope and this person, newest first."""
     user = None if person is None else (await client.entity(person)).id
     questions: list[Ask] = [partial(client.memories, each) for each in _PLAIN if scope in (None, each)]
     if scope in (None, "persona"):
@@ -35,7 +35,7 @@ async def list_memories(client: Client, scope: str | None, person: str | None, l
 
 
 async def search_memories(client: Client, query: str, scope: str | None, limit: int) -> list[MemoryOut]:
-    """The best of each scope first: a server does not say how well something fits."""
+    """Returns the best of each scope first: a server does not return scores."""
     ask = partial(client.memories, query=query, limit=min(limit, _PAGE))
     pages = [(await ask(each)).memories for each in _PLAIN if scope in (None, each)]
     if scope in (None, "persona"):
@@ -45,7 +45,7 @@ async def search_memories(client: Client, query: str, scope: str | None, limit: 
 
 
 async def find_memory(client: Client, memory_id: str) -> MemoryOut | None:
-    """The memory; None if it is not for one's eyes, or not there."""
+    """Returns the memory; None if the caller may not see it, or it does not exist."""
     try:
         return await client.memory(memory_id)
     except RequestRefused as refused:
@@ -55,7 +55,7 @@ async def find_memory(client: Client, memory_id: str) -> MemoryOut | None:
 
 
 async def names_in(client: Client, found: Iterable[MemoryOut]) -> Mapping[str, str]:
-    """What people call those whose memories these are, by their ids."""
+    """Returns the names of the owners of these memories, by their ids."""
     names: dict[str, str] = {}
     for each in found:
         for id in parties(each):
@@ -67,25 +67,25 @@ async def names_in(client: Client, found: Iterable[MemoryOut]) -> Mapping[str, s
 
 
 async def forget_memory(client: Client, memory_id: str, *, dry_run: bool) -> Mapping[str, int] | None:
-    """How much was removed where; None: it is gone, and only admins are told how much that was."""
+    """Forgets the memory; returns how much was removed where, or None: only admins are told."""
     try:
         return (await client.forget("memory", memory_id, dry_run=dry_run)).removed
     except RequestRefused as refused:
         if refused.problem != "not_allowed" or dry_run:
             raise
-    # Who is no admin may still forget what is remembered of them.
+    # Those who are not admins may still forget memories about themselves.
     await client.forget_memory(memory_id)
     return None
 
 
 def parties(memory: MemoryOut) -> Iterator[str]:
-    """The ids of the people and agents whose memory it is; of a conversation's nobody's, nor of the organization's."""
+    """Yields the ids of the people and agents that own it; none for a conversation's or the organization's."""
     if memory.scope in ("user", "persona"):
         yield from (id for id in (memory.user_id, memory.agent_id) if id is not None)
 
 
 def whose(memory: MemoryOut, names: Mapping[str, str]) -> str:
-    """Whose it is, for people."""
+    """Returns the owner, for people."""
     match memory.scope:
         case "conversation":
             return f"of the conversation {names[memory.space_id]!r}"
@@ -98,7 +98,7 @@ def whose(memory: MemoryOut, names: Mapping[str, str]) -> str:
 
 
 async def _first(ask: Ask, user: str | None, limit: int) -> list[MemoryOut]:
-    """So many of what the server answers, and only of this user."""
+    """Returns so many of the server's results, only those of this user."""
     found: list[MemoryOut] = []
     before: str | None = ""
     while before is not None and len(found) < limit:

@@ -1,4 +1,4 @@
-"""`denizen panel advisors`: who advises in a panel."""
+"""`denizen panel advisors`: lists and changes the advisors of a panel."""
 
 from __future__ import annotations
 
@@ -231,7 +231,7 @@ def _reflection(profile: str | None, now: Mapping[str, JsonValue] | None = None)
 
 
 def with_profile(now: Mapping[str, JsonValue], profile: str) -> dict[str, JsonValue]:
-    """The settings of a reflection with this profile, instead of what they say of sentiment themselves."""
+    """Returns the reflection settings with this profile, instead of their own sentiment settings."""
     return {**{name: value for name, value in now.items() if name != "sentiment"}, "profile": profile}
 
 
@@ -265,7 +265,7 @@ def _tell(listed: Iterable[Advisor], as_json: bool) -> None:
 
 
 def how_it_reflects(settings: Mapping[str, JsonValue]) -> str:
-    """By which profile, or that it says itself, and with how many metaprompts of its own."""
+    """Returns the profile, or that it has settings of its own, and the number of its own metaprompts."""
     own, sentiment = settings.get("metaprompts") or [], settings.get("sentiment")
     by = printable(str(settings.get("profile", "off"))) if sentiment is None else "with settings of its own"
     return f"{by}, metaprompts of its own: {len(own)}" if isinstance(own, list) and own else by

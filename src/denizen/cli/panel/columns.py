@@ -1,4 +1,4 @@
-"""What the voices of a turn are saying, side by side in the terminal. Pure, but for the drawing itself."""
+"""Shows the replies of a turn side by side in the terminal. Pure, except for the drawing itself."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from denizen.shapes.events import PanelDelta, PanelReply
 from denizen.shapes.panels import Panel, ReplyOut, RoundOut, RoundPage
 
 NARROW, MIDDLE = 90, 150
-"""Below the first, one column; below the second, two; else three."""
+"""Below the first, one column; below the second, two; otherwise three."""
 _STATES = {"waiting": "waits", "running": "…", "failed": "failed", "cancelled": "cancelled", "done": ""}
 _TITLES = {"ask": "", "crosstalk": "They answer each other", "vote": "They vote"}
 
 
 @dataclass
 class Voice:
-    """One voice in one round, as far as it was heard."""
+    """The reply of one voice in one round, as far as it was received."""
 
     reply: ReplyOut
     epoch: int = 0
@@ -38,7 +38,7 @@ class Voice:
 
 @dataclass
 class Columns:
-    """One turn of a panel. Feed it what happens; it knows what is being said, and when all is said."""
+    """One turn of a panel. Feed it the events; it knows the texts, and when all are complete."""
 
     panel: Panel
     turn: int
@@ -57,7 +57,7 @@ class Columns:
                 pass
 
     def see(self, now: RoundOut) -> None:
-        """The round as it is now."""
+        """Takes the present state of the round."""
         if now.turn != self.turn:
             return
         self.rounds[now.id] = now
@@ -91,7 +91,7 @@ class Columns:
             voice.text = voice.text[: delta.offset] + delta.text
 
     def look(self, page: RoundPage) -> None:
-        """These are rounds as they are now; others than of this turn may be among them."""
+        """Takes the present states of rounds; there may be others than those of this turn."""
         for each in page.rounds:
             self.see(each)
 
@@ -101,15 +101,15 @@ class Columns:
 
     @property
     def all_said(self) -> bool:
-        """Whether everything of the turn that was heard of is said."""
+        """Whether all known replies of the turn are complete."""
         return all(each.reply.completed for each in self.voices.values())
 
 
 @contextmanager
 def showing(columns: Columns, *, thinking: bool, quiet: bool) -> Generator[Callable[[], None]]:
-    """Inside, what is given shows how the columns have grown; in the end, however it ends, they stand there whole.
+    """Provides a function that redraws the columns; at the end, however it ends, they are printed whole.
 
-    Nothing is shown where only the result is wanted, and nothing before the end where nobody looks at a terminal.
+    Nothing is shown if only the result is wanted, and nothing before the end without a terminal.
     """
     console = stdout()
     if quiet:
@@ -117,7 +117,7 @@ def showing(columns: Columns, *, thinking: bool, quiet: bool) -> Generator[Calla
         return
     try:
         if console.is_terminal:
-            # Rich cannot draw over what has left the screen: while it grows, only so much is shown as fits.
+            # Rich cannot draw over what has left the screen: while it grows, only as much is shown as fits.
             with Live(console=console, refresh_per_second=8, transient=True, vertical_overflow="crop") as live:
                 yield lambda: live.update(draw(columns, console.width, height=console.height, thinking=thinking))
         else:
@@ -127,7 +127,7 @@ def showing(columns: Columns, *, thinking: bool, quiet: bool) -> Generator[Calla
 
 
 def draw(columns: Columns, width: int, *, height: int | None = None, thinking: bool = False) -> RenderableType:
-    """The turn as it stands, in one, two or three columns by the width of the terminal.
+    """Renders the turn in one, two or three columns by the width of the terminal.
 
     With a height, only rounds that are not over, or the last, and the end of each text: as much as fits.
     """
@@ -151,7 +151,7 @@ class _Look:
     colours: Mapping[str, str]
     thinking: bool
     characters: int | None
-    """Of each text, from its end; None: all of it."""
+    """Characters of each text, from its end; None: all of it."""
 
     def text(self, text: str) -> str:
         return text if self.characters is None else text[-self.characters :]
@@ -199,7 +199,7 @@ def _box(voice: Voice, look: _Look, check: Voice | None) -> Box:
 
 
 def _verdicts(check: ReplyOut) -> Iterator[Text]:
-    """What was expected of the reply, and whether it holds."""
+    """Yields the expectations of the reply, and whether each holds."""
     verdicts: Any = (check.result or {}).get("verdicts", ())
     for each in verdicts:
         mark, style = ("✓", "green") if each["passed"] else ("✗", "red")
@@ -207,7 +207,7 @@ def _verdicts(check: ReplyOut) -> Iterator[Text]:
 
 
 def _said(voice: Voice, look: _Look) -> RenderableType:
-    """What the voice says, or why it does not."""
+    """Renders what the voice says, or why it does not."""
     reply = voice.reply
     if reply.error is not None:
         return Text(f"{printable(reply.error.message)} [{reply.error.code}]", style="red")

@@ -1,4 +1,4 @@
-"""`denizen panel`: open panels, choose who advises in them, ask, and read what was said."""
+"""`denizen panel`: creates panels, asks them, and reads their answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which panel and which advisor of it someone means, and commands on them."""
+"""Finds the panel and the advisor that someone names, and runs commands on them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PanelName = Annotated[str, typer.Argument(metavar="PANEL", help="Its name or the
 VoiceName = Annotated[str, typer.Argument(metavar="ADVISOR", help="Its @handle, name or id; or `assistant`.")]
 
 ASSISTANT: Final = "assistant"
-"""Who answers in a panel without advisors."""
+"""The voice that answers in a panel without advisors."""
 
 T = TypeVar("T")
 
@@ -40,7 +40,7 @@ def in_panel(
 
 
 async def find_panel(client: Client, wanted: str) -> Panel:
-    """The panel of this id, name or beginning of a name."""
+    """Returns the panel with this id, name or beginning of a name."""
     mine = await client.panels()
     asked = wanted.strip().casefold()
     for found in (
@@ -56,7 +56,7 @@ async def find_panel(client: Client, wanted: str) -> Panel:
 
 
 def advisor_in(panel: Panel, named: str) -> Advisor:
-    """The advisor of this id, handle or name."""
+    """Returns the advisor with this id, handle or name."""
     asked = named.strip().removeprefix("@").casefold()
     for each in panel.advisors:
         if asked in (each.id, each.handle, each.name.casefold()):
@@ -65,7 +65,7 @@ def advisor_in(panel: Panel, named: str) -> Advisor:
 
 
 def voice_in(panel: Panel, named: str) -> str:
-    """The id of the advisor that is called so; or the plain assistant."""
+    """Returns the id of the advisor with this name; or of the plain assistant."""
     try:
         return advisor_in(panel, named).id
     except NotFound:

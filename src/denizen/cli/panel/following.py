@@ -1,4 +1,4 @@
-"""Following a turn of a panel from the terminal until everyone has answered."""
+"""Follows a turn of a panel in the terminal until everyone has answered."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class PanelEvents:
         self._coming: asyncio.Future[LifeEvent] | None = None
 
     async def next(self, seconds: float | None = None) -> LifeEvent | None:
-        """The next event; None if none came in that time."""
-        # A wait that times out goes on with the next call: cancelled, it would end the stream.
+        """Returns the next event; None if none came in that time."""
+        # A wait that times out continues with the next call: cancelled, it would end the stream.
         self._coming = self._coming or asyncio.ensure_future(_next(self._events))
         done, _ = await asyncio.wait((self._coming,), timeout=seconds)
         if not done:
@@ -39,7 +39,7 @@ class PanelEvents:
 
 @asynccontextmanager
 async def panel_events(client: Client, panel_id: str) -> AsyncGenerator[PanelEvents]:
-    """Connected when it is entered: no event inside is missed."""
+    """Provides the events. Connected when it is entered: no event inside is missed."""
     async with aclosing(client.stream_panel(panel_id)) as stream, aclosing(PanelEvents(stream)) as events:
         while not isinstance(await events.next(), Connected):
             pass
@@ -49,9 +49,10 @@ async def panel_events(client: Client, panel_id: str) -> AsyncGenerator[PanelEve
 async def follow(
     client: Client, events: PanelEvents, columns: Columns, show: Callable[[], None], begun: RoundOut
 ) -> None:
-    """Feed the columns until the turn, and the rounds that follow in it by themselves, are complete.
+    """Feeds the columns until the turn, and the rounds that follow in it by themselves, are complete.
 
-    A server on the same database may answer, of which this one streams nothing: so the rounds are read as well.
+    Another server on the same database may answer, whose events this one does not stream: so the rounds are read as
+    well.
     """
     columns.see(begun)
     show()

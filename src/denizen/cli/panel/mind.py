@@ -1,4 +1,4 @@
-"""`denizen panel mind`: the states of mind of a panel's advisors: shown, set, reset, tried by hand."""
+"""`denizen panel mind`: shows, sets, resets and tries the states of mind of a panel's advisors."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def try_(
 
 
 def reasons(each: VoiceStanceOut) -> list[str]:
-    """What else is to say of a voice, in lines."""
+    """Returns further details of an advisor, in lines."""
     told = [] if each.reflects else ["does not reflect"]
     told += [f"profile {each.profile.id}: {each.profile.reason}"] if each.profile.id is not None else []
     told += [f"keeps {key}: {text}" for key, text in each.imprints.items()]

@@ -1,8 +1,8 @@
-"""Whom a message is meant for, so that people get an answer and not a choir. Pure.
+"""Decides whom a message is meant for, so that one agent answers and not all at once. Pure.
 
-Addressed are those whose handles a message begins or ends with, or whose name it calls; then whoever it mentions
-anywhere else. If it addresses nobody, the one whom its writer last addressed there goes on answering; without such,
-the first agent of the space does. Every agent of a space comes to the same conclusion.
+Addressed are those whose handles a message begins or ends with, or whose name it calls; then those it mentions anywhere
+else. If it addresses nobody, the agent that its writer last addressed there answers; if there is none, the first agent
+of the space. Every agent of a space comes to the same conclusion.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from datetime import timedelta
 from denizen.models.demo.reading import Heard, Place
 
 EXCHANGE = timedelta(minutes=10)
-"""How long someone who was addressed stays the one who is meant."""
+"""How long an agent that was addressed stays the one who is meant."""
 
 _HANDLE = r"@[A-Za-z0-9](?:[._-]*[A-Za-z0-9])*"
 _MENTION = re.compile(rf"(?<![\w@/.]){_HANDLE}")
@@ -31,7 +31,7 @@ _GREETING = r"(?:hi|hello|hey|hallo|hola|bonjour|salut|ciao|good \w+|thanks|than
 
 
 def leading_mentions(text: str) -> tuple[set[str], str]:
-    """The handles that `text` begins with, and what follows them, or else what stands before them: `Hello @bo`."""
+    """Returns the handles that `text` begins with, and what follows them; otherwise those it ends with: `Hello @bo`."""
     found = _LEADING.match(text)
     if found is None:
         return set(), text
@@ -39,7 +39,7 @@ def leading_mentions(text: str) -> tuple[set[str], str]:
 
 
 def addressees(text: str, place: Place) -> set[str]:
-    """The handles of those whom `text` itself addresses; empty if it says nothing of the kind."""
+    """Returns the handles of those whom `text` itself addresses; empty if none."""
     leading, _ = leading_mentions(text)
     if leading:
         return leading
@@ -51,7 +51,7 @@ def addressees(text: str, place: Place) -> set[str]:
 
 
 def calls_by_name(text: str, name: str) -> bool:
-    """Whether `text` turns to someone of that name: `Ada, …`, `Hello Ada`, `…, Ada?`"""
+    """Whether `text` addresses someone of that name: `Ada, …`, `Hello Ada`, `…, Ada?`"""
     return any(_calling(word).search(text) for word in {name, name.partition(" ")[0]} if word)
 
 
@@ -72,7 +72,9 @@ def is_only_agent(place: Place) -> bool:
 
 
 def whose_turn(event: Heard, place: Place, before: Sequence[Heard]) -> str:
-    """The handle of the agent who answers a message that addresses nobody, by what stands before it in the space."""
+    """Returns the handle of the agent who answers a message that addresses nobody, by the messages before it in the
+    space.
+    """
     agents = {each.handle for each in place.agents}
     if not agents:
         return ""

@@ -1,6 +1,6 @@
-"""How the demo model speaks as an advisor of a panel: it says what it would be asked, and is honest about itself.
+"""The demo model as an advisor of a panel: it says what it would be asked, and that it is a demo.
 
-It reads who it is and in which phase from the prompt. Where a tool wants fields, it fills them.
+It reads its role and its phase from the prompt. If a tool has fields, it fills them in.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pydantic_ai.messages import ModelMessage, ModelRequest, SystemPromptPart, U
 from denizen.models.scripted import Call, Say, call, say
 
 TOOLS = frozenset({"vote", "report", "suggest"})
-"""What panels offer their models; never more than one of them."""
+"""The tools that panels offer; never more than one of them."""
 
 _WHO = re.compile(r"^You are ([^\n.]+)\.")
 _QUESTION = re.compile(r"question (\d+) of (\d+)")
@@ -45,12 +45,12 @@ _ADVISORS = (
 
 
 def is_for_a_panel(tools: Sequence[str]) -> bool:
-    """Whether a request with these tools is a panel's: agents always have others."""
+    """Whether a request with these tools comes from a panel: agents always have others."""
     return not tools or (len(tools) == 1 and tools[0] in TOOLS)
 
 
 def advise(messages: list[ModelMessage], tools: Sequence[str]) -> Call | Say:
-    """What the demo model answers to a panel."""
+    """Returns the demo model's answer to a panel."""
     system, said = _read(messages)
     asked = next((_TIME.sub("", each) for each in reversed(said) if _TIME.match(each)), said[-1] if said else "")
     name = found[1] if (found := _WHO.match(system)) else ""

@@ -1,6 +1,6 @@
-"""What the demo model answers to what it is asked: a table of phrases, each with its answer. Pure.
+"""The demo model's answers: a table of phrases, each with its answer. Pure.
 
-It does not pretend: what it does not understand, it says so, and how to have a model that would.
+It does not pretend: if it does not understand, it says so, and how to connect a real model.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ _UNITS = {"second": 1, "minute": 60, "hour": 3_600, "day": 86_400}
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """Something to say where it was asked."""
+    """A reply in the space of the question."""
 
     text: str
     about: str
-    """What it is about, for the summary."""
+    """Its subject, for the summary."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ _Handler = Callable[[Moment, "re.Match[str]"], Answer | None]
 
 
 def answer(moment: Moment) -> Answer | None:
-    """The answer to a message. To another agent only if it asks something; None if it does not."""
+    """Returns the answer to a message; to another agent only if it asks something, otherwise None."""
     asked = moment.asked
     if not moment.from_agent:
         if (relay := relay_in(moment)) is not None:
@@ -253,12 +253,12 @@ def _model(_moment: Moment, _found: re.Match[str]) -> Reply:
 
 @dataclass(frozen=True, slots=True)
 class _Phrase:
-    """What someone may say, and what answers it."""
+    """A phrase, and its answer."""
 
     pattern: re.Pattern[str]
     handler: _Handler
     agents_too: bool
-    """Whether it is answered to another agent as well."""
+    """Whether another agent gets an answer as well."""
 
 
 def _asking(handler: _Handler, *phrases: str, agents_too: bool = True) -> _Phrase:

@@ -1,4 +1,4 @@
-"""Sums that someone might ask for. Exact, and bounded: what is too long or too large is not tried."""
+"""Calculates sums that people ask for. Exact, and bounded: what is too long or too large is not tried."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _OPERATIONS: Final[dict[type[ast.operator], Callable[[Fraction, Fraction], Fract
 
 
 def sum_in(text: str) -> str | None:
-    """The sum that `text` is, in signs; None if it is none."""
+    """Returns the sum in `text`, in signs; None if it is not one."""
     signs = text.lower()
     for word, sign in _WORDS:
         signs = signs.replace(word, sign)
@@ -41,7 +41,7 @@ def sum_in(text: str) -> str | None:
 
 
 def result_of(signs: str) -> str:
-    """What the sum comes to, or why it comes to nothing."""
+    """Returns the result of the sum, or why it has none."""
     try:
         return _shown(_value(ast.parse(signs, mode="eval").body))
     except ZeroDivisionError:

@@ -1,4 +1,4 @@
-"""How the demo model sums up a conversation: by quoting it. Honest about it, and good enough to see memory at work."""
+"""Summarizes a conversation for the demo model, by quoting it: enough to see memory at work."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from denizen.models.demo.wording import cut
 from denizen.models.scripted import Say
 
 MARK: Final = "[MEMORY COMPACTOR]"
-"""How the instructions begin by which a model knows that it is to keep the memory of a conversation."""
+"""The first words of the instructions by which a model recognizes a request for a summary."""
 
 _SAID = re.compile(r'^\[(\d+)\] (.+?) \((human|agent|service)(?:, @[a-z0-9-]+)?\), [\d: -]+: "(.*)"$')
 _HEADED = re.compile(r"^\[(\d+)\] (.+?) \((human|agent|service)(?:, @[a-z0-9-]+)?\), [\d: -]+:$")
@@ -36,13 +36,13 @@ class _Line(NamedTuple):
 
 
 def is_asked(messages: Sequence[ModelMessage]) -> bool:
-    """Whether this is a request to keep a memory."""
+    """Whether this is a request for a summary."""
     first = messages[0].parts[0] if messages and messages[0].parts else None
     return isinstance(first, SystemPromptPart) and first.content.startswith(MARK)
 
 
 def compact(messages: Sequence[ModelMessage]) -> Say:
-    """What is known after these messages, as JSON."""
+    """Returns the summary and the memory after these messages, as JSON."""
     told = next((str(part.content) for part in messages[1].parts if isinstance(part, UserPromptPart)), "")
     before = _known(told)
     lines = list(_lines(told))
@@ -67,7 +67,7 @@ def _first(lines: Sequence[_Line], who: str) -> int:
 
 
 def _known(told: str) -> dict[str, Any]:
-    """What was known before: the summary, as it was quoted, and the memory."""
+    """Returns the earlier summary, as it was quoted, and the earlier memory."""
     found: dict[str, Any] = {}
     head = told.partition("\n[MESSAGES ")[0]
     for line in head.splitlines():

@@ -1,8 +1,8 @@
-"""How the demo model lives a think cycle: a script that is played again, from its beginning, at each request.
+"""Runs a think cycle of the demo model: a script that is replayed from its beginning at each request.
 
-The script is a generator: it gives the calls of a response and is handed their results. Since it follows from the
-prompt alone, replaying it with the results that the prompt already holds leads to the next response; nothing is kept
-between requests, so a cycle may go on in another process.
+The script is a generator: it yields the calls of a response and receives their results. Since it depends on the prompt
+alone, replaying it with the results in the prompt leads to the next response; nothing is stored between requests, so a
+cycle may continue in another process.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ T = TypeVar("T")
 Script = Generator[list[Call], Sequence[str], T]
 Relation = Literal["mine", "unsure", "heard", "not mine"]
 Tools = Mapping[str, Mapping[str, Any]]
-"""The schemas of the tools that are offered, by their names."""
+"""The schemas of the offered tools, by name."""
 
 Words = Callable[[Sequence[bool]], str]
-"""What is said, given what of all that was to be said before it was said."""
+"""Returns the text to say, given which of the earlier messages were sent."""
 
 _LONGEST = 4_000
 _PAGE = 30
@@ -36,30 +36,30 @@ _UNSAID = "Could not say something."
 
 @dataclass(frozen=True, slots=True)
 class Utterance:
-    """Something to say in a space."""
+    """A message for a space."""
 
     space_id: str
     text: Words
     told: str
-    """What the summary tells of it, once it is said."""
+    """What the summary says about it, once it is sent."""
 
 
 @dataclass
 class _Cycle:
-    """How far the script has come."""
+    """The progress of the script."""
 
     scene: Scene
     tools: Tools
     active: str | None
     done: list[str] = field(default_factory=list[str])
-    """What the summary will tell."""
+    """The sentences of the summary."""
     pending: list[str] = field(default_factory=list[str])
     silent: list[str] = field(default_factory=list[str])
-    """Why nothing was said, where nothing was."""
+    """The reasons for not answering, if it did not."""
 
 
 def decide(scene: Scene, tools: Tools) -> list[Call] | Say:
-    """The next response: calls, or the last words."""
+    """Returns the next response: calls, or the final text."""
     script = _live(scene, tools)
     try:
         calls = next(script)
@@ -67,7 +67,7 @@ def decide(scene: Scene, tools: Tools) -> list[Call] | Say:
             calls = script.send(step.results)
     except StopIteration as end:
         words: Call | Say = end.value
-        # Reminded that someone waits, it has nothing else to say: its script has come to its end.
+        # Nudged that someone waits, it has nothing else to say: its script is at its end.
         return [skip("nothing more to say")] if scene.present.reminded and "skip" in tools else _as_turn(words)
     return calls
 
@@ -91,7 +91,7 @@ def _live(scene: Scene, tools: Tools) -> Script[Call | Say]:
 
 
 def _attend(cycle: _Cycle, inbox: Inbox, before: Sequence[Heard]) -> Script[None]:
-    """Everything that one inbox message brought is dealt with."""
+    """Handles everything in one inbox message."""
     elsewhere = [_not_a_message(cycle, event) for event in inbox.events if event.what != "Message"]
     relations = yield from _sort(cycle, inbox)
     answers: list[tuple[Moment, Answer]] = []
@@ -109,11 +109,11 @@ def _place(scene: Scene, event: Heard) -> Place:
     return scene.places.get(event.space_id) or Place(event.space_id, event.space, False, ())
 
 
-# Whose it is
+# Whose message it is
 
 
 def _sort(cycle: _Cycle, inbox: Inbox) -> Script[list[Relation]]:
-    """How each event concerns this agent; where the message itself does not tell, what stands before it does."""
+    """Returns how each event concerns this agent; if the message does not tell, the messages before it do."""
     relations: list[Relation] = [_relation(cycle.scene, event) for event in inbox.events]
     unsure = [event for event, each in zip(inbox.events, relations, strict=True) if each == "unsure"]
     spaces = list(dict.fromkeys(event.space_id for event in unsure))
@@ -131,7 +131,7 @@ def _relation(scene: Scene, event: Heard) -> Relation:
     place = _place(scene, event)
     meant = addressees(event.text, place)
     if event.kind == "agent":
-        # Only a mention counts, and no answer to an agent has one: so no exchange of agents goes on by itself.
+        # Only a mention counts, and answers to agents have none: so no exchange between agents continues by itself.
         if event.mentions_me and (scene.handle in meant or not meant):
             return "mine"
         return "heard" if len(place.members) <= 2 or answer_to_bring_back(scene, event) else "not mine"
@@ -169,7 +169,7 @@ def _answer(cycle: _Cycle, moment: Moment, relation: Relation) -> Answer | None:
 
 
 def _not_a_message(cycle: _Cycle, event: Heard) -> Utterance | None:
-    """What to say when a timer goes off or a plan is due; anything else is only noted."""
+    """Returns what to say for a timer or a plan; other events are only noted."""
     named = f"{event.what} {quoted(event.sender)}" if event.sender else event.what
     if (reminder := reminder_in(event.text)) is not None and reminder[1] in cycle.scene.places:
         handle, space_id, what = reminder
@@ -188,7 +188,7 @@ def _plainly(space_id: str, text: str, told: str) -> Utterance:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """One answer of those that go to the same space."""
+    """One of the answers that go to the same space."""
 
     sender: str
     words: Words
@@ -196,7 +196,7 @@ class _Part:
 
 
 def _compose(cycle: _Cycle, answers: Sequence[tuple[Moment, Answer]]) -> Script[list[Utterance]]:
-    """What is to be said elsewhere first, then one message in each space that waits for an answer."""
+    """Composes messages for other spaces first, then one message for each space that waits for an answer."""
     relays: list[Utterance] = []
     parts: dict[str, list[_Part]] = {}
     for moment, each in answers:
@@ -232,7 +232,7 @@ def _together(space_id: str, parts: Sequence[_Part]) -> Utterance:
 
 
 def _carry_out(cycle: _Cycle, moment: Moment, answer: Reply | Remember | Remind) -> Script[tuple[str, str]]:
-    """Do what an answer needs done; gives its words, and what the summary tells of it."""
+    """Performs the actions of an answer; returns its text, and the sentence for the summary."""
     who = moment.event.sender
     match answer:
         case Reply(text, about):
@@ -247,7 +247,7 @@ def _carry_out(cycle: _Cycle, moment: Moment, answer: Reply | Remember | Remind)
 
 
 def _keep(cycle: _Cycle, moment: Moment, fact: str) -> Script[None]:
-    """As a note, where notes can be taken. Without, the message itself stays in the history."""
+    """Stores a note if there is a tool for notes. Otherwise the message itself stays in the history."""
     told = [fact_in(essence(each.text, cycle.scene.name)) for each in moment.before]
     facts = [*cycle.scene.notes, *filter(None, told), fact]
     arguments = memory_arguments(cycle.tools.get("set_memories", {}), list(dict.fromkeys(facts)))
@@ -268,11 +268,11 @@ def _set_timer(cycle: _Cycle, moment: Moment, seconds: int, span: str, what: str
     return f"I will remind you in {span}: {quoted(what)}.", f"Set a timer for {who}: {quoted(what)}."
 
 
-# Saying it
+# Sending
 
 
 def _speak(cycle: _Cycle, utterances: Sequence[Utterance]) -> Script[None]:
-    """Say everything, each in its space. One response says a thing and enters the space of the next."""
+    """Sends all messages, each in its space. One response sends a message and enters the space of the next."""
     said: list[bool] = []
     for at, each in enumerate(utterances):
         if cycle.active != each.space_id:

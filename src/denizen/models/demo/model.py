@@ -1,4 +1,4 @@
-"""`demo`: the model that is always there. It costs nothing, asks nobody, and answers the same to the same."""
+"""`demo`: the model that is always available. It costs nothing, contacts nobody, and is deterministic."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from denizen.models.scripted import Info, Pause, ScriptedModel, Turn
 NAME: Final = "demo"
 CONTEXT_TOKENS: Final = 128_000
 PACE_SECONDS: Final = 0.015
-"""How long a few characters take, so that one sees it write."""
+"""The pause before every few characters, so that people see it write."""
 _CHUNK = 6
 
 
 def demo(
     pace: float = PACE_SECONDS, *, sleep: Callable[[float], Awaitable[object]] = asyncio.sleep, record: bool = False
 ) -> ScriptedModel:
-    """The demo model. It pauses for `pace` seconds before every few characters; 0 for no pause at all."""
+    """Creates the demo model. It pauses for `pace` seconds before every few characters; 0 for no pause."""
     pause: Pause | None = (lambda: sleep(pace)) if pace > 0 else None
     return ScriptedModel(
         _next_turn,
@@ -44,5 +44,5 @@ def _next_turn(messages: list[ModelMessage], info: Info) -> Turn:
         return compact(messages)
     if (thought := reflection(messages, tools)) is not None:
         return thought
-    # What has no tools but these is a panel's: agents always have others.
+    # A request with only these tools comes from a panel: agents always have others.
     return advise(messages, info.tools) if is_for_a_panel(info.tools) else decide(read(messages), tools)

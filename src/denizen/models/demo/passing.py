@@ -1,4 +1,4 @@
-"""Passing something on: to whom, where, in which words; and bringing the answer back. Pure."""
+"""Relays messages for the demo model: to whom, where, in which words; and brings the answer back. Pure."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ _ASKED = re.compile(r"@(?P<handle>\S+), [^:\n]+ asks: ")
 
 @dataclass(frozen=True, slots=True)
 class Relay:
-    """Something to say elsewhere, and how to confirm it."""
+    """A message for another space, and its confirmation."""
 
     place: Place
     text: str
     confirmation: str
-    """Said where it was asked for, once it is done; empty if it was said right there."""
+    """Said in the space of the request, once it is done; empty if the message itself was said there."""
     awaits: str = ""
-    """What is to come of it."""
+    """The answer that is expected."""
 
 
 def relay_in(moment: Moment) -> Relay | None:
-    """What is to be passed on, if something is and its target is known."""
+    """Returns what is to be relayed, if anything, and its target is known."""
     asked = moment.asked
     if (found := _TELL.fullmatch(asked)) is not None:
         return _tell(moment, found["verb"].lower(), found["rest"])
@@ -79,12 +79,12 @@ def _say(moment: Moment, text: str, named: str) -> Relay | None:
 
 
 def _elsewhere(moment: Moment, place: Place, done: str) -> str:
-    """How to confirm what was said in another space; what was said here confirms itself."""
+    """Returns the confirmation of a message in another space; one in this space needs none."""
     return "" if place.id == moment.place.id else f"{done}, in the space {quoted(place.name)}."
 
 
 def _find(moment: Moment, text: str) -> tuple[Member | Place | None, str]:
-    """Whom or which space `text` begins with, and what follows; the longest name wins."""
+    """Returns the member or space that `text` begins with, and what follows; the longest name wins."""
     text = re.sub(r"\A(?:the\s+)?(?:space\s+)?[\"'“]?@?", "", text.strip(), flags=re.IGNORECASE)
     best: Member | Place | None = None
     length = 0
@@ -103,7 +103,9 @@ def _known(scene: Scene, here: Place) -> list[tuple[str, Member | Place]]:
 
 
 def _where(moment: Moment, target: Member | Place | None) -> Place | None:
-    """The space in which to speak to someone: the smallest one with both, and this one only if there is no other."""
+    """Returns the space in which to speak to someone: the smallest one with both, and this one only if there is no
+    other.
+    """
     if not isinstance(target, Member):
         return target
     shared = [
@@ -113,7 +115,7 @@ def _where(moment: Moment, target: Member | Place | None) -> Place | None:
 
 
 def answer_to_bring_back(scene: Scene, event: Heard) -> Relay | None:
-    """If `event` is the first answer to something that was asked for someone elsewhere: what to tell them there."""
+    """If `event` is the first answer to a relayed question, returns what to tell the asker, and where."""
     for cycle in reversed(scene.past):
         if any(_same_source(each, event) for each in cycle.events):
             return None

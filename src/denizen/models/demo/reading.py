@@ -1,7 +1,7 @@
-"""What the demo model makes of its prompt: who it is, where and with whom, what has happened, what has just come.
+"""Parses the demo model's prompt: who it is, its spaces and their members, its history, its new events.
 
-Pure, and as trusting as a reader may be: it relies on the forms of the self and of the inbox message, in which text
-from outside cannot pose as ours, and passes over what it does not know.
+Pure. It relies on the formats of the self and of the inbox message, which text from outside cannot imitate, and skips
+what it does not know.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class Inbox:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """The calls of one response, and what they came to."""
+    """The calls of one response, and their results."""
 
     calls: tuple[tuple[str, dict[str, Any]], ...]
     results: tuple[str, ...]
@@ -112,7 +112,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """Something that the agent itself has said."""
+    """A message that the agent itself has sent."""
 
     space_id: str
     text: str
@@ -126,7 +126,7 @@ class Cycle:
     updates: list[Inbox] = field(default_factory=list[Inbox])
     steps: list[Step] = field(default_factory=list[Step])
     words: str = ""
-    """Its last words."""
+    """Its final text."""
     reminded: bool = False
 
     @property
@@ -135,13 +135,13 @@ class Cycle:
 
     @property
     def began_in(self) -> str | None:
-        """The space in which the agent is when the cycle begins: the one that all its events come from."""
+        """The agent's space when the cycle begins: the one that all its events come from."""
         found = {event.space_id for event in self.inbox.events if event.space_id}
         return found.pop() if len(found) == 1 else None
 
     @property
     def said(self) -> Iterator[Said]:
-        """What was said in it, in order."""
+        """Yields the messages sent in it, in order."""
         active = self.began_in or ""
         for step in self.steps:
             for (tool, arguments), result in zip(step.calls, step.results, strict=True):
@@ -155,7 +155,7 @@ class Cycle:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """Everything that the prompt tells."""
+    """Everything in the prompt."""
 
     name: str
     handle: str
@@ -166,16 +166,16 @@ class Scene:
     past: tuple[Cycle, ...]
     present: Cycle
     layers: tuple[str, ...]
-    """Lines about what has left the window."""
+    """Lines about cycles before the window."""
 
 
 def succeeded(result: str) -> bool:
-    """Whether a tool of ours said that it did its work."""
+    """Whether one of our tools reports success."""
     return '"success":true' in result
 
 
 def read(messages: Sequence[ModelMessage]) -> Scene:
-    """The scene that `messages` set."""
+    """Parses the messages of a prompt."""
     selves: list[str] = []
     layers: list[str] = []
     cycles: list[Cycle] = []
@@ -238,7 +238,7 @@ def _respond(cycle: Cycle, parts: Sequence[Any]) -> None:
 
 
 def _add_results(cycle: Cycle, parts: Sequence[Any]) -> None:
-    """Results stand in the order of their calls, in the next message; their ids may repeat, so they do not help."""
+    """Results are in the order of their calls, in the next message; their ids may repeat, so they do not help."""
     results: list[Any] = [part for part in parts if isinstance(part, ToolReturnPart)]
     if not results or not cycle.steps:
         return
@@ -250,7 +250,7 @@ def _add_results(cycle: Cycle, parts: Sequence[Any]) -> None:
 
 @lru_cache(maxsize=4096)
 def read_inbox(text: str) -> Inbox:
-    """An inbox message, taken apart."""
+    """Parses an inbox message."""
     head, *blocks = text.split("\n\n")
     now = _NOW.search(head)
     _, _, changes = head.partition("\n[CHANGES]\n")
@@ -264,7 +264,7 @@ def read_inbox(text: str) -> Inbox:
 
 
 def read_transcript(text: str) -> list[Heard]:
-    """The messages of a page that `read_messages` showed, oldest first."""
+    """Parses the messages of a page of `read_messages`, oldest first."""
     found: list[Heard] = []
     for first, below in _entries(text.split("\n")):
         if (line := _LINE.fullmatch(first)) is not None:
@@ -274,7 +274,7 @@ def read_transcript(text: str) -> list[Heard]:
 
 
 def _entries(lines: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
-    """Each numbered line with the quoted lines below it."""
+    """Yields each numbered line with the quoted lines below it."""
     first, below = "", list[str]()
     for line in lines:
         if line[:1].isdigit():
@@ -326,7 +326,7 @@ def unquoted(text: str) -> str:
 
 
 def _places(listed: str, cycles: Sequence[Cycle], name: str, handle: str) -> dict[str, Place]:
-    """The spaces of the self, and what has changed since."""
+    """Returns the spaces of the self, with the changes since."""
     places: dict[str, Place] = {}
     for line in listed.split("\n"):
         _note_place(places, line.removeprefix("  - "), name, handle)
@@ -341,7 +341,9 @@ def _places(listed: str, cycles: Sequence[Cycle], name: str, handle: str) -> dic
 
 
 def _since_the_self(cycles: Sequence[Cycle]) -> Sequence[Cycle]:
-    """The cycles that the self is older than. After a long sleep it is written anew, and knows all that came before."""
+    """Returns the cycles after the self was rendered. After a long sleep it is rendered anew, and includes all that
+    came before.
+    """
     for index in range(len(cycles) - 1, 0, -1):
         before, after = cycles[index - 1].inbox.now, cycles[index].inbox.now
         if before is not None and after is not None and (after - before).total_seconds() > 300:

@@ -1,6 +1,6 @@
-"""What the demo model finds in its own past, and whom it may tell it to. Pure.
+"""Recalls the demo model's own past, and decides who may hear it. Pure.
 
-What was said in one space is told in another only if everyone there could have heard it.
+What was said in one space is repeated in another only if everyone there could have heard it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from denizen.models.demo.wording import NOTHING_PENDING, counted, cut, listed, q
 
 _SHOWN = 4
 _LONGEST = 2_000
-"""A longer text is not read to its end."""
+"""Longer texts are not read to the end."""
 _POLITE = re.compile(
     r"\s*(?:(?:please|kindly|can you|could you|would you|will you|i want you to|i would like you to|now|then|so|and"
     r"|tell me|show me|do you know)\b[\s,:]*)+",
@@ -26,7 +26,7 @@ _GREETED = re.compile(
     r"\A\s*(?:hi|hello|hey|good (?:morning|afternoon|evening|day))(?: \w+)?\s*[,!.;:–—-]+\s+(?=\w+\W+\w)",
     re.IGNORECASE,
 )
-"""A greeting before what is wanted; alone it is what is wanted."""
+"""A greeting before the request; alone it is the request."""
 _REPORTED = re.compile(r"\A[^:\n]{1,130} (?:asks|asks me to tell you): ", re.IGNORECASE)
 _REMEMBER = re.compile(
     r"(?:remember|don['’]?t forget|do not forget|note|keep in mind|memori[sz]e)\b(?: this| that)?[\s,:]*(?P<fact>.+)",
@@ -36,17 +36,17 @@ _REMEMBER = re.compile(
 
 @dataclass(frozen=True)
 class Moment:
-    """A message that is to be answered, and what is known when it is."""
+    """A message to answer, and what is known at that time."""
 
     scene: Scene
     place: Place
     event: Heard
     before: Sequence[Heard]
-    """Every event that came before it, as far as the window reaches."""
+    """Every event before it, as far as the window reaches."""
 
     @cached_property
     def asked(self) -> str:
-        """What is wanted, without names and politeness around it."""
+        """The request, without names and politeness around it."""
         return essence(self.event.text, self.scene.name)
 
     @property
@@ -55,12 +55,12 @@ class Moment:
 
     @property
     def handle(self) -> str:
-        """Of whoever wrote it; their name if they are not among the members."""
+        """The author's handle; their name if they are not among the members."""
         return next((each.handle for each in self.place.others if each.name == self.event.sender), self.event.sender)
 
 
 def essence(text: str, name: str) -> str:
-    """What `text` wants, without whom it addresses and without politeness."""
+    """Returns the request in `text`, without the addressee and without politeness."""
     _, rest = leading_mentions(text[:_LONGEST])
     rest = _GREETED.sub("", _REPORTED.sub("", rest.strip()), count=1)
     for word in sorted({name, name.partition(" ")[0]}, key=len, reverse=True):
@@ -76,13 +76,13 @@ def essence(text: str, name: str) -> str:
 
 
 def fact_in(asked: str) -> str | None:
-    """What is to be remembered, if something is."""
+    """Returns what is to be remembered, if anything."""
     found = _REMEMBER.fullmatch(asked)
     return None if found is None or asked.rstrip().endswith("?") else found["fact"].strip()
 
 
 def recall_facts(moment: Moment, about: str = "") -> str:
-    """What it was told to remember, and by whom."""
+    """Returns the facts it was told to remember, and by whom."""
     found = [
         f"{_whom(moment, event)} told me: {quoted(fact)}"
         for event in _tellable(moment)
@@ -96,7 +96,7 @@ def recall_facts(moment: Moment, about: str = "") -> str:
 
 
 def recall_words(moment: Moment, of: str, about: str = "") -> str:
-    """What someone has said to it."""
+    """Returns what someone has said to it."""
     found = [event for event in _tellable(moment) if _is_by(moment, event, of)]
     told = [quoted(event.text) for event in found if _is_about(event.text, about)]
     if not told:
@@ -106,7 +106,7 @@ def recall_words(moment: Moment, of: str, about: str = "") -> str:
 
 
 def recall_deeds(moment: Moment) -> str:
-    """What it has done, in its own last words."""
+    """Returns what it has done, from its own summaries."""
     past = [cycle for cycle in moment.scene.past if cycle.words]
     done = [cycle.words.removesuffix(NOTHING_PENDING).strip() for cycle in past if _may_be_told(moment, cycle)]
     hidden = len(past) - len(done)
@@ -119,19 +119,19 @@ def recall_deeds(moment: Moment) -> str:
 
 
 def hides_words(moment: Moment, of: str) -> bool:
-    """Whether that one has said something to it that cannot be told here."""
+    """Whether that person has said something to it that cannot be repeated here."""
     heard = (each for each in moment.before if each.what == "Message" and _is_by(moment, each, of))
     return any(not may_hear(moment.scene, moment.place, each.space_id) for each in heard)
 
 
 def recall_own_words(moment: Moment) -> str:
-    """What it has said in the space where it is asked."""
+    """Returns what it has said in the space of the question."""
     said = [each.text for cycle in moment.scene.past for each in cycle.said if each.space_id == moment.place.id]
     return f"The last thing I said here was {quoted(said[-1], 160)}." if said else "I have said nothing here yet."
 
 
 def count_messages(moment: Moment) -> str:
-    """How often the one who asks has written to it."""
+    """Returns how often the person who asks has written to it."""
     mine = [each for each in moment.before if each.sender == moment.event.sender and each.kind == moment.event.kind]
     return f"I remember {counted(len(mine) + 1, 'message')} from you, this one included."
 

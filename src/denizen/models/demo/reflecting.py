@@ -1,4 +1,4 @@
-"""How the demo model answers when an agent thinks over a conversation: by the first word it knows in the question."""
+"""The demo model's answers to reflection: by the first word in the question that it knows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _BAD: Final = ("hate", "terrible", "awful", "wrong", "broken", "bad")
 
 
 def reflection(messages: list[ModelMessage], tools: Collection[str]) -> Call | None:
-    """What it answers to a metaprompt, or to the question how somebody feels; None where it is asked neither."""
+    """Answers a metaprompt, or the question how somebody feels; None if it is asked neither."""
     if set(tools) == {ADJUST}:
         asked = _asked(messages).partition("\n|")[0]
         mood = next((mood for word, mood in _MOODS if word in asked), None)

@@ -1,4 +1,4 @@
-"""How the demo model puts things: short quotations, lists, counts. Pure."""
+"""Formats text for the demo model: short quotations, lists, counts. Pure."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ NOTHING_PENDING: Final = "Nothing is pending."
 
 
 def quoted(text: str, limit: int = 80) -> str:
-    """A little of `text` on one line, in quotation marks. Mentions nobody: to quote a handle is not to call it."""
+    """Quotes the beginning of `text` on one line. Handles are written so that they mention nobody."""
     line = cut(text, limit).replace("@", "").replace('"', "'").strip()
     return f'"{line.removesuffix(".")}"'
 
 
 def cut(text: str, limit: int) -> str:
-    """`text` on one line, at most `limit` characters."""
+    """Returns `text` on one line, at most `limit` characters."""
     line = " ".join(text.split())
     return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
 
@@ -32,5 +32,5 @@ def counted(number: int, thing: str) -> str:
 
 
 def one_of(choices: Sequence[str], by: str) -> str:
-    """One of `choices`, always the same for the same text."""
+    """Picks one of `choices`, always the same for the same text."""
     return choices[zlib.crc32(by.encode("utf-8", "replace")) % len(choices)]

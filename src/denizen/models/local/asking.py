@@ -1,7 +1,7 @@
-"""What a model of 135 million parameters is asked: little. Pure.
+"""Builds short prompts for a model of 135 million parameters. Pure.
 
-Of the window it is shown who it is, the last things that were said, and what has just come; and it can answer only with
-an action that the schema allows. Once it has acted, it is asked for a sentence, which ends the cycle.
+It is shown who it is, the last messages of the window, and the new events; it can answer only with an action that the
+schema allows. Once it has acted, it is asked for a sentence, which ends the cycle.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from denizen.models.demo.reading import Cycle, Heard, Scene, read
 
 SEND, SKIP = "send_message", "skip"
 CHARACTERS: Final = 400
-"""Of each thing that it is shown."""
+"""The most characters of each text that it is shown."""
 ANSWER_CHARACTERS: Final = 300
 PAST_CYCLES: Final = 2
 EVENTS: Final = 5
@@ -25,16 +25,16 @@ EVENTS: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked, and the form that the answer is forced into; without one it is free, and ends the cycle."""
+    """A prompt, and the schema of the answer; without one the answer is free text, and ends the cycle."""
 
     system: str
     turns: tuple[tuple[str, str], ...]
-    """`user` or `assistant`, and what they said; the last one is the user's."""
+    """`user` or `assistant`, and their text; the last one is the user's."""
     schema: dict[str, Any] | None
 
 
 def question(messages: Sequence[ModelMessage], tools: Container[str]) -> Question:
-    """What to ask next, given the window and the tools that there are."""
+    """Returns the next prompt, given the window and the tools."""
     scene = read(messages)
     system = f"You are {scene.name or 'an assistant'}. {_cut(scene.role)}".strip()
     if scene.present.steps:
@@ -45,7 +45,7 @@ def question(messages: Sequence[ModelMessage], tools: Container[str]) -> Questio
 
 
 def forced(messages: Sequence[ModelMessage], tools: Sequence[ToolDefinition]) -> Question:
-    """What to ask where one of these tools has to be called: for a vote, a feeling, a decision."""
+    """Returns the prompt for a call of one of these tools: for a vote, a feeling, a decision."""
     parts = [part for message in messages for part in message.parts]
     system = "\n".join(str(part.content) for part in parts if isinstance(part, SystemPromptPart))
     said = [str(part.content) for part in parts if isinstance(part, UserPromptPart)]
@@ -75,7 +75,7 @@ def _told(events: Sequence[Heard]) -> str:
 
 
 def _actions(present: Cycle, tools: Container[str]) -> dict[str, Any] | None:
-    """It may speak where it was spoken to, and always answers people; only then has it no choice to be silent."""
+    """It may speak where it was spoken to; it may stay silent only if no person is waiting."""
     spaces = list(dict.fromkeys(each.space_id for each in present.events if each.space_id))
     options: list[dict[str, Any]] = []
     if spaces and SEND in tools:

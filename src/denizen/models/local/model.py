@@ -1,6 +1,6 @@
-"""The local model as every other is seen: it is asked over HTTP, and what it writes streams in as it comes.
+"""The adapter of the local model: asked over HTTP, streamed as it writes.
 
-It cannot call tools by itself. The schema makes it write `{"action": …, …}`, which is turned into a call while it is
+It cannot call tools by itself. The schema makes it write `{"action": …, …}`, which is converted to a call while it is
 still being written.
 """
 
@@ -39,22 +39,22 @@ from denizen.models.local.process import Address, Tenancy, weights
 PROVIDER: Final = "local"
 NAME: Final = "smollm2"
 CONTEXT_TOKENS: Final = 16_000
-"""Of the window that it is given, of which it is shown the end: see `asking`."""
+"""The size of its window, of which it is shown the end: see `asking`."""
 ACTION_TOKENS: Final = 500
 """More than the longest action that the schema allows, so that none is cut."""
 SENTENCE_TOKENS: Final = 40
 
 _MANNERS: Final[dict[str, Any]] = {"repeat_penalty": 1.2}
-"""Left to itself it says the same thing until it is stopped."""
+"""Without this it repeats itself until it is stopped."""
 _HEAD: Final = re.compile(r'\s*\{\s*"action"\s*:\s*"(\w+)"\s*(?:,|(?=\}))')
 
 
 class LocalModel(Model):
-    """SmolLM2-135M in a process of its own, which is started when it is first asked."""
+    """SmolLM2-135M in a process of its own, which is started with the first request."""
 
     def __init__(self, folder: Path | None = None) -> None:
         super().__init__()
-        weights()  # asked now, so that whoever names it is told at once what is missing
+        weights()  # Checked now, so that a missing package is reported when the model is named.
         self._tenancy = Tenancy(folder)
         self._asked: tuple[Address, OpenAIChatModel] | None = None
 
@@ -71,7 +71,7 @@ class LocalModel(Model):
         return CONTEXT_TOKENS
 
     async def close(self) -> None:
-        """The process ends, unless others want it. It is started again if it is asked again."""
+        """Ends the process, unless others use it. It is started again with the next request."""
         asked, self._asked = self._asked, None
         if asked is not None:
             await asked[1].client.close()
@@ -97,7 +97,7 @@ class LocalModel(Model):
         run_context: RunContext[Any] | None = None,  # noqa: ARG002
     ) -> AsyncGenerator[StreamedResponse]:
         tools = model_request_parameters.function_tools
-        # It is too small for a choice of manners: of the settings only this one is heeded.
+        # It is too small for other settings: only this one is used.
         if tools and cast("dict[str, Any]", model_settings or {}).get("tool_choice") == "required":
             asked = forced(messages, tools)
         else:
@@ -131,7 +131,7 @@ def _settings(asked: Question) -> ModelSettings:
 
 
 class _Acting(StreamedResponse):
-    """What the model writes, as text or as the call that it amounts to."""
+    """The model's output, as text or as the call that it describes."""
 
     def __init__(self, parameters: ModelRequestParameters, answer: StreamedResponse, *, acts: bool) -> None:
         self.model_request_parameters = parameters
@@ -143,7 +143,7 @@ class _Acting(StreamedResponse):
         events = self._as_call(pieces) if self._acts else self._as_text(pieces)
         async for event in events:
             yield event
-        # A call is forced upon it, so to its server it has only written.
+        # A call is forced by the schema, so its server sees only text.
         self.finish_reason = "tool_call" if self._acts else self._answer.get().finish_reason
 
     async def _as_text(self, pieces: AsyncIterator[str]) -> AsyncIterator[ModelResponseStreamEvent]:

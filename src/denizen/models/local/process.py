@@ -1,7 +1,7 @@
-"""The one process on this machine that serves the local model to whoever of this user wants it.
+"""The one process on this machine that serves the local model to all of this user's programs.
 
-Everyone who wants it holds a shared lock on a file; the process ends when nobody does, even if all of them were killed.
-Whoever comes first starts it. Its address and the key to it are in a file that only this user can read.
+Each program that uses it holds a shared lock on a file; the process ends when nobody does, even if all of them were
+killed. The first program starts it. Its address and key are in a file that only this user can read.
 """
 
 from __future__ import annotations
@@ -43,7 +43,9 @@ class Address:
 
 
 def weights() -> Path:
-    """The file that the model is made of, in a package that is never imported. Raises `ModelUnknown` without it."""
+    """The file with the model's weights, in a package that is never imported. Raises `ModelUnknown` if it is
+    missing.
+    """
     package, name = WEIGHTS
     spec = find_spec(package)
     if spec is None or spec.origin is None or find_spec("xllamacpp") is None or os.name != "posix":
@@ -64,7 +66,7 @@ class Tenancy:
         self._alone = threading.Lock()
 
     def address(self) -> Address:
-        """Where the process is, which is started if there is none. It stays while this claim does."""
+        """Returns the address of the process, which is started if necessary. It stays while this claim does."""
         with self._alone:
             if self._claim is None:
                 self._claim = self._claimed()
@@ -78,7 +80,7 @@ class Tenancy:
             return self._address
 
     def leave(self) -> None:
-        """The process is not wanted by us any more, and ends if nobody else wants it."""
+        """Releases the claim; the process ends if nobody else uses it."""
         with self._alone:
             self._let_go()
 
@@ -125,14 +127,14 @@ class Tenancy:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
-                start_new_session=True,  # Ctrl-C is for us; it goes once we have gone
+                start_new_session=True,  # Ctrl-C is for us; the process ends after us.
             )
         url = _first_word(process, key)
         if not url.startswith("http://127.0.0.1:"):
             process.kill()
             process.wait()
             raise ModelUnreachable(f"The local model did not start; {self._folder / 'log'} says why.")
-        # It outlives us if others want it, so nobody here waits for it to end but to take note of it.
+        # It outlives us if others use it, so we only wait for it to reap it.
         threading.Thread(target=process.wait, name="end of the local model", daemon=True).start()
         address = Address(url, key)
         told = self._folder / "address"
@@ -143,7 +145,7 @@ class Tenancy:
 
 
 def _first_word(process: subprocess.Popen[bytes], key: str) -> str:
-    """What it says first; nothing if it ends before, or takes too long."""
+    """Returns its first line; empty if it ends before, or takes too long."""
     assert process.stdin is not None
     assert process.stdout is not None
     late = threading.Timer(START_SECONDS, process.kill)
@@ -164,7 +166,7 @@ def _answers(address: Address) -> bool:
         f"{address.url}/v1/models", headers={"Authorization": f"Bearer {address.key}"}
     )
     try:
-        # Past any proxy: it is on this machine.
+        # Not through a proxy: it is on this machine.
         with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=10) as answer:
             return answer.status == 200
     except (OSError, urllib.error.URLError):

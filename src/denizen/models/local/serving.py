@@ -1,7 +1,7 @@
 """The program that serves the local model: `python serving.py WEIGHTS WANTED`, with the key on stdin.
 
 It prints its address once it answers, and ends when nobody holds a lock on the file WANTED any more. A process of its
-own, so that what computes is parted from the event loop by more than a thread, and several runtimes can share it.
+own keeps the computation off the event loop's process, and several runtimes can share it.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ CONTEXT_TOKENS: Final = 4_096
 
 
 def main(weights: str, wanted: str) -> None:
-    """Serve from when our address is printed until nobody wants us."""
+    """Serves until nobody holds the lock any more."""
     server = _serve(weights, sys.stdin.readline().strip())
     with Path(wanted).open() as file:
         sys.stdout.write(f"{server.listening_address}\n")
         sys.stdout.flush()
-        # Granted once the last of those who want us is gone, however it ended, and kept until we are.
+        # Granted once the last user is gone, however it ended, and held until we end.
         fcntl.flock(file, fcntl.LOCK_EX)
         os._exit(0)
 
@@ -36,7 +36,7 @@ def _serve(weights: str, key: str) -> Any:
     parameters.api_keys = [key]
     parameters.n_ctx = CONTEXT_TOKENS
     parameters.n_parallel = 1
-    # Two threads are slower than one, and take the core that everyone else needs.
+    # Two threads are slower than one, and take the core that others need.
     parameters.cpuparams.n_threads = 1
     parameters.cpuparams_batch.n_threads = 1
     parameters.n_threads_http = 2

@@ -1,1 +1,1 @@
-"""What is sent and answered, as JSON: one module for each room."""
+"""The JSON of requests and answers: one module for each subject."""

@@ -1,4 +1,4 @@
-"""Agents: what one is made of, and what others see of it."""
+"""The JSON of agents: definitions, and what others see of them."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class EditAgent(RootModel[dict[str, JsonValue]]):
 
 
 def _kept(value: JsonValue) -> JsonValue:
-    """With what no database can hold shown as U+FFFD."""
+    """Replaces what no database can hold by U+FFFD."""
     if is_deep(value):
         raise ValueError(f"nested deeper than {NESTING} levels")
     return storable_data(value)

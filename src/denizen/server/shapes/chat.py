@@ -1,4 +1,4 @@
-"""One request and its answer: what `/api/chat` is sent and answers."""
+"""The JSON of `/api/chat`: one request and its answer."""
 
 from __future__ import annotations
 
@@ -71,6 +71,6 @@ def final_response(answer: Answer) -> FinalResponse:
 
 
 def waiting_note(note: str, waiting: list[Call]) -> str:
-    """The note of an answer, with what the agent has asked, where the reader may see it."""
+    """Returns the note of an answer, with the agent's question, if the reader may see it."""
     asked = [f"- {each.tool}: {each.arguments}" for each in waiting]
     return "\n".join([note, *asked])

@@ -1,4 +1,4 @@
-"""Documents that are applied, what became of them, and an agent as one."""
+"""The JSON of definition documents and of the result of applying them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is to be forgotten, and the receipts of what was."""
+"""The JSON of forgetting: requests and receipts."""
 
 from __future__ import annotations
 

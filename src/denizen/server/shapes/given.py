@@ -1,4 +1,4 @@
-"""What all bodies of requests have in common: a field that does not exist is an error, and the nearest one is named."""
+"""The base of all request bodies: an unknown field is an error that names the nearest known one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How well an organization lives."""
+"""The JSON of an organization's health."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from denizen.server.schemas import agent_trouble_out
 from denizen.shapes.health import AgentHealth, AlertCode, AlertOut, HealthOut, InstanceOut, TroubleOut
 
 NAMED = 5
-"""Agents that cannot think are told of one by one up to so many."""
+"""The most agents that cannot think that are listed one by one."""
 
 
 def instance_out(instance: Instance, answering: str) -> InstanceOut:

@@ -1,4 +1,4 @@
-"""What is remembered: of a conversation, of people, of the organization; and what is settled about it."""
+"""The JSON of memories and memory policies: of conversations, people and the organization."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def conversation_memory_out(state: Rolled, policy: Policy) -> ConversationMemory
 
 
 def organization_memory_out(settings: OrganizationMemory | None) -> OrganizationMemoryOut:
-    # What cannot be read allows nothing.
+    # Settings that cannot be read allow nothing.
     nothing: dict[str, Any] = dict.fromkeys(
         ("enabled", "conversation", "user", "persona", "organization", "publish"), False
     )

@@ -1,4 +1,4 @@
-"""What an agent has in mind: its inbox, its cycles, its window, its log, what it recalls."""
+"""The JSON of an agent's mind: inbox, cycles, window, log, recall."""
 
 from __future__ import annotations
 
@@ -209,7 +209,7 @@ def _step(number: int, entry: Entry, response: ModelResponse, results: Entry | N
         text="\n\n".join(part.content for part in response.parts if isinstance(part, TextPart)),
         thinking="\n\n".join(part.content for part in response.parts if isinstance(part, ThinkingPart)),
         calls=[
-            # By its place: the ids that providers give to calls repeat.
+            # By its position: the call ids of providers repeat.
             ToolCall(
                 tool=call.tool_name,
                 arguments=call.args_as_dict(raise_if_invalid=False),
@@ -248,7 +248,7 @@ def answer_again_out(again: Rethought) -> AnswerAgain:
 
 
 def private_log_entry_out(first: Dated, run: Run) -> LogEntry:
-    """One that stands for all entries of the run."""
+    """One entry that stands for all entries of the run."""
     entry = first.entry
     return LogEntry(
         seq=entry.seq,

@@ -1,4 +1,4 @@
-"""Models that agents can think with, and how operators connect them."""
+"""The JSON of models, and of connecting them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What clients of OpenAI's API send and are answered. Fields that mean nothing to an agent are taken and left alone."""
+"""The JSON of OpenAI's API. Fields that mean nothing to an agent are accepted and ignored."""
 
 from __future__ import annotations
 
@@ -85,12 +85,12 @@ class CompletionRequest(BaseModel):
 _SPACE = "space:"
 _ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-([0-9a-f])[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE)
 _OUR_VERSIONS = frozenset("57")
-"""Of UUIDs: other ids are those of other systems, who name their own people by them."""
+"""Versions of UUIDs: other ids come from other systems, which name their own people by them."""
 _NEARLY = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]+-?)+", re.IGNORECASE)
 
 
 def space_meant(user: str) -> tuple[str, bool]:
-    """What would be the id of a space in `user`, and whether it can be meant as nothing else."""
+    """Returns what would be the id of a space in `user`, and whether it can mean nothing else."""
     given = user.strip()
     if given.lower().startswith(_SPACE):
         return given[len(_SPACE) :].strip(), True
@@ -262,14 +262,14 @@ class EmbeddingList(BaseModel):
 
 
 def direction(vector: bytes) -> list[float]:
-    """A stored vector as numbers, of length one."""
+    """Converts a stored vector to numbers, of length one."""
     numbers = struct.unpack(f"{len(vector)}b", vector)
     length = sqrt(sum(each * each for each in numbers)) or 1.0
     return [each / length for each in numbers]
 
 
 def packed(numbers: Sequence[float]) -> str:
-    """As the `openai` package asks for them: 32 bits each, little-endian, in base64."""
+    """As the `openai` package requests them: 32 bits each, little-endian, in base64."""
     return base64.b64encode(struct.pack(f"<{len(numbers)}f", *numbers)).decode()
 
 

@@ -1,4 +1,4 @@
-"""Panels, their advisors, and rounds with what each voice answers in them."""
+"""The JSON of panels, their advisors, and rounds with their replies."""
 
 from __future__ import annotations
 

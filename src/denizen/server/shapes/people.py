@@ -1,4 +1,4 @@
-"""The organization and who is in it."""
+"""The JSON of the organization and its people."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Spaces, who is in them, how far they were read, and what is found in them."""
+"""The JSON of spaces, their members, read marks and search results."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from denizen.spaces.directory import (
 )
 
 MOST_MEMBERS = 200
-"""That one request puts into a new space."""
+"""The most members in a request for a new space."""
 
 
 class SpaceCreate(Given):

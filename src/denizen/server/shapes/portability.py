@@ -1,4 +1,4 @@
-"""What came in with a file."""
+"""The JSON of an import's result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How an agent stands to its conversations: profiles, states of mind, and what moved them."""
+"""The JSON of prompt profiles and states of mind of agents."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ class TryProfile(BaseModel):
 
 
 def tried_profile_out(presets: Presets | None, mode: str, text: str) -> TriedProfile:
-    """What they say of it, as if it were the first message of a conversation."""
+    """Applies the presets as if it were the first message of a conversation."""
     if presets is None:
         return TriedProfile(id=None, reason="there is no file of presets", text="")
     found = route(presets, mode, text)

@@ -1,4 +1,4 @@
-"""What agents have used, and what they may use."""
+"""The JSON of usage and budgets."""
 
 from __future__ import annotations
 

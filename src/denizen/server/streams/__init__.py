@@ -1,1 +1,1 @@
-"""What the streams tell: of a space, of an agent, and to a person everything; and the table of their events."""
+"""The event streams of a space, of an agent and of a person, and the table of their events."""

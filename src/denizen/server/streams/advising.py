@@ -1,4 +1,4 @@
-"""What happens in panels, told in the streams of a space and of a person. The database says how a reply stands."""
+"""Events of panels in the streams of a space and of a person. The states of replies come from the database."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Door = Callable[[Tx, SpaceId], object]
 
 
 class Advising:
-    """What one reader is told of panels. Every look goes through the reader's door."""
+    """The panel events for one reader. Every look checks the reader's access."""
 
     def __init__(self, db: Database, door: Door) -> None:
         self._db = db
@@ -31,18 +31,18 @@ class Advising:
         self._live = PanelLive()
 
     async def begin(self, places: Sequence[SpaceId]) -> bytes:
-        """The rounds under way in these spaces, as they stand."""
+        """Returns the events of the rounds in progress in these spaces."""
         told = await self._db.read(_under_way, list(places))
         self._live.seen([reply for each, _ in told for reply in each.replies])
         return b"".join(round_event(out) for _, out in told)
 
     @property
     def wants(self) -> set[SpaceId]:
-        """Where something is being said that this reader lacks a piece of."""
+        """Returns the spaces with a text that this reader lacks a piece of."""
         return self._live.wanted()
 
     async def hear(self, frame: PanelFrame) -> bytes:
-        """What the reader is to be told because of this frame."""
+        """Returns the events for the reader because of this frame."""
         match frame:
             case PanelDelta():
                 piece = self._live.hear(frame)
@@ -69,7 +69,7 @@ def _event(frame: ReplyChanged, reply: Reply, all_completed: bool) -> PanelReply
 
 
 def read_round_out(tx: Tx, told: Round) -> RoundOut:
-    """The round as readers are told it, with the message that began it."""
+    """Reads the round as clients see it, with the message that began it."""
     if told.step:
         return round_out(told)
     try:

@@ -1,7 +1,7 @@
-"""An agent's life as server-sent events: every cycle once and in order, and how the open one comes along.
+"""The stream of an agent: every cycle once and in order, and the progress of the open one.
 
-What is told comes from the database; the frames of the bus only say when to look. Its mind is not for everyone: who
-is no admin is told how the agent is, and nothing else.
+What is sent comes from the database; the frames of the bus only say when to look. Only admins see the agent's mind:
+others are sent its status and nothing else.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class _Reader:
 
 @dataclass(slots=True)
 class _Told:
-    """How much of the open cycle the reader knows."""
+    """How much of the open cycle the reader has."""
 
     cycle: CycleId
     next_seq: int
@@ -89,12 +89,12 @@ class _Life:
     open: Glance | None = None
     events: int = 0
     entries: Sequence[Entry] = ()
-    """Of the open cycle, from where the reader was on."""
+    """Entries of the open cycle after the reader's position."""
     effects: Sequence[EffectRecord] = ()
 
 
 def _require(tx: Tx, reader: _Reader) -> None:
-    """Raises unless the reader may still be told what it came for."""
+    """Raises unless the reader still has access."""
     if not may(tx, reader.entity_id, reader.token_id, "admin" if reader.admin else "member"):
         raise NotFound("agent", reader.agent_id)
 
@@ -107,20 +107,20 @@ def _stance(tx: Tx, reader: _Reader, space_id: SpaceId) -> AgentStance | None:
 
 
 def _readable_spaces(tx: Tx, reader: _Reader) -> list[SpaceId]:
-    """The spaces of the agent that the reader may be told of."""
+    """Returns the agent's spaces that the reader may know of."""
     may_read = privacy.reader(tx, reader.agent_id, reader.entity_id)
     return [each.id for each in directory.spaces_of(tx, reader.agent_id) if not may_read.hides_space(each.id)]
 
 
 def _message(tx: Tx, reader: _Reader, message_id: MessageId) -> Message | None:
-    """The message, unless it stands where the reader may not read: a space can become private at any time."""
+    """Returns the message, unless the reader may not read its space: a space can become private at any time."""
     message = posting.get_message(tx, message_id)
     hidden = privacy.reader(tx, reader.agent_id, reader.entity_id).hides_space(message.space_id)
     return None if hidden else message
 
 
 def _why(tx: Tx, reader: _Reader, cycle_id: CycleId) -> str:
-    """Why a cycle came to nothing, as far as the reader may know."""
+    """Returns why a cycle failed or was skipped, as far as the reader may know."""
     end = ledger.end_of(tx, reader.agent_id, cycle_id)
     if end is None:
         return ""
@@ -153,7 +153,7 @@ def _look(tx: Tx, reader: _Reader, after: int, told: _Told | None) -> _Life:
 
 
 class AgentFeed:
-    """What one reader is told of an agent, from the cycle after `after` on."""
+    """What one reader is sent of an agent, from the cycle after `after` on."""
 
     def __init__(self, context: Context, caller: Caller, agent_id: AgentId, after: int, say: Say) -> None:
         self._runtime = context.runtime
@@ -179,7 +179,7 @@ class AgentFeed:
     async def begin(self) -> None:
         life = await self._look()
         if self._reader.admin and life.presence.status == "alive":
-            # Perhaps it is writing: then the reader hears that from its beginning.
+            # It may be writing: then the reader is sent the text from its beginning.
             self._want(self._by_topic.values())
 
     async def look(self) -> None:
@@ -244,7 +244,7 @@ class AgentFeed:
             yield typed_event(_ended(self._agent_id, each), each.number)
 
     def _open(self, life: _Life) -> Iterable[bytes]:
-        """What is new about the open cycle."""
+        """Yields what is new about the open cycle."""
         now = life.open
         if now is None:
             self._told = None
@@ -299,7 +299,7 @@ class AgentFeed:
         )
 
     async def _say_what_became(self, frame: CycleChanged) -> None:
-        """Of a cycle that was skipped or has failed only the ledger tells."""
+        """Sends the end of a skipped or failed cycle, which only the ledger has."""
         if frame.what not in ("skipped", "undone", "postponed"):
             return
         why = await self._runtime.db.read(_why, self._reader, frame.cycle)

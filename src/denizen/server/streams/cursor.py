@@ -1,7 +1,7 @@
-"""Where a person is in each of their spaces, as one opaque text that any instance understands. Pure.
+"""The cursor of a person's stream: the position in each space, as one opaque text that any instance understands. Pure.
 
-It holds the end of each space's id and the number of the last message there, so that nothing has to be kept of who
-has read what: a reader that comes back brings it along.
+It holds the end of each space's id and the number of the last message there, so the server stores nothing about
+readers: a reader that comes back sends its cursor.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from denizen.ids import SpaceId
 
 _VERSION: Final = 1
 _END_BYTES: Final = 6
-"""Of a space's id: of a person's spaces no two end alike, but by a chance of one in many millions."""
+"""Bytes of a space's id: the chance that two spaces of a person end alike is one in many millions."""
 
 Ending = bytes
 """The last bytes of the id of a space."""
@@ -28,7 +28,7 @@ def ending(space_id: SpaceId) -> Ending:
 
 
 def encode(positions: Mapping[SpaceId, int]) -> str:
-    """The cursor of a reader that has every message up to these numbers."""
+    """Encodes the cursor of a reader that has every message up to these numbers."""
     parts = [bytes([_VERSION])]
     for space_id in sorted(positions):
         parts += [ending(space_id), _encode_number(positions[space_id])]
@@ -36,7 +36,7 @@ def encode(positions: Mapping[SpaceId, int]) -> str:
 
 
 def decode(text: str) -> dict[Ending, int]:
-    """The numbers that a cursor holds. Raises `InvalidInput` if it is none of ours."""
+    """Decodes a cursor. Raises `InvalidInput` if it is not one of ours."""
     try:
         data = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
         return _decode(data)
@@ -56,7 +56,7 @@ def _decode(data: bytes) -> dict[Ending, int]:
 
 
 def _encode_number(number: int) -> bytes:
-    """Seven bits a byte, the lowest first; the last byte is below 128."""
+    """Seven bits a byte, lowest first; the last byte is below 128."""
     encoded = bytearray()
     while number > 127:
         encoded.append(number & 127 | 128)

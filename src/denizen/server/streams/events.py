@@ -1,4 +1,4 @@
-"""The events of the streams as they are sent. `denizen.shapes.events` has their shapes."""
+"""Formats the events of the streams. `denizen.shapes.events` has their shapes."""
 
 from __future__ import annotations
 
@@ -34,28 +34,30 @@ from denizen.tools.calls import Call
 
 
 def message_event(message: Message, id: int | str | None = None) -> bytes:
-    """A message, under the place in the stream that it has."""
+    """A message, with its position in the stream."""
     return event("message", message_out(message).model_dump_json(), id)
 
 
 def change_event(message: Message) -> bytes:
-    """A message that was edited or deleted, as it is now. Its number is no place to resume from."""
+    """An edited or deleted message, as it is now. Its number is not a position to resume from."""
     name = "message.edited" if message.deleted_at is None else "message.deleted"
     return event(name, message_out(message).model_dump_json())
 
 
 def call_event(call: Call) -> bytes:
-    """A call that is shown in the space, as it stands. Without an id: whoever comes back looks again."""
+    """A call shown in the space, in its present state. Without an id: a reader that comes back looks again."""
     return event("call", call_out(call).model_dump_json())
 
 
 def live_event(payload: Payload) -> bytes:
-    """A frame under its type. Without an id: it is not what one resumes from."""
+    """A frame under its type. Without an id: a reader cannot resume from it."""
     return event(str(payload["type"]), json.dumps(payload, ensure_ascii=False))
 
 
 def round_event(told: RoundOut) -> bytes:
-    """A round, as it stands. Without an id: whoever comes back is told what is under way, and reads the others."""
+    """A round in its present state. Without an id: a reader that comes back is sent the rounds in progress, and reads
+    the others.
+    """
     return event("panel.round", told.model_dump_json())
 
 
@@ -70,7 +72,7 @@ def typed_event(told: Typed, id: int | str | None = None) -> bytes:
 
 
 def metadata_event(memory: ConversationMemory) -> bytes:
-    """What the conversation of a space came to."""
+    """The summary of a space's conversation."""
     return typed_event(MetadataUpdate(space=memory.space_id, rolling_memory=memory))
 
 

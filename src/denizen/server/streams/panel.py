@@ -1,9 +1,9 @@
-"""What one reader is told of voices of panels that are still speaking. Pure.
+"""Filters the live text of panels that one reader of a stream is sent. Pure.
 
-The bus may lose, repeat and overlap; the reader is spared that. A reply is first told as running; the deltas of its
-epoch then follow each other from the beginning and without a hole, apart for what is said and what is thought, until
-it is told again in another state. A higher epoch begins anew. Where a piece is missing, nothing more is told until the
-text was told again from its beginning: `wanted` says of which panels that has to be asked.
+The bus may lose, repeat and overlap frames; the reader must not notice. A reply is first sent as running; then the
+deltas of its epoch follow from the beginning without a gap, answer and thinking separately, until it is sent in another
+state. A higher epoch begins anew. If a piece is missing, nothing more is sent until the text has been repeated from its
+beginning: `wanted` names the panels for which that has to be requested.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ Key = tuple[str, str, str]
 class _Speaking:
     epoch: int
     length: dict[bool, int] = field(default_factory=lambda: {False: 0, True: 0})
-    """Where the next piece of what is said, and of what is thought, has to begin."""
+    """The offsets of the next pieces of the answer and of the thinking."""
 
 
 class PanelLive:
-    """What this reader has been told, and so what a piece means to it."""
+    """What this reader has been sent, which decides what a piece means to it."""
 
     def __init__(self) -> None:
         self._speaking: dict[Key, _Speaking] = {}
         self._missed: set[SpaceId] = set()
 
     def seen(self, replies: Iterable[Reply]) -> bool:
-        """The reader is told of these as they are now; whether one of them is running that it had not heard of."""
+        """Notes that these replies are sent as they are now; returns whether a running one is new to the reader."""
         new = False
         for reply in replies:
             key = reply.round_id, reply.voice, reply.part
@@ -48,12 +48,12 @@ class PanelLive:
         return new
 
     def hear(self, frame: PanelDelta) -> Payload | None:
-        """What the reader is to be told because of this piece."""
+        """Returns the event for the reader because of this piece."""
         speaking = self._speaking.get((frame.round, frame.voice, frame.part))
         if speaking is None or frame.epoch < speaking.epoch:
             return None
         if frame.epoch > speaking.epoch:
-            # Its attempt was begun again, and the word of that is still on its way.
+            # Its attempt was begun again, and the frame that says so is still under way.
             speaking.epoch, speaking.length = frame.epoch, {False: 0, True: 0}
         length = speaking.length[frame.thinking]
         if frame.offset > length:
@@ -76,6 +76,6 @@ class PanelLive:
         }
 
     def wanted(self) -> set[SpaceId]:
-        """Where a piece is missing that nobody was asked for yet."""
+        """Returns the panels with a missing piece that was not requested yet."""
         missed, self._missed = self._missed, set()
         return missed

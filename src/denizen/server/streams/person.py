@@ -1,7 +1,7 @@
-"""Everything of every space a person is in, as server-sent events: each message once, those of a space in order.
+"""The stream of a person: the messages of all their spaces, each once, those of a space in order.
 
-What a reader has is all in the cursor that it brings along: the number of the last message in each space. The person
-may come into spaces and leave them meanwhile; the stream follows.
+The reader's position is all in the cursor that it sends: the number of the last message in each space. The person may
+join and leave spaces meanwhile; the stream follows.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def _shown_call(tx: Tx, reader: _Reader, space_id: SpaceId, call_id: CallId) -> 
 
 
 def _require(tx: Tx, reader: _Reader, space_id: SpaceId) -> None:
-    """Raises unless the reader may read this space. That it may not any more is found out by looking around."""
+    """Raises unless the reader may read this space. Lost access is noticed in the next look around."""
     require_good(tx, reader.token_id)
     if not directory.is_member(tx, space_id, reader.entity_id):
         raise NotAMember("The reader has left the space.")
@@ -150,7 +150,7 @@ def _calls_since(
 
 
 class PersonFeed:
-    """What one person is told. `given` is how far the reader was when it was here before."""
+    """What one person is sent. `given` is the cursor of an earlier connection."""
 
     def __init__(self, context: Context, caller: Caller, given: Mapping[Ending, int], say: Say) -> None:
         self._runtime = context.runtime
@@ -163,7 +163,7 @@ class PersonFeed:
         self._positions: dict[SpaceId, int] = {}
         self._calls: dict[SpaceId, ToldCalls] = {}
         self._read: dict[SpaceId, int] = {}
-        """How far the reader was told that the person has read."""
+        """How far the person has read, as last sent."""
         self._by_topic: dict[str, SpaceId] = {}
         self._agents: list[Presence] = []
         self._panels: list[SpaceId] = []
@@ -188,11 +188,11 @@ class PersonFeed:
         await self._tell(around, await self._calls_since())
         await self._say_rounds()
         if any(each.status == "alive" for each in self._agents):
-            # Perhaps it is writing: then the reader hears that from its beginning.
+            # It may be writing: then the reader is sent the text from its beginning.
             self._want(self._positions)
 
     async def look(self, *, with_calls: bool = False) -> None:
-        """The same as ever; calls only where frames were lost."""
+        """Sends what is new; calls only if frames were lost."""
         around = await self._runtime.db.read(_look_around, self._reader)
         for gone in self._positions.keys() - around.places.keys():
             self._leave(gone)
@@ -210,7 +210,7 @@ class PersonFeed:
     async def hear(self, topic: str, frame: StreamFrame) -> None:
         space_id = self._by_topic.get(topic)
         if space_id is None and topic.startswith(SPACES):
-            return  # of a space that the person has left
+            return  # Of a space that the person has left.
         try:
             await self._hear(frame, space_id)
         except NotAMember:
@@ -225,17 +225,17 @@ class PersonFeed:
             case SpaceChangedFrame():
                 await self._say_space(frame.space)
             case SpaceReadFrame():
-                # What was missed of the space comes before how much of it is read.
+                # The missed messages of the space come before how far it is read.
                 await self.look()
             case MessageCreated():
                 if space_id is not None and frame.seq > self._positions[space_id]:
                     await self._catch_up(space_id)
             case MessageEdited() | MessageDeleted():
-                # One that the reader does not have yet comes as it is now.
+                # A message that the reader does not have yet comes as it is now.
                 if space_id is not None and frame.seq <= self._positions[space_id]:
                     await self._say_changed(space_id, frame.id)
             case CallChanged():
-                # It is heard of from the space and from its agent.
+                # It is announced by the space and by its agent.
                 if space_id is not None:
                     await self._say_call(space_id, frame.id)
             case StatusChanged():
@@ -249,7 +249,7 @@ class PersonFeed:
             case StanceChanged():
                 await self._say_stance(frame)
             case StreamStarted():
-                # Whoever left the space since the last message does not get to read the next one as it is written.
+                # A person who left the space since the last message must not see the next one as it is written.
                 if space_id is not None:
                     await self._runtime.db.read(_require, self._reader, space_id)
                     await self._say_live(self._live.hear(frame, space_id))
@@ -267,7 +267,7 @@ class PersonFeed:
         return _require(tx, self._reader, space_id)
 
     async def _say_rounds(self) -> None:
-        """Whoever comes sees which rounds are under way, and hears what is being said from its beginning."""
+        """Sends the rounds in progress, and requests their live text from its beginning."""
         if self._panels and (told := await self._advising.begin(self._panels)):
             await self._say(told)
             self._want(self._panels)
@@ -277,7 +277,7 @@ class PersonFeed:
         return cursor.encode(self._positions)
 
     def _settle_in(self, around: _Surroundings) -> list[_Place]:
-        """Every space has its position; gives those that the reader did not know of."""
+        """Gives every space a position; returns those that are new to the reader."""
         self._agents = around.agents
         self._panels = [each.id for each in around.places.values() if each.kind == "panel"]
         self._by_topic = {space_topic(each): each for each in around.places}
@@ -286,14 +286,14 @@ class PersonFeed:
             if place.id in self._positions:
                 continue
             known = self._given.pop(cursor.ending(place.id), None)
-            # A number that was never given, as after a restored backup, would leave the reader deaf until it is.
+            # A number that does not exist, as after a restored backup, would block the reader until it does.
             self._positions[place.id] = place.last_seq if known is None else min(known, place.last_seq)
             self._calls[place.id] = ToldCalls()
             new += [place] if known is None else []
         return new
 
     async def _calls_since(self) -> dict[SpaceId, list[Call]]:
-        """The calls that the reader may not know, by space."""
+        """Returns the calls that the reader may not have, by space."""
         return await self._runtime.db.read(_calls_since, dict(self._positions), dict(self._calls))
 
     def _leave(self, space_id: SpaceId) -> None:
@@ -310,7 +310,7 @@ class PersonFeed:
                 try:
                     await self._catch_up(place.id, since)
                 except NotAMember:
-                    continue  # since the look around; the next one tells
+                    continue  # Since the look around; the next one sends it.
         await self._say_read(around)
         await self._say_live(self._live.seen(around.agents))
         told = [self._statuses.news(each, around.statuses.get(each, ())) for each in around.places]
@@ -318,17 +318,17 @@ class PersonFeed:
             await self._say(b"".join(told))
 
     async def _say_statuses(self, space_id: SpaceId) -> None:
-        """The reader knows what the space shows of its agents."""
+        """Sends the statuses that the space shows of its agents."""
         now = await self._runtime.db.read(_statuses_now, self._reader, space_id)
         if told := self._statuses.news(space_id, now):
             await self._say(told)
 
     async def _say_read(self, around: _Surroundings) -> None:
-        """The reader knows how far the person has read everywhere."""
+        """Sends how far the person has read in each space."""
         for place in around.places.values():
             if place.last_seq < self._positions[place.id]:
-                continue  # more was said since the look around: the next one tells
-            # Whoever joins has read what was said before.
+                continue  # There are newer messages since the look around: the next one sends it.
+            # A new member has read what was posted before.
             if place.read_seq != self._read.get(place.id, place.last_seq):
                 unread = max(place.last_seq - place.read_seq, 0)
                 told = SpaceRead(space=place.id, read_seq=place.read_seq, last_seq=place.last_seq, unread=unread)
@@ -336,7 +336,7 @@ class PersonFeed:
             self._read[place.id] = place.read_seq
 
     async def _catch_up(self, space_id: SpaceId, found: Sequence[Call] = ()) -> None:
-        """The reader has every message of this space, and these calls of it, each behind its message."""
+        """Sends the missing messages of this space, and these calls, each after its message."""
         asked = False
         while True:
             after = self._positions[space_id]
@@ -354,7 +354,7 @@ class PersonFeed:
                 self._live.said(each.id)
                 self._positions[space_id] = each.seq
                 if each.author_id == self._reader.entity_id:
-                    # Whoever says something has read up to it: the message tells that, too.
+                    # An author has read up to their own message: the message says that, too.
                     self._read[space_id] = each.seq
                 told.append(message_event(each, self._cursor))
             if told:
@@ -362,11 +362,11 @@ class PersonFeed:
             if is_last:
                 break
         if asked:
-            # An agent that is at work elsewhere takes this up later.
+            # An agent that is busy elsewhere takes this up later.
             await self._say_statuses(space_id)
 
     async def _say_space(self, space_id: SpaceId) -> None:
-        """The space as it is now; there may be other agents in it as well."""
+        """Sends the space as it is now; its agents may have changed as well."""
         around = await self._runtime.db.read(_look_around, self._reader)
         place = around.places.get(space_id)
         if place is None:
@@ -377,18 +377,18 @@ class PersonFeed:
         await self._say_live(self._live.seen(around.agents))
 
     async def _say_changed(self, space_id: SpaceId, message_id: MessageId) -> None:
-        """The message as it stands now: a frame may be older than what it tells of."""
+        """Sends the message as it is now: a frame may be older than the change it announces."""
         message = await self._runtime.db.read(_changed_message, self._reader, space_id, message_id)
         await self._say(change_event(message))
 
     async def _say_call(self, space_id: SpaceId, call_id: CallId) -> None:
-        """The call as it stands now: a frame may be older than what it tells of."""
+        """Sends the call as it is now: a frame may be older than the change it announces."""
         call = await self._runtime.db.read(_shown_call, self._reader, space_id, call_id)
         if call is not None and self._calls[space_id].new([call]):
             await self._say(call_event(call))
 
     async def _say_stance(self, frame: StanceChanged) -> None:
-        """Admins are told how an agent stands to a space that they are in: it is of its mind."""
+        """Sends admins the agent's state of mind in a space that they are in: it is part of its mind."""
         if frame.space not in self._positions:
             return
         told = await self._runtime.db.read(_stance_now, self._reader, frame)

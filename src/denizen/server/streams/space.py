@@ -1,6 +1,6 @@
-"""A space as server-sent events: every message once and in order, and what is happening in between.
+"""The stream of a space: every message once and in order, and the live events in between.
 
-The database says what was said. Each look asks again whether the reader may still read.
+The messages come from the database. Each look checks again whether the reader may still read.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ PAGE: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Who reads what, by which right."""
+    """The reader, what it reads, and its access."""
 
     space_id: SpaceId
     entity_id: EntityId
@@ -108,7 +108,7 @@ def _event(told: Message | Call) -> bytes:
 
 
 class SpaceFeed:
-    """What one reader of a space is told, from the message after `after` on."""
+    """What one reader of a space is sent, from the message after `after` on."""
 
     def __init__(self, context: Context, caller: Caller, space_id: SpaceId, after: int, say: Say) -> None:
         self._runtime = context.runtime
@@ -132,11 +132,11 @@ class SpaceFeed:
         await self._catch_up()
         await self._say_rounds()
         if any(each.status == "alive" for each in self._agents):
-            # Perhaps it is writing: then the reader hears that from its beginning.
+            # It may be writing: then the reader is sent the text from its beginning.
             self._runtime.bus.publish(WANTED, wanted_payload([self._reader.space_id]))
 
     async def look(self, found: Sequence[Call] = ()) -> None:
-        """The same as ever; `found` are calls to tell, each behind its message."""
+        """Sends what is new; `found` are calls to send, each after its message."""
         while True:
             view = await self._runtime.db.read(_look, self._reader, self._after)
             for message in view.messages:
@@ -156,7 +156,7 @@ class SpaceFeed:
                 return
 
     async def _catch_up(self) -> None:
-        """The reader knows everything there is: calls as well, whose frames nobody heard for this reader."""
+        """Sends everything that is new, calls included, whose frames may have been lost."""
         reader, waiting = self._reader, self._calls.waiting
         await self.look(await self._runtime.db.read(calls.since, reader.space_id, self._after, known=waiting))
 
@@ -167,7 +167,7 @@ class SpaceFeed:
         self._runtime.bus.publish(WANTED, wanted_payload([self._reader.space_id]))
 
     async def hear(self, topic: str, frame: StreamFrame) -> None:
-        del topic  # all of it is of this space, or of agents in it
+        del topic  # All of it belongs to this space, or to agents in it.
         if self._statuses.moved_by(frame):
             await self._say_statuses()
         match frame:
@@ -175,15 +175,15 @@ class SpaceFeed:
                 if frame.seq > self._after:
                     await self.look()
             case MessageEdited() | MessageDeleted():
-                # One that the reader does not have yet comes as it is now.
+                # A message that the reader does not have yet comes as it is now.
                 if frame.seq <= self._after:
                     await self._say_changed(frame.id)
             case CallChanged():
-                # Frames of the agent's own topic come here as well, of calls in other spaces too.
+                # The agent's own topic also has frames of calls in other spaces.
                 if frame.space == self._reader.space_id:
                     await self._say_call(frame.id)
             case SpaceChanged():
-                # There may be other agents in it, or the reader may not be.
+                # Its agents may have changed, or the reader may not be a member any more.
                 await self.look()
                 await self._say(await self._runtime.db.read(_space_now, self._reader))
             case StatusChanged():
@@ -192,7 +192,7 @@ class SpaceFeed:
                 if frame.space == self._reader.space_id:
                     await self._say(await self._runtime.db.read(_memory_now, self._reader))
             case StreamStarted():
-                # Whoever left the space since the last message does not get to read the next one as it is written.
+                # A person who left the space since the last message must not see the next one as it is written.
                 await self.look()
                 await self._say_live(self._live.hear(frame))
             case PanelChanged() | RoundChanged() | ReplyChanged() | PanelDelta():
@@ -209,26 +209,26 @@ class SpaceFeed:
         return directory.require_member(tx, space_id, self._reader.entity_id)
 
     async def _say_rounds(self) -> None:
-        """Whoever comes sees which rounds are under way, and hears what is being said from its beginning."""
+        """Sends the rounds in progress, and requests their live text from its beginning."""
         if told := await self._advising.begin([self._reader.space_id]):
             await self._say(told)
             self._runtime.bus.publish(WANTED, wanted_payload([self._reader.space_id]))
 
     async def _say_statuses(self) -> None:
-        """The reader knows what the space shows of its agents."""
+        """Sends the statuses that the space shows of its agents."""
         now = await self._runtime.db.read(_statuses_now, self._reader)
         if told := self._statuses.news(self._reader.space_id, now):
             await self._say(told)
 
     async def _say_changed(self, message_id: MessageId) -> None:
-        """The message as it stands now: a frame may be older than what it tells of."""
+        """Sends the message as it is now: a frame may be older than the change it announces."""
         message = await self._runtime.db.read(_changed, self._reader, message_id)
         await self._say(change_event(message))
 
     async def _say_call(self, call_id: CallId) -> None:
-        """The call as it stands now: a frame may be older than what it tells of."""
+        """Sends the call as it is now: a frame may be older than the change it announces."""
         call = await self._runtime.db.read(calls.require_visible, call_id, self._reader.entity_id)
-        # It is heard of from the space and from its agent.
+        # It is announced by the space and by its agent.
         if self._calls.new([call]):
             await self._say(call_event(call))
 

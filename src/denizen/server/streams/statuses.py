@@ -14,13 +14,13 @@ from denizen.shapes.spaces import StatusOut
 
 
 class StatusFeed:
-    """What one reader was told last of each space that shows something."""
+    """The statuses that one reader was last sent, by space."""
 
     def __init__(self) -> None:
         self._told: dict[SpaceId, list[StatusOut]] = {}
 
     def news(self, space_id: SpaceId, shown: Iterable[ShownStatus]) -> bytes:
-        """The event that tells what the space shows now; nothing if the reader knows."""
+        """Returns the event with what the space shows now; empty if the reader has it already."""
         now = [status_out(each) for each in shown]
         if now == self._told.get(space_id, []):
             return b""
@@ -28,12 +28,13 @@ class StatusFeed:
         return typed_event(SpaceStatuses(space=space_id, statuses=now))
 
     def leave(self, space_id: SpaceId) -> None:
-        """The reader is not in the space any more."""
+        """Notes that the reader is not in the space any more."""
         self._told.pop(space_id, None)
 
     def moved_by(self, frame: StreamFrame) -> list[SpaceId]:
-        """The spaces that may show something else now: those that wait for an agent which has begun or ended a cycle,
-        and a panel whose round has ended, or whose message is gone."""
+        """Returns the spaces whose statuses may have changed: those waiting for an agent that began or ended a cycle,
+        and a panel whose round ended or whose message is gone.
+        """
         if isinstance(frame, RoundChanged):
             return [frame.space]
         if isinstance(frame, MessageDeleted):

@@ -1,4 +1,4 @@
-"""Which calls of a space a reader was told, and where they stand between messages. Pure."""
+"""The calls of a space that a reader was sent, and their order among messages. Pure."""
 
 from __future__ import annotations
 
@@ -10,33 +10,33 @@ from denizen.tools.calls import Call, State
 
 
 class ToldCalls:
-    """The calls of one space that one reader was told, so that each state of a call is told once."""
+    """The calls of one space that one reader was sent, so that each state of a call is sent once."""
 
     def __init__(self) -> None:
         self._states: dict[CallId, State] = {}
 
     @property
     def waiting(self) -> list[CallId]:
-        """The calls of which the reader knows that they wait."""
+        """The calls that the reader has as waiting."""
         return [id for id, state in self._states.items() if state == "waiting"]
 
     def new(self, found: Iterable[Call]) -> list[Call]:
-        """The calls that the reader knows not at all or in another state; it is told them now."""
+        """Returns the calls that the reader has not, or has in another state, and notes them as sent."""
         new = [each for each in found if self._states.get(each.id) != each.state]
         self._states.update((each.id, each.state) for each in new)
         return new
 
     def message_told(self) -> None:
-        """Calls that were settled before a message that the reader has are not looked for again."""
+        """Drops the calls that were settled before a message that the reader has."""
         self._states = dict.fromkeys(self.waiting, "waiting")
 
 
 def in_order(messages: Sequence[Message], found: Iterable[Call]) -> list[Message | Call]:
-    """Each call behind the message that it follows."""
+    """Puts each call after the message that it follows."""
     both: list[Message | Call] = [*messages, *found]
     return sorted(both, key=lambda each: each.seq if isinstance(each, Message) else each.after_seq)
 
 
 def split_at(found: Sequence[Call], seq: int) -> tuple[list[Call], list[Call]]:
-    """The calls that stand before this message, and the others."""
+    """Splits the calls into those before this message and the others."""
     return [each for each in found if each.after_seq < seq], [each for each in found if each.after_seq >= seq]

@@ -1,1 +1,1 @@
-"""The steps by which the schema came to be what it is. They are run by `denizen.storage.migrating`."""
+"""The migrations of the schema. `denizen.storage.migrating` runs them."""

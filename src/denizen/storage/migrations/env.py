@@ -1,4 +1,4 @@
-"""What Alembic runs for every command: the steps, on the connection that it was handed, inside its transaction."""
+"""Alembic's entry point: runs the migrations on the given connection, inside its transaction."""
 
 from __future__ import annotations
 
