@@ -37,7 +37,7 @@ from denizen import Runtime, call, reply, scripted
 from denizen.models.scripted import Turn
 from denizen.spaces.directory import Entity
 from denizen.tools.functions import as_text
-from denizen.tools.tool import Occasion, OutsideTool
+from denizen.tools.tool import CallIdentity, OutsideTool
 from denizen.trust.policy import EffectSettings
 from denizen.trust.values import Kind
 
@@ -259,7 +259,7 @@ def proxy(dojo: Dojo, of: Mapping[str, Any]) -> OutsideTool:
     """One of AgentDojo's tools. Whatever it answers may have been written by an attacker."""
     name = of["name"]
 
-    async def run(arguments: Mapping[str, Any], _: Occasion) -> str:
+    async def run(arguments: Mapping[str, Any], _: CallIdentity) -> str:
         answer: dict[str, Any] = await dojo.ask("call", tool=name, arguments=dict(arguments))
         return as_text(answer["result"])
 

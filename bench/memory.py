@@ -39,7 +39,7 @@ from denizen.ids import AgentId, SpaceId, new_id
 from denizen.memory import granting
 from denizen.memory.items import hash_of
 from denizen.memory.settings import MemoryOptions
-from denizen.memory.sinks import DatabaseRetriever, Wanted
+from denizen.memory.sinks import DatabaseRetriever, MemoryQuery
 from denizen.models.scripted import Info
 from denizen.storage.database import Tx, insert_into, statement
 from denizen.storage.schema import memories, memory_owners, memory_terms
@@ -124,7 +124,7 @@ async def retrieval(folder: Path, count: int, database_url: str | None) -> dict[
             query = " ".join(chance.sample(chance.choice(texts).split(), 6)) + " and what else about that"
             began = time.perf_counter()
             who = await runtime.db.read(granting.readable, AgentId(agent.id), [SpaceId(space.id)], [posted.id])
-            found = await retriever.retrieve(Wanted(query, who.owners, {"user": 6, "persona": 6}))
+            found = await retriever.retrieve(MemoryQuery(query, who.owners, {"user": 6, "persona": 6}))
             took.append((time.perf_counter() - began) * 1000)
             assert found
         cpu = time.process_time() - cpu

@@ -41,8 +41,8 @@ import structlog
 from denizen import Runtime
 from denizen.agents.registry import Agent
 from denizen.clock import SECOND, Instant
-from denizen.consciousness.recall.embedding import Asked, ask, meaning, reindex
-from denizen.consciousness.recall.fetching import Found
+from denizen.consciousness.recall.embedding import QuestionVectors, ask, meaning, reindex
+from denizen.consciousness.recall.fetching import RecalledPassage
 from denizen.consciousness.recall.passages import Piece, remember
 from denizen.consciousness.recall.rendering import pack
 from denizen.consciousness.recall.searching import search
@@ -202,16 +202,16 @@ async def house(runtime: Runtime) -> House:
 
 # Measuring it
 
-Chooser = Callable[[Tx, AgentId, Question, Instant], list[Found]]
+Chooser = Callable[[Tx, AgentId, Question, Instant], list[RecalledPassage]]
 
 
-def full_text(tx: Tx, agent_id: AgentId, question: Question, now: Instant, limit: int = 80) -> list[Found]:
+def full_text(tx: Tx, agent_id: AgentId, question: Question, now: Instant, limit: int = 80) -> list[RecalledPassage]:
     return search(tx, agent_id, question.text, now=now, limit=limit)
 
 
 def full(
-    tx: Tx, agent_id: AgentId, question: Question, now: Instant, limit: int = 80, *, name: str, asked: Asked
-) -> list[Found]:
+    tx: Tx, agent_id: AgentId, question: Question, now: Instant, limit: int = 80, *, name: str, asked: QuestionVectors
+) -> list[RecalledPassage]:
     near = meaning(tx, agent_id, name, asked)
     return search(tx, agent_id, question.text, now=now, limit=limit, meaning=near)
 
@@ -249,13 +249,15 @@ def local() -> Remembering | None:
         return None
 
 
-def window(turns: Sequence[Turn]) -> list[Found]:
+def window(turns: Sequence[Turn]) -> list[RecalledPassage]:
     """The newest turns, as a sliding window has them."""
     return [_as_found(at, turns[at]) for at in range(len(turns) - 1, max(len(turns) - 2_000, -1), -1)]
 
 
-def _as_found(at: int, turn: Turn) -> Found:
-    return Found(at + 1, at + 1, turn.at, "heard", turn.conversation, turn.conversation, turn.who, turn.text, "", 0.0)
+def _as_found(at: int, turn: Turn) -> RecalledPassage:
+    return RecalledPassage(
+        at + 1, at + 1, turn.at, "heard", turn.conversation, turn.conversation, turn.who, turn.text, "", 0.0
+    )
 
 
 @dataclass(slots=True)
@@ -266,7 +268,7 @@ class Tally:
     hits: defaultdict[int, float]
     questions: int = 0
 
-    def add(self, found: Sequence[Found], question: Question, turns: Sequence[Turn]) -> None:
+    def add(self, found: Sequence[RecalledPassage], question: Question, turns: Sequence[Turn]) -> None:
         self.questions += 1
         for budget in BUDGETS:
             chosen = {

@@ -20,18 +20,18 @@ if TYPE_CHECKING:
     from denizen.agents.registry import Agent
     from denizen.agents.residents import Pace
     from denizen.agents.restrictions import Author, HostAccess
-    from denizen.agents.space_statuses import Queued
+    from denizen.agents.space_statuses import QueuedStatus
     from denizen.api.model_setup import LocalModels, TestResult
     from denizen.app import Runtime
     from denizen.clock import Clock, ManualClock
     from denizen.consciousness.log import Entry as LogEntry
     from denizen.consciousness.recall.embedding import Progress as ReindexProgress
-    from denizen.consciousness.recall.fetching import Found as RecalledPassage
-    from denizen.consciousness.replay import Rebuilt
+    from denizen.consciousness.recall.fetching import RecalledPassage
+    from denizen.consciousness.replay import RebuiltRequest
     from denizen.consciousness.settings import WindowSettings
-    from denizen.cycles.budgets import BudgetSettings, Resting, Spending
+    from denizen.cycles.budgets import BudgetRest, BudgetSettings, Spending
     from denizen.cycles.records import CycleRecord
-    from denizen.cycles.rethinking import Rethought
+    from denizen.cycles.rethinking import NewAnswer
     from denizen.cycles.settings import CycleSettings
     from denizen.cycles.steps import NextStep, StepContext
     from denizen.errors import (
@@ -91,25 +91,25 @@ if TYPE_CHECKING:
     from denizen.inbox.urgency import UrgentRule
     from denizen.memory.access import Visitor
     from denizen.memory.hygiene import Report as MemoryReport
-    from denizen.memory.items import Remembered
+    from denizen.memory.items import MemoryItem
     from denizen.memory.policy import OrganizationMemory
     from denizen.memory.policy import Policy as MemoryPolicy
-    from denizen.memory.rolling import Rolled
-    from denizen.memory.searching import Found as FoundMemory
+    from denizen.memory.rolling import ConversationSummary
+    from denizen.memory.searching import FoundMemory
     from denizen.memory.settings import MemoryOptions
     from denizen.models.discovery import Choice as ModelChoice
     from denizen.models.embedders import Embedder
     from denizen.models.prices import Price
     from denizen.models.scripted import call, forever, reply, say, scripted, skip, think
+    from denizen.panel.advisor_stances import VoiceStance
     from denizen.panel.advisors import Advisor, AdvisorDraft, AdvisorFields
-    from denizen.panel.costs import Foretold
+    from denizen.panel.costs import CostEstimate
     from denizen.panel.panels import Panel
     from denizen.panel.phases import Phase
     from denizen.panel.rounds import Round
     from denizen.panel.settings import PanelFields
-    from denizen.panel.standing import Standing
     from denizen.panel.suggesting import Suggestion
-    from denizen.panel.taking import Shown as AdvisorContext
+    from denizen.panel.taking import AdvisorContext
     from denizen.panel.unanswered import PanelStatus
     from denizen.plans.agenda import Plan
     from denizen.plans.goals import Goal
@@ -119,11 +119,11 @@ if TYPE_CHECKING:
     from denizen.profiles.settings import ProfileSettings
     from denizen.reflection.settings import Metaprompt, ReflectionSettings
     from denizen.reflection.stance_store import PastRun, PastSignal, Stance
-    from denizen.reflection.thinking import Tried
+    from denizen.reflection.thinking import MetapromptTrial
     from denizen.spaces.directory import Entity, Member, Organization, Space
     from denizen.spaces.posting import Message, Posted
-    from denizen.spaces.reading import Place as ReadPosition
-    from denizen.spaces.searching import Found as SearchResults
+    from denizen.spaces.reading import ReadPosition
+    from denizen.spaces.searching import SearchResults
     from denizen.telemetry.telemetry import Telemetry
     from denizen.tools.calls import Call as ToolCall
     from denizen.tools.functions import tool
@@ -149,12 +149,15 @@ __all__ = [
     "AgentSettings",
     "AlreadySettled",
     "Author",
+    "BudgetRest",
     "BudgetSettings",
     "BudgetSpent",
     "BusError",
     "ClientTool",
     "Clock",
     "ContentRefused",
+    "ConversationSummary",
+    "CostEstimate",
     "Crossing",
     "CycleRecord",
     "CycleSettings",
@@ -173,7 +176,6 @@ __all__ = [
     "Entity",
     "EntityId",
     "Fitness",
-    "Foretold",
     "FoundMemory",
     "Goal",
     "Grant",
@@ -196,12 +198,14 @@ __all__ = [
     "ManualClock",
     "McpServer",
     "Member",
+    "MemoryItem",
     "MemoryOptions",
     "MemoryPolicy",
     "MemoryReport",
     "Message",
     "MessageId",
     "Metaprompt",
+    "MetapromptTrial",
     "ModelChoice",
     "ModelError",
     "ModelKeyMissing",
@@ -211,6 +215,7 @@ __all__ = [
     "ModelUnknown",
     "ModelUnreachable",
     "ModelUnsuitable",
+    "NewAnswer",
     "NextStep",
     "NotAMember",
     "NotAllowed",
@@ -234,20 +239,16 @@ __all__ = [
     "Price",
     "PriceUnknown",
     "ProfileSettings",
-    "Queued",
+    "QueuedStatus",
     "ReadPosition",
-    "Rebuilt",
+    "RebuiltRequest",
     "RecalledPassage",
     "Receipt",
     "ReflectionSettings",
     "ReindexProgress",
-    "Remembered",
     "RequestRefused",
     "RequestTooLarge",
     "Requester",
-    "Resting",
-    "Rethought",
-    "Rolled",
     "Round",
     "Runtime",
     "SearchResults",
@@ -264,7 +265,6 @@ __all__ = [
     "SpaceStatus",
     "Spending",
     "Stance",
-    "Standing",
     "StepContext",
     "StepFunctionFailed",
     "StorageError",
@@ -277,9 +277,9 @@ __all__ = [
     "ToolCall",
     "ToolFailed",
     "ToolMissing",
-    "Tried",
     "UrgentRule",
     "Visitor",
+    "VoiceStance",
     "Webhook",
     "WindowSettings",
     "call",
@@ -296,7 +296,7 @@ _PLACES = {
     "Actor": "denizen.access.audit",
     "AddressRefused": "denizen.errors",
     "Advisor": "denizen.panel.advisors",
-    "AdvisorContext": "denizen.panel.taking:Shown",
+    "AdvisorContext": "denizen.panel.taking",
     "AdvisorDraft": "denizen.panel.advisors",
     "AdvisorFields": "denizen.panel.advisors",
     "Agent": "denizen.agents.registry",
@@ -330,8 +330,8 @@ _PLACES = {
     "Entity": "denizen.spaces.directory",
     "EntityId": "denizen.ids",
     "Fitness": "denizen.agents.fitness",
-    "Foretold": "denizen.panel.costs",
-    "FoundMemory": "denizen.memory.searching:Found",
+    "CostEstimate": "denizen.panel.costs",
+    "FoundMemory": "denizen.memory.searching",
     "Goal": "denizen.plans.goals",
     "Grant": "denizen.tools.grants",
     "Greeting": "denizen.access.payloads",
@@ -393,22 +393,22 @@ _PLACES = {
     "Price": "denizen.models.prices",
     "PriceUnknown": "denizen.errors",
     "ProfileSettings": "denizen.profiles.settings",
-    "Queued": "denizen.agents.space_statuses",
-    "ReadPosition": "denizen.spaces.reading:Place",
-    "Rebuilt": "denizen.consciousness.replay",
-    "RecalledPassage": "denizen.consciousness.recall.fetching:Found",
+    "QueuedStatus": "denizen.agents.space_statuses",
+    "ReadPosition": "denizen.spaces.reading",
+    "RebuiltRequest": "denizen.consciousness.replay",
+    "RecalledPassage": "denizen.consciousness.recall.fetching",
     "Receipt": "denizen.forgetting.forgetting",
     "ReflectionSettings": "denizen.reflection.settings",
     "ReindexProgress": "denizen.consciousness.recall.embedding:Progress",
-    "Remembered": "denizen.memory.items",
+    "MemoryItem": "denizen.memory.items",
     "RequestRefused": "denizen.errors",
     "RequestTooLarge": "denizen.errors",
     "Requester": "denizen.access.requesters",
-    "Resting": "denizen.cycles.budgets",
-    "Rethought": "denizen.cycles.rethinking",
-    "Rolled": "denizen.memory.rolling",
+    "BudgetRest": "denizen.cycles.budgets",
+    "NewAnswer": "denizen.cycles.rethinking",
+    "ConversationSummary": "denizen.memory.rolling",
     "Round": "denizen.panel.rounds",
-    "SearchResults": "denizen.spaces.searching:Found",
+    "SearchResults": "denizen.spaces.searching",
     "Secret": "denizen.access.secrets",
     "SecretKeyMissing": "denizen.errors",
     "SecretUnreadable": "denizen.errors",
@@ -422,7 +422,7 @@ _PLACES = {
     "SpaceStatus": "denizen.inbox.statuses",
     "Spending": "denizen.cycles.budgets",
     "Stance": "denizen.reflection.stance_store",
-    "Standing": "denizen.panel.standing",
+    "VoiceStance": "denizen.panel.advisor_stances",
     "StepFunctionFailed": "denizen.errors",
     "StorageError": "denizen.errors",
     "SubscriberTooSlow": "denizen.errors",
@@ -434,7 +434,7 @@ _PLACES = {
     "ToolCall": "denizen.tools.calls:Call",
     "ToolFailed": "denizen.errors",
     "ToolMissing": "denizen.errors",
-    "Tried": "denizen.reflection.thinking",
+    "MetapromptTrial": "denizen.reflection.thinking",
     "UrgentRule": "denizen.inbox.urgency",
     "Visitor": "denizen.memory.access",
     "Webhook": "denizen.access.webhooks",

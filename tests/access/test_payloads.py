@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from denizen.access.payloads import Greeting, Told, read
+from denizen.access.payloads import Greeting, WebhookNotice, read
 from denizen.access.signatures import SCHEMES, Scheme
 from denizen.inbox.outside import NESTING, is_deep
 
@@ -39,15 +39,15 @@ def nested(levels: int) -> bytes:
 )
 def test_a_line_says_what_it_is_about(scheme: Scheme, headers: dict[str, str], data: object, line: str) -> None:
     """The line is made of plain words only, whatever is sent; the data are handed on as they are."""
-    assert read(scheme, JSON | headers, json.dumps(data).encode()) == Told(line, data)  # pyright: ignore[reportArgumentType]
+    assert read(scheme, JSON | headers, json.dumps(data).encode()) == WebhookNotice(line, data)  # pyright: ignore[reportArgumentType]
 
 
 def test_a_form_is_its_fields_or_the_json_in_its_payload() -> None:
     payload = {"action": "opened", "number": 7}
     sent = urlencode({"payload": json.dumps(payload)}).encode()
-    assert read("github", FORM | {"x-github-event": "issues"}, sent) == Told("GitHub: issues opened", payload)
+    assert read("github", FORM | {"x-github-event": "issues"}, sent) == WebhookNotice("GitHub: issues opened", payload)
     command = read("slack", FORM, b"command=%2Fdeploy&text=&user_name=noor&user_name=eve")
-    assert command == Told("Slack: /deploy", {"command": "/deploy", "text": "", "user_name": "noor"})
+    assert command == WebhookNotice("Slack: /deploy", {"command": "/deploy", "text": "", "user_name": "noor"})
 
 
 @pytest.mark.parametrize(
@@ -66,8 +66,8 @@ def test_a_form_is_its_fields_or_the_json_in_its_payload() -> None:
     ],
 )
 def test_what_is_neither_is_text(headers: dict[str, str], body: bytes, text: str) -> None:
-    assert read("generic", headers, body) == Told(text)
-    assert read("jira", headers, body) == Told(f"Jira\n{text}" if text else "Jira")
+    assert read("generic", headers, body) == WebhookNotice(text)
+    assert read("jira", headers, body) == WebhookNotice(f"Jira\n{text}" if text else "Jira")
 
 
 def test_greetings_are_answered_and_told_to_nobody() -> None:
@@ -76,14 +76,14 @@ def test_greetings_are_answered_and_told_to_nobody() -> None:
     assert read("slack", JSON, challenge) == Greeting("3eZbrw1aBm2rZgRNFdxV2595E9CY")
     assert read("slack", JSON, b'{"type": "url_verification", "challenge": "<script>"}') == Greeting(None)
     for scheme in ("github", "jira", "generic"):
-        assert isinstance(read(scheme, JSON, challenge), Told)
+        assert isinstance(read(scheme, JSON, challenge), WebhookNotice)
 
 
 @given(st.sampled_from(SCHEMES), st.sampled_from([JSON, FORM, {}]), st.binary(max_size=300))
 def test_nothing_that_can_be_sent_breaks_it(scheme: Scheme, headers: dict[str, str], body: bytes) -> None:
     """And what is told can be kept."""
     told = read(scheme, headers | {"x-github-event": body.decode("latin-1")}, body)
-    if isinstance(told, Told):
+    if isinstance(told, WebhookNotice):
         assert "\0" not in told.text
         assert "\\u0000" not in json.dumps(told.data, allow_nan=False)
         assert not is_deep(told.data)

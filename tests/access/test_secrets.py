@@ -10,7 +10,7 @@ from sqlalchemy import bindparam, select, update
 
 from denizen import Runtime
 from denizen.access import secrets
-from denizen.access.secrets import Place, names_in, shared_in
+from denizen.access.secrets import SecretLocation, names_in, shared_in
 from denizen.access.vault import new_key
 from denizen.errors import InvalidInput, NotFound, SecretKeyMissing, SecretUnreadable
 from denizen.ids import EntityId, OrganizationId
@@ -151,7 +151,7 @@ async def test_with_another_key_it_is_unreadable_until_it_is_set_again(world: Wo
     await world.denizen.secrets.set("CRM_TOKEN", VALUE)
     other = Runtime(world.url, clock=world.clock, secret_key=new_key())
     async with other:
-        place = Place(noor.organization_id, "CRM_TOKEN")
+        place = SecretLocation(noor.organization_id, "CRM_TOKEN")
         with pytest.raises(SecretUnreadable, match="DENIZEN_SECRET_KEY"):
             await other.db.read(secrets.value_at, other.vault, place)
         await other.secrets.set("CRM_TOKEN", "again")

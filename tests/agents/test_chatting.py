@@ -6,7 +6,7 @@ from typing import Any
 
 from denizen import call, reply, skip
 from denizen.agents import chatting, explaining
-from denizen.agents.chatting import Answer, Asked
+from denizen.agents.chatting import Answer, AwaitedMessage
 from denizen.agents.registry import Agent
 from denizen.ids import AgentId, MessageId, new_id
 from denizen.inbox import delivery, parking, statuses
@@ -18,7 +18,7 @@ from denizen.tools.settings import ClientTool
 from tests.world import World
 
 
-async def ask(world: World, *turns: Turn, run: bool = True, **options: Any) -> tuple[Agent, Asked]:
+async def ask(world: World, *turns: Turn, run: bool = True, **options: Any) -> tuple[Agent, AwaitedMessage]:
     """Noor asks Bo in their private space."""
     bo, noor = await world.agent("Bo", *turns, **options), await world.person("Noor")
     asked = await world.denizen.db.write(_ask, noor, bo)
@@ -27,16 +27,16 @@ async def ask(world: World, *turns: Turn, run: bool = True, **options: Any) -> t
     return bo, asked
 
 
-def _ask(tx: Tx, noor: Entity, bo: Agent) -> Asked:
+def _ask(tx: Tx, noor: Entity, bo: Agent) -> AwaitedMessage:
     space = chatting.private_space(tx, noor, bo)
     return chatting.ask(tx, space.id, noor, bo, posting.draft("Are you there?"), id=MessageId(new_id()))
 
 
-async def answer(world: World, asked: Asked) -> Answer:
+async def answer(world: World, asked: AwaitedMessage) -> Answer:
     return await world.denizen.db.read(explaining.answer_so_far, asked)
 
 
-async def told(world: World, asked: Asked) -> tuple[str, list[str], str]:
+async def told(world: World, asked: AwaitedMessage) -> tuple[str, list[str], str]:
     found = await answer(world, asked)
     return found.outcome, [each.text for each in found.messages], found.note
 
@@ -92,7 +92,7 @@ async def test_a_parked_agent_says_at_once_what_is_to_be_mended(world: World):
     assert (await told(world, asked))[0] == "working"
 
 
-def _give_up(tx: Tx, asked: Asked) -> None:
+def _give_up(tx: Tx, asked: AwaitedMessage) -> None:
     """What happens to an event that failed too often, and what its space is told."""
     statuses.show(tx, asked.agent_id, asked.space_id, "gave_up", message_id=asked.message_id, count=5)
 
@@ -122,13 +122,13 @@ async def test_a_deleted_agent_says_so(world: World):
     assert await told(world, asked) == ("failed", [], "Bo was deleted and will not answer. Ask somebody else.")
 
 
-async def ask_in_hall(world: World, *agents: Agent) -> Asked:
+async def ask_in_hall(world: World, *agents: Agent) -> AwaitedMessage:
     """Noor asks the first of these agents in a space of theirs, in which one agent answers."""
     noor = await world.person("Noor")
     hall = await world.space("Hall", noor, *agents)
     await world.denizen.spaces.set_floor(hall, "one")
 
-    def write(tx: Tx) -> Asked:
+    def write(tx: Tx) -> AwaitedMessage:
         return chatting.ask(tx, hall.id, noor, agents[0], posting.draft("Are you there?"), id=MessageId(new_id()))
 
     return await world.denizen.db.write(write)

@@ -486,7 +486,7 @@ def _define_in_another_zone(agent: Agent) -> str:
     return agent.definition.model_dump_json(exclude_defaults=True).replace("Asia/Tokyo", "Mars/Olympus")
 
 
-def _living(tx: Tx, agent: Agent) -> list[registry.Listed]:
+def _living(tx: Tx, agent: Agent) -> list[registry.AgentListing]:
     return registry.living_after(tx, agent.entity.organization_id, "", limit=10)
 
 

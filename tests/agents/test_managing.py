@@ -6,7 +6,7 @@ import pytest
 
 from denizen import Actor, EntityId, NotAllowed, NotFound, Organization, Requester
 from denizen.access import audit
-from denizen.access.audit import Wanted
+from denizen.access.audit import AuditFilter
 from denizen.access.roles import Role
 from tests.world import World
 
@@ -25,7 +25,7 @@ async def the_organization(world: World, name: str) -> Organization:
 async def audited(world: World) -> list[tuple[str, str | None]]:
     """The audited actions on agents, with who did them."""
     (home, *_) = await world.denizen.organizations.list()
-    found = await world.denizen.db.read(audit.entries, home.id, EntityId(""), Wanted(), limit=100)
+    found = await world.denizen.db.read(audit.entries, home.id, EntityId(""), AuditFilter(), limit=100)
     return [(each.action, each.by and each.by.handle) for each in reversed(found) if each.kind == "agents"]
 
 

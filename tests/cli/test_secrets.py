@@ -12,7 +12,7 @@ from typer.testing import CliRunner, Result
 
 from denizen import Runtime
 from denizen.access import secrets
-from denizen.access.secrets import Place
+from denizen.access.secrets import SecretLocation
 from denizen.access.signatures import github_signature
 from denizen.access.vault import new_key
 from denizen.cli.house import how_secrets_are_kept
@@ -39,7 +39,7 @@ def kept(name: str) -> str | None:
     async def find() -> str | None:
         settings = load().settings
         async with Runtime(settings.database_url, **how_secrets_are_kept(settings)) as denizen:
-            place = Place(await denizen.organization_id(None), name)
+            place = SecretLocation(await denizen.organization_id(None), name)
             return await denizen.db.read(secrets.value_at, denizen.vault, place)
 
     return asyncio.run(find())

@@ -8,7 +8,18 @@ import pytest
 
 from denizen.clock import SECOND
 from denizen.consciousness import layers
-from denizen.consciousness.layers import Lived, Segment, Shape, digest, line, merge, pieces, render, segments, shape
+from denizen.consciousness.layers import (
+    LayerCycle,
+    Segment,
+    Shape,
+    digest,
+    line,
+    merge,
+    pieces,
+    render,
+    segments,
+    shape,
+)
 
 DAY = 86_400 * SECOND
 MONDAY = 1_767_603_600 * SECOND  # 2026-01-05, 09:00 UTC
@@ -17,8 +28,8 @@ KITCHEN = {"s1": "Kitchen"}
 NOOR = {"e1": "Noor"}
 
 
-def cycle(number: int, summary: str = "Answered Noor.", **more: object) -> Lived:
-    lived = Lived(number, MONDAY + (number - 1) * DAY, summary, people=NOOR, places=KITCHEN)
+def cycle(number: int, summary: str = "Answered Noor.", **more: object) -> LayerCycle:
+    lived = LayerCycle(number, MONDAY + (number - 1) * DAY, summary, people=NOOR, places=KITCHEN)
     return replace(lived, **more)  # pyright: ignore[reportArgumentType]
 
 

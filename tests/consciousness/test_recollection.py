@@ -13,7 +13,7 @@ from denizen.agents.registry import Agent
 from denizen.agents.residents import Pace
 from denizen.consciousness import lease as leases
 from denizen.consciousness import mind as minds
-from denizen.consciousness.recall.fetching import Found
+from denizen.consciousness.recall.fetching import RecalledPassage
 from denizen.consciousness.recollection import NEAR, SHARED, TELLING_WORDS, mattering
 from denizen.consciousness.selfhood import Identity
 from denizen.consciousness.window import budget
@@ -218,8 +218,8 @@ async def test_while_the_window_holds_the_whole_life_nothing_is_looked_for(world
 # Whether something matters
 
 
-def passage(number: int, text: str) -> Found:
-    return Found(number, number, 0, "heard", "", "", "", text, "", 10.0 - number)
+def passage(number: int, text: str) -> RecalledPassage:
+    return RecalledPassage(number, number, 0, "heard", "", "", "", text, "", 10.0 - number)
 
 
 RARITY = {"violin": 4.0, "cellar": 4.0, "tomorrow": 2.0}

@@ -23,7 +23,7 @@ from denizen.spaces.directory import Entity, Space
 from denizen.tools import calls
 from denizen.tools.calls import NOT_YET
 from denizen.tools.settings import ClientTool
-from denizen.tools.tool import Occasion
+from denizen.tools.tool import CallIdentity
 from tests.world import World, listening, open_world
 
 
@@ -609,7 +609,7 @@ async def test_a_call_that_is_made_again_after_a_crash_is_still_the_same_call(sm
         """Order it."""
         return "Never called."
 
-    async def hand_over(_arguments: Mapping[str, Any], occasion: Occasion) -> str:
+    async def hand_over(_arguments: Mapping[str, Any], occasion: CallIdentity) -> str:
         asked.append(occasion.call_id)
         begun.set()
         if len(asked) == 1:

@@ -23,7 +23,7 @@ from denizen.consciousness import lease as leases
 from denizen.consciousness.lease import Lease
 from denizen.consciousness.window import budget
 from denizen.cycles import budgets, ledger
-from denizen.cycles.budgets import Allowance, Amount, BudgetSettings, Limit, Refusal, Resting
+from denizen.cycles.budgets import Allowance, Amount, BudgetRest, BudgetSettings, Limit, Refusal
 from denizen.cycles.ledger import Charge
 from denizen.errors import InvalidInput, PriceUnknown
 from denizen.ids import CycleId, new_id
@@ -330,7 +330,7 @@ async def test_a_refused_cycle_is_undone_and_the_agent_rests_until_the_next_day(
     await world.run()
     assert await world.denizen.agents.status(ada) == "suspended"
     midnight = world.clock.now() + UNTIL_MIDNIGHT * 1_000_000
-    assert await world.denizen.budgets.resting(ada) == Resting("agent:day", midnight)
+    assert await world.denizen.budgets.resting(ada) == BudgetRest("agent:day", midnight)
     assert await world.transcript(hall) == ["Noor: Are you there?"]
     assert await shown(world, hall) == [RESTS]
     assert world.model(ada).requests == []

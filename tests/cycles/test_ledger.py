@@ -5,7 +5,7 @@ from __future__ import annotations
 from denizen.agents.registry import Agent
 from denizen.cycles import ledger
 from denizen.cycles.ledger import Charge
-from denizen.cycles.unkept import unkept
+from denizen.cycles.skipped_cycles import unkept
 from denizen.ids import AgentId, CycleId, new_id
 from denizen.storage.database import Tx
 from tests.world import World

@@ -8,21 +8,21 @@ from typing import Any
 from denizen.clock import SECOND
 from denizen.ids import OrganizationId, SpaceId
 from denizen.memory import hygiene
-from denizen.memory.items import Remembered
+from denizen.memory.items import MemoryItem
 
 DAY = 86_400 * SECOND
 NOW = 100 * DAY
 
 
-def memory(number: int, text: str, **more: Any) -> Remembered:
-    plain = Remembered(
+def memory(number: int, text: str, **more: Any) -> MemoryItem:
+    plain = MemoryItem(
         number, f"m{number}", OrganizationId("o"), "user", "user:noor", SpaceId("s"), None, None, "item", "facts", text,
         90, ("message",), 1, None, None, NOW, NOW,
     )  # fmt: skip
     return replace(plain, **more)
 
 
-def problems(*memories: Remembered) -> list[tuple[str, tuple[str, ...]]]:
+def problems(*memories: MemoryItem) -> list[tuple[str, tuple[str, ...]]]:
     report = hygiene.examine(memories, NOW)
     return [(each.problem, tuple(one.id for one in each.memories)) for each in report.findings]
 

@@ -12,8 +12,8 @@ from denizen.ids import EntityId, OrganizationId, SpaceId
 from denizen.memory import items, searching
 from denizen.memory.audience import Owner
 from denizen.memory.items import Candidate
-from denizen.memory.searching import Asked
-from denizen.memory.sinks import Batch, DatabaseRetriever, Share, Wanted, keep_memories
+from denizen.memory.searching import MemoryQuestion
+from denizen.memory.sinks import Batch, DatabaseRetriever, MemoryQuery, Share, keep_memories
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import kept_out, memory_owners, memory_terms
 from tests.world import World
@@ -39,7 +39,7 @@ async def remember(world: World, owner: Owner, space: SpaceId, *what: Candidate,
 
 
 async def found(world: World, owner: Owner, query: str, **asked: object) -> list[str]:
-    question = Asked(query, **asked)  # pyright: ignore[reportArgumentType]
+    question = MemoryQuestion(query, **asked)  # pyright: ignore[reportArgumentType]
     hits = await world.denizen.db.read(searching.search, owner.key, question, limit=10)
     return [each.item.text for each in hits]
 
@@ -181,7 +181,7 @@ async def test_of_each_scope_as_many_are_brought_back_as_are_wanted_and_none_of_
     retriever = DatabaseRetriever(small_world.denizen.db)
 
     async def brought_back(**top_k: int) -> list[str]:
-        wanted = Wanted("tea", (owner, everyones), top_k)  # pyright: ignore[reportArgumentType]
+        wanted = MemoryQuery("tea", (owner, everyones), top_k)  # pyright: ignore[reportArgumentType]
         return [each.scope for each in await retriever.retrieve(wanted)]
 
     assert await brought_back(user=5, organization=1) == ["user", "user", "organization"]

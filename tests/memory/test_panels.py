@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from denizen.ids import EntityId, MessageId, OrganizationId, SpaceId
-from denizen.memory.items import Remembered
+from denizen.memory.items import MemoryItem
 from denizen.memory.panels import reminded
 from denizen.memory.rolling import seen_by
 from denizen.spaces.posting import Message
@@ -38,7 +38,7 @@ def test_an_advisor_sees_what_people_said_and_its_own_replies(authors: list[str]
 
 
 def test_what_is_remembered_is_told_as_text_within_its_room() -> None:
-    memory = Remembered(
+    memory = MemoryItem(
         1, "m", OrganizationId("o"), "user", "user:noor", SPACE, EntityId("noor"), None, "item", "facts",
         "Noor plays\nthe violin.", 90, ("m1",), 0, None, None, 0, 0,
     )  # fmt: skip

@@ -9,7 +9,7 @@ from pydantic_ai.messages import ModelMessage
 
 from denizen.memory import rolling
 from denizen.memory.documents import Memory
-from denizen.memory.rolling import Rolled
+from denizen.memory.rolling import ConversationSummary
 from denizen.memory.settings import CompactionProfile
 from denizen.models.scripted import Info, forever
 from denizen.panel.panels import Panel
@@ -112,7 +112,7 @@ async def test_what_is_still_being_answered_is_not_summed_up_but_an_open_vote_ho
     profile = CompactionProfile(tailTurnsToKeep=0, minTurnsToSummarize=1)
 
     async def to_be_summed_up() -> list[int]:
-        state = Rolled(panel.id, seth.id, "", Memory(), 0)
+        state = ConversationSummary(panel.id, seth.id, "", Memory(), 0)
         return [each.seq for each in await world.denizen.db.read(rolling.unsummed, state, profile)]
 
     assert await to_be_summed_up() == [1, 2]

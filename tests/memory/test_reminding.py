@@ -65,13 +65,13 @@ async def test_a_secret_of_one_person_is_not_told_where_another_reads(world: Wor
 
 async def test_who_comes_in_before_the_cycle_opens_is_heard_too(small_world: World):
     """The audience is asked again in the transaction that tells: what was found before may not be told any more."""
-    from denizen.memory.reminding import Occasion, remind
+    from denizen.memory.reminding import FoundReminders, remind
 
     ada, noor, kitchen = await a_home(small_world)
     await remembered(small_world, noor, kitchen)
     await small_world.say(noor, "Where is my violin?", kitchen)
     found = tuple(await small_world.denizen.memory.list(owner=f"user:{noor.id}"))
-    occasion = Occasion(frozenset({kitchen.id}), found, 2_800, "first", ("user",), {})
+    occasion = FoundReminders(frozenset({kitchen.id}), found, 2_800, "first", ("user",), {})
     events = await small_world.denizen.minds.inbox(ada)
 
     async def told() -> bool:

@@ -12,8 +12,8 @@ from denizen.clock import instant
 from denizen.panel import crosstalk, synthesis, voting
 from denizen.panel.context import (
     Exchange,
-    Heard,
     Line,
+    OtherReply,
     Persona,
     Said,
     Turn,
@@ -316,7 +316,7 @@ def test_a_request_can_be_built_again(turns: list[Turn], voice: str, cap: int) -
 
 
 def test_a_reference_holds_who_said_it() -> None:
-    heard = Heard("round-1", "godin", "Seth Godin", "G1")
+    heard = OtherReply("round-1", "godin", "Seth Godin", "G1")
     line = shown("buber", [asked(1, "One", godin="G1")], asked(2, "Two"))[-2]
     assert line.source["heard"] == [[heard.round_id, heard.voice, heard.name]]
 

@@ -18,10 +18,10 @@ from denizen.consciousness.lease import LEASE_SECONDS
 from denizen.errors import InvalidInput, ModelRejected, NotFound
 from denizen.models.prices import Usage
 from denizen.models.scripted import Info, ScriptedModel, Turn, forever
-from denizen.panel import reflection_cursor, standing
+from denizen.panel import advisor_stances, reflection_cursor
 from denizen.panel.advisors import Advisor
 from denizen.panel.panels import Panel
-from denizen.panel.reflecting import Purse, Reflecting
+from denizen.panel.reflecting import PanelPurse, Reflecting
 from denizen.reflection.claims import Claimant
 from denizen.reflection.settings import Manual, Metaprompt
 from denizen.reflection.stance_store import VOICES, Conversation, Run
@@ -318,7 +318,9 @@ async def test_a_process_that_was_faster_leaves_nothing_to_do(small_world: World
     await ask(small_world, noor, panel, "Hello.")
     late = Conversation(panel.id, 1, {}, [], [Run("m", "interval", Adjustment(mood="patient"))])
     came = {str(seth.id): late}
-    keep = small_world.denizen.db.write(standing.keep_panel_turn, panel.id, 1, came, forgotten=0, instance="late")
+    keep = small_world.denizen.db.write(
+        advisor_stances.keep_panel_turn, panel.id, 1, came, forgotten=0, instance="late"
+    )
     assert not await keep
     assert (await small_world.denizen.advisors.stance(panel, seth)).state == StateOfMind()
 
@@ -440,11 +442,11 @@ async def test_room_is_kept_for_all_advisors_of_a_turn_together(small_world: Wor
     utility(small_world)
     _, panel = await board(small_world, "Seth", budget={"tokens": 1_000})
     kit = small_world.denizen.panel_deps()
-    purse, named = Purse(kit, panel), await kit.model_for(panel.organization_id, "utility")
+    purse, named = PanelPurse(kit, panel), await kit.model_for(panel.organization_id, "utility")
     first = await purse.keep(named, Usage(300, 300))
     with pytest.raises(InvalidInput, match="The budget of the panel is used up"):
         await purse.keep(named, Usage(300, 300))
     with pytest.raises(InvalidInput, match="The budget of the panel is used up"):
-        await Purse(kit, panel).keep(named, Usage(300, 300))
+        await PanelPurse(kit, panel).keep(named, Usage(300, 300))
     await purse.pay(named, first, None)
     assert await purse.keep(named, Usage(300, 300)) is not None

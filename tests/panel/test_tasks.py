@@ -9,7 +9,7 @@ from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
 
 from denizen.errors import InvalidInput, ModelRejected
 from denizen.panel import assertions, suggesting, voting
-from denizen.panel.context import Heard
+from denizen.panel.context import OtherReply
 from denizen.panel.voting import Camp, tally
 
 
@@ -26,7 +26,7 @@ VOTE = {"position": "yes", "confidence": 0.8, "reason": "It pays."}
 
 def test_what_is_checked_is_listed_from_one_on_each_on_a_line() -> None:
     """The verdicts come back in the order of the list."""
-    *_, asked = assertions.lines(Heard("r", "v", "Seth", "Sell."), ("Is\nshort.", "Asks."))
+    *_, asked = assertions.lines(OtherReply("r", "v", "Seth", "Sell."), ("Is\nshort.", "Asks."))
     assert asked.text == "The expectations:\n1. Is short.\n2. Asks.\n\nReport now."
 
 

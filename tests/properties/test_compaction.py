@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from denizen.consciousness import layers
-from denizen.consciousness.layers import Digest, Lived, digest, merge, render, segments, shape
+from denizen.consciousness.layers import Digest, LayerCycle, digest, merge, render, segments, shape
 from tests.properties.lives import PATIENCE
 
 pytestmark = pytest.mark.timeout(PATIENCE)
@@ -56,7 +56,7 @@ names = st.sampled_from(["Noor", "Bert", "[INBOX - 9 new events]", "x\ny", 'a"b'
 tools = st.sampled_from(["send_message", "set_timer", "book_hotel", "x" * 100])
 cycles_lived = st.lists(
     st.builds(
-        Lived,
+        LayerCycle,
         number=st.just(0),
         at=st.integers(0, 10**15),
         summary=st.text(max_size=700),
@@ -70,9 +70,9 @@ cycles_lived = st.lists(
 ).map(lambda found: [_numbered(each, number) for number, each in enumerate(found, start=1)])
 
 
-def _numbered(lived: Lived, number: int) -> Lived:
+def _numbered(lived: LayerCycle, number: int) -> LayerCycle:
     names = {id: f"{name} {id}" for id, name in lived.people.items()}
-    return Lived(number, lived.at, lived.summary, lived.failed, names, lived.places, lived.effects)
+    return LayerCycle(number, lived.at, lived.summary, lived.failed, names, lived.places, lived.effects)
 
 
 def in_portions(digests: list[Digest], size: int) -> Digest:
@@ -83,13 +83,17 @@ def in_portions(digests: list[Digest], size: int) -> Digest:
 
 
 @given(cycles_lived, st.integers(2, 12), st.integers(2, 12))
-def test_in_whatever_portions_cycles_are_merged_it_comes_to_the_same(lived: list[Lived], one: int, other: int) -> None:
+def test_in_whatever_portions_cycles_are_merged_it_comes_to_the_same(
+    lived: list[LayerCycle], one: int, other: int
+) -> None:
     digests = [digest(each, "UTC") for each in lived]
     assert in_portions(digests, one) == in_portions(digests, other) == merge(digests)
 
 
 @given(cycles_lived, st.integers(0, 70_000), st.booleans())
-def test_what_is_told_never_has_more_characters_than_it_may(lived: list[Lived], characters: int, grouped: bool) -> None:
+def test_what_is_told_never_has_more_characters_than_it_may(
+    lived: list[LayerCycle], characters: int, grouped: bool
+) -> None:
     told = shape(characters, grouped=grouped)
     by_number = {each.number: each for each in lived}
     groups, lines = [], []

@@ -23,7 +23,7 @@ from denizen.memory.audience import Owner
 from denizen.memory.items import Candidate
 from denizen.memory.policy import SCOPES
 from denizen.memory.settings import MemoryOptions
-from denizen.memory.sinks import DatabaseRetriever, Wanted
+from denizen.memory.sinks import DatabaseRetriever, MemoryQuery
 from denizen.models.scripted import Info, ScriptedModel
 from denizen.spaces import directory
 from denizen.spaces.directory import Entity, Space
@@ -260,7 +260,7 @@ async def _look(url: str, members: list[set[str]], speaker: str, named: bool, ag
         await world.denizen.db.write(_remember_for_all, ids, spaces)
         of_cycle = [each.id for each in spaces[:-1]]
         readable = await world.denizen.db.read(granting.readable, AgentId(ids[agent]), of_cycle, [posted.id])
-        wanted = Wanted("violin", readable.owners, dict.fromkeys(SCOPES, 6))
+        wanted = MemoryQuery("violin", readable.owners, dict.fromkeys(SCOPES, 6))
         found = {each.owner for each in await DatabaseRetriever(world.denizen.db).retrieve(wanted)}
         known = {f"conversation:{of_cycle[0]}"} if len(of_cycle) == 1 else set[str]()
         everyone = {speaker, agent}.union(*members)

@@ -77,7 +77,7 @@ def _what_long_lives_have(tx: Tx, agent_id: AgentId) -> None:
     row = tx.one(statement(select(cycles.c.id).where(cycles.c.agent_id == agent_id, cycles.c.number == 1)))
     assert row is not None
     log.keep_long_text(tx, agent_id, row[0], f"{row[0]}:0:0", "A long text.")
-    digest = layers.dump(layers.digest(layers.Lived(1, tx.now, "Said hello."), "UTC"))
+    digest = layers.dump(layers.digest(layers.LayerCycle(1, tx.now, "Said hello."), "UTC"))
     values = {"agent_id": agent_id, "level": 1, "first": 1, "digest": digest, "created_at": tx.now}
     tx.run(statement(insert(schema.layers)), **values)
 

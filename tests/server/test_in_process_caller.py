@@ -9,7 +9,7 @@ import httpx2
 import pytest
 
 from denizen.access import audit, tokens
-from denizen.access.audit import Wanted
+from denizen.access.audit import AuditFilter
 from denizen.cli.in_process import client_of
 from denizen.client import Client, Message
 from denizen.errors import TokenRefused
@@ -34,7 +34,7 @@ async def test_the_owner_is_known_without_a_token_and_nothing_is_kept(house: Hou
         await client.suspend_agent("@ada")
     assert await house.runtime.db.read(tokens.tokens_of, house.noor.id) == before
     home = house.noor.organization_id
-    newest = (await house.runtime.db.read(audit.entries, home, house.noor.id, Wanted(), limit=1))[0]
+    newest = (await house.runtime.db.read(audit.entries, home, house.noor.id, AuditFilter(), limit=1))[0]
     assert (newest.action, newest.by) == ("suspend_agent", None)
 
 

@@ -12,7 +12,7 @@ from denizen import call, reply, scripted, skip
 from denizen.access import roles
 from denizen.agents.registry import Agent
 from denizen.cycles import ledger
-from denizen.cycles.unkept import MOST_FOUND
+from denizen.cycles.skipped_cycles import MOST_FOUND
 from denizen.errors import ModelOverloaded, ModelRejected, ModelUnreachable
 from denizen.ids import AgentId, CycleId, new_id
 from denizen.models import codec

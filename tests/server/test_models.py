@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from denizen.access import audit, roles
-from denizen.access.audit import Wanted
+from denizen.access.audit import AuditFilter
 from denizen.access.vault import new_key
 from denizen.spaces.directory import Entity
 from tests.models.loopback import Failure, Loopback, loopback
@@ -128,7 +128,7 @@ async def test_the_chosen_model_is_used_at_once_and_after_a_restart(house: House
 
     (key,) = (await house.call("GET", "/api/keys", noor)).json()["keys"]
     assert (key["name"], key["whose"]) == ("COMPATIBLE_API_KEY", "organization")
-    entries = await world.denizen.db.read(audit.entries, noor.organization_id, noor.id, Wanted(), limit=10)
+    entries = await world.denizen.db.read(audit.entries, noor.organization_id, noor.id, AuditFilter(), limit=10)
     done = {each.action: each.detail for each in entries}
     assert done["choose_model"] == {"model": "compatible:qwen", "compatible": f"{server.url}/v1"}
     assert "set_key" in done

@@ -11,7 +11,7 @@ import pytest
 
 from denizen.agents import registry
 from denizen.consciousness import log
-from denizen.cycles import accounting, ledger, records, unkept
+from denizen.cycles import accounting, ledger, records, skipped_cycles
 from denizen.forgetting import forgetting
 from denizen.inbox import delivery
 from denizen.panel import history
@@ -26,7 +26,7 @@ PAGES = {
     "a cycle": records._of_number,
     "the open cycle": records._open_record,
     "a line of the ledger": ledger._line,
-    "cycles that came to nothing": unkept._ends,
+    "cycles that came to nothing": skipped_cycles._ends,
     "unread mentions": reading._mentions,
     "what cycles used": ledger._between,
     "what an agent did before": ledger._kept_before,
@@ -64,7 +64,7 @@ def test_no_page_is_read_through(empty: sqlite3.Connection, page: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "query", [unkept._ends, ledger._end, ledger._end_before], ids=["of a page", "of a cycle", "before"]
+    "query", [skipped_cycles._ends, ledger._end, ledger._end_before], ids=["of a page", "of a cycle", "before"]
 )
 def test_how_cycles_ended_is_found_by_agent(empty: sqlite3.Connection, query: Statement) -> None:
     """Neither what others did is read, nor what was used, which is most of the ledger."""

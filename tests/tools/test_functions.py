@@ -12,9 +12,9 @@ from denizen import tool
 from denizen.errors import InvalidInput
 from denizen.ids import AgentId, CycleId
 from denizen.tools.functions import as_text
-from denizen.tools.tool import Occasion
+from denizen.tools.tool import CallIdentity
 
-OCCASION = Occasion(AgentId("a"), CycleId("c"), 0, 0, "")
+OCCASION = CallIdentity(AgentId("a"), CycleId("c"), 0, 0, "")
 
 
 @tool

@@ -11,7 +11,7 @@ from pydantic_ai.tools import ToolDefinition
 
 from denizen import call, forever, reply, tool
 from denizen.errors import InvalidInput
-from denizen.tools import generous
+from denizen.tools import argument_parsing
 from denizen.tools.prebuilt import PREBUILT
 from denizen.tools.schemas import checker
 from denizen.tools.tool import AskTool
@@ -42,14 +42,14 @@ def asking(schema: dict[str, Any]) -> AskTool:
 def test_numbers_in_strings_are_numbers_and_unknown_arguments_are_left_out(
     given: Any, read: Any, left_out: tuple[str, ...]
 ):
-    assert generous.read(asking(SCHEMA), given) == (read, left_out)
+    assert argument_parsing.read(asking(SCHEMA), given) == (read, left_out)
 
 
 def test_what_is_wrong_is_still_refused():
     with pytest.raises(InvalidInput, match="amount"):
-        generous.check(asking(SCHEMA), {"amount": "many"})
+        argument_parsing.check(asking(SCHEMA), {"amount": "many"})
     with pytest.raises(InvalidInput, match="amount"):
-        generous.check(asking(SCHEMA), {"sum": 3})
+        argument_parsing.check(asking(SCHEMA), {"sum": 3})
 
 
 def test_what_was_json_is_checked_as_json():
@@ -61,19 +61,19 @@ def test_what_was_json_is_checked_as_json():
         return f"{day} {seats}"
 
     given = '{"day": "2026-01-05", "seats": {"a": 1}, "colour": "red"}'
-    assert generous.check(book, given) == {"day": date(2026, 1, 5), "seats": {"a": 1}}
+    assert argument_parsing.check(book, given) == {"day": date(2026, 1, 5), "seats": {"a": 1}}
     with pytest.raises(InvalidInput, match="seats: Input should be an object"):
-        generous.check(book, '{"day": "2026-01-05", "seats": [1]}')
+        argument_parsing.check(book, '{"day": "2026-01-05", "seats": [1]}')
 
 
 def test_a_tool_that_takes_anything_is_given_everything():
     schema = {**SCHEMA, "additionalProperties": True}
-    assert generous.read(asking(schema), {"amount": 1, "colour": "red"}).left_out == ()
+    assert argument_parsing.read(asking(schema), {"amount": 1, "colour": "red"}).left_out == ()
 
 
 def test_arguments_that_the_small_profile_does_not_mention_are_taken_all_the_same():
     own = next(each for each in PREBUILT if each.name == "read_messages")
-    assert generous.check(own, {"limit": "5"}).limit == 5
+    assert argument_parsing.check(own, {"limit": "5"}).limit == 5
 
 
 async def talk(world: World, model: Any, **options: Any) -> tuple[Any, list[str], list[str]]:

@@ -39,7 +39,7 @@ async def told_in_private(
 
 async def refused(world: World, agent: Agent) -> list[tuple[str, str]]:
     """Tool and rule of what the audit log says that the agent was refused."""
-    wanted = audit.Wanted(kind="approvals")
+    wanted = audit.AuditFilter(kind="approvals")
     home = agent.entity.organization_id
     found = await world.denizen.db.read(audit.entries, home, agent.entity.id, wanted, limit=50)
     return [(each.detail["tool"], each.detail["rule"]) for each in found if each.action == "deny_effect"]  # pyright: ignore[reportReturnType]

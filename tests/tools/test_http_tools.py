@@ -26,9 +26,9 @@ from denizen.tools.addresses import Address, resolve
 from denizen.tools.http import LONGEST, http_tool
 from denizen.tools.outbound import Outbound
 from denizen.tools.settings import HttpTool
-from denizen.tools.tool import Occasion, OutsideTool
+from denizen.tools.tool import CallIdentity, OutsideTool
 
-OCCASION = Occasion(AgentId("agent"), CycleId("cycle"), 2, 1, "call-7")
+OCCASION = CallIdentity(AgentId("agent"), CycleId("cycle"), 2, 1, "call-7")
 LOCAL: Sequence[Address] = [ipaddress.ip_address("127.0.0.1")]
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 

@@ -29,12 +29,12 @@ from denizen.tools import mcp
 from denizen.tools.mcp import IDLE_SECONDS, LONGEST, McpConnections, _callable_name
 from denizen.tools.outbound import Outbound
 from denizen.tools.settings import McpServer
-from denizen.tools.tool import Occasion, OutsideTool
+from denizen.tools.tool import CallIdentity, OutsideTool
 from tests.servers import free_port
 
 REAL = str(Path(__file__).with_name("mcp_server.py"))
 LIGHT = str(Path(__file__).with_name("mcp_light.py"))
-OCCASION = Occasion(AgentId("agent"), CycleId("cycle"), 0, 0, "")
+OCCASION = CallIdentity(AgentId("agent"), CycleId("cycle"), 0, 0, "")
 
 
 @pytest.fixture

@@ -93,7 +93,7 @@ async def story(
 
 async def audited(at: Story) -> list[str]:
     found = await at.denizen.db.read(
-        audit.entries, at.noor.organization_id, at.noor.id, audit.Wanted(kind="approvals"), limit=50
+        audit.entries, at.noor.organization_id, at.noor.id, audit.AuditFilter(kind="approvals"), limit=50
     )
     return [each.action for each in reversed(found)]
 

@@ -150,7 +150,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class AuditFilter:
     """A filter for entries; None: any."""
 
     by: EntityId | None = None
@@ -194,7 +194,9 @@ _page = statement(
 )  # fmt: skip
 
 
-def entries(tx: Tx, organization_id: OrganizationId, reader: EntityId, wanted: Wanted, *, limit: int) -> list[Entry]:
+def entries(
+    tx: Tx, organization_id: OrganizationId, reader: EntityId, wanted: AuditFilter, *, limit: int
+) -> list[Entry]:
     """The newest matching entries, newest first. The names of private spaces are for their members."""
     rows = tx.all(
         _page,

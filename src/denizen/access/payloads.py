@@ -24,7 +24,7 @@ _KIND = re.compile(r"[A-Za-z0-9_.:/ -]{1,80}")
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class WebhookNotice:
     """What the agent is told: a line, or the text that came, and the data, if any."""
 
     text: str
@@ -39,7 +39,7 @@ class Greeting:
     """The reply that it expects, if any."""
 
 
-def read(scheme: Scheme, headers: Mapping[str, str], body: bytes) -> Told | Greeting:
+def read(scheme: Scheme, headers: Mapping[str, str], body: bytes) -> WebhookNotice | Greeting:
     """Parse the request. The names of headers are lower case."""
     data, text = _decoded(headers.get("content-type", ""), body)
     if scheme == "github" and headers.get("x-github-event") == "ping":
@@ -47,7 +47,7 @@ def read(scheme: Scheme, headers: Mapping[str, str], body: bytes) -> Told | Gree
     if scheme == "slack" and _word(data, "type") == "url_verification":
         return Greeting(_word(data, "challenge"))
     line = _line(scheme, headers, data)
-    return Told(storable("\n".join(part for part in (line, text) if part)), storable_data(data))
+    return WebhookNotice(storable("\n".join(part for part in (line, text) if part)), storable_data(data))
 
 
 def _decoded(content_type: str, body: bytes) -> tuple[JsonValue, str | None]:

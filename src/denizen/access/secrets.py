@@ -47,7 +47,7 @@ class Secret:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SecretLocation:
     """Where a secret is stored, and the purpose it is sealed for."""
 
     organization_id: OrganizationId
@@ -104,7 +104,7 @@ def hint(value: str) -> str:
     return f"…{value[-_HINT_CHARACTERS:]}" if len(value) >= _HINTED_FROM and value.isprintable() else ""
 
 
-def put(tx: Tx, place: Place, sealed: str, ending: str) -> Secret:
+def put(tx: Tx, place: SecretLocation, sealed: str, ending: str) -> Secret:
     """Store the secret, in place of an old one. `sealed` was sealed for the place's purpose."""
     check_name(place.name)
     directory.get_organization(tx, place.organization_id)
@@ -134,14 +134,14 @@ def secrets_of(tx: Tx, organization_id: OrganizationId) -> list[Secret]:
     return [_secret(*row) for row in tx.all(_list, organization=organization_id)]
 
 
-def remove(tx: Tx, place: Place) -> None:
+def remove(tx: Tx, place: SecretLocation) -> None:
     """Delete the secret."""
     if tx.run(_delete, **_where(place)) == 0:
         raise NotFound("secret", place.name)
     parking.retry_organization(tx, place.organization_id)
 
 
-def value_at(tx: Tx, vault: Vault, place: Place) -> str | None:
+def value_at(tx: Tx, vault: Vault, place: SecretLocation) -> str | None:
     """The value of exactly this secret. Raises `SecretUnreadable` if it exists and no key decrypts it."""
     row = tx.one(_get, **_where(place))
     return None if row is None else vault.open(row[0], place.purpose)
@@ -152,7 +152,7 @@ def resolve(
 ) -> str | None:
     """The person's own value, if a person is given; then the organization's; then what the server's operator shares."""
     owners = (None,) if owner_id is None else (owner_id, None)
-    found = (value_at(tx, vault, Place(organization_id, name, owner)) for owner in owners)
+    found = (value_at(tx, vault, SecretLocation(organization_id, name, owner)) for owner in owners)
     return next((value for value in found if value is not None), vault.shared.get(name))
 
 
@@ -177,7 +177,7 @@ def paying_key(tx: Tx, vault: Vault, organization_id: OrganizationId, name: str,
         raise ModelKeyMissing(
             f"The agent @{payee} thinks at the expense of {pays}, who has left. Let someone else pay."
         ) from error
-    key = value_at(tx, vault, Place(organization_id, name, person.id))
+    key = value_at(tx, vault, SecretLocation(organization_id, name, person.id))
     if key is None:
         raise ModelKeyMissing(
             f"The agent @{payee} thinks at the expense of {pays}, who has no {name} here. "
@@ -209,11 +209,11 @@ def _check_owner(tx: Tx, owner_id: EntityId, organization_id: OrganizationId) ->
         raise InvalidInput(f"@{owner.handle} is not a person. A secret belongs to a person or to the organization.")
 
 
-def _where(place: Place) -> dict[str, str]:
+def _where(place: SecretLocation) -> dict[str, str]:
     return {"organization": place.organization_id, "owner": place.owner_id or "", "called": place.name}
 
 
-def _is_at(secret: Secret, place: Place) -> bool:
+def _is_at(secret: Secret, place: SecretLocation) -> bool:
     return (secret.name, secret.owner_id) == (place.name, place.owner_id)
 
 

@@ -16,7 +16,7 @@ from pydantic import JsonValue
 from sqlalchemy import bindparam, or_, select, update
 
 from denizen.access import payloads, signatures
-from denizen.access.payloads import Greeting, Told
+from denizen.access.payloads import Greeting, WebhookNotice
 from denizen.access.signatures import SCHEMES, Scheme
 from denizen.access.vault import Vault
 from denizen.clock import SECOND, Instant
@@ -182,7 +182,7 @@ def _opened(tx: Tx, vault: Vault, webhook_id: str) -> tuple[Webhook | None, str]
     return _of(*row[:8]), vault.open(row[8], _purpose(row[0]))
 
 
-def _receive(tx: Tx, webhook: Webhook, event_id: str, told: Told | Greeting) -> None:
+def _receive(tx: Tx, webhook: Webhook, event_id: str, told: WebhookNotice | Greeting) -> None:
     tx.run(_note_use, webhook=webhook.id, at=tx.now, before=tx.now - USE_NOTED_SECONDS * SECOND)
     if isinstance(told, Greeting):
         return

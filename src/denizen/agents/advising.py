@@ -15,11 +15,11 @@ from typing import Any, Final
 
 from denizen.ids import SpaceId
 from denizen.memory import items, panels, reminding, rolling
-from denizen.memory.items import Remembered
+from denizen.memory.items import MemoryItem
 from denizen.memory.policy import Scope
 from denizen.memory.settings import Configuration
-from denizen.memory.sinks import Retriever, Wanted, retrieved
-from denizen.panel.background import Ask, Told, Turned
+from denizen.memory.sinks import MemoryQuery, Retriever, retrieved
+from denizen.panel.background import Ask, Turned, VoiceBackground
 from denizen.profiles.presets import Presets
 from denizen.profiles.router import Cached, Choice, panel_text
 from denizen.reflection.stance_store import VOICES
@@ -32,7 +32,7 @@ _PANELS_KNOWN: Final = 20_000
 @dataclass(frozen=True, slots=True)
 class _Found:
     turn: int
-    memories: tuple[Remembered, ...]
+    memories: tuple[MemoryItem, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +57,12 @@ class Advising:
         if self._remembering is not None and self._remembering.configuration.now().routing.on_compaction:
             self._last.pop(space_id, None)
 
-    async def bring(self, turns: Sequence[Turned]) -> Mapping[str, tuple[Remembered, ...]]:
+    async def bring(self, turns: Sequence[Turned]) -> Mapping[str, tuple[MemoryItem, ...]]:
         """Look up long-term memory for each of these panels."""
         found = await asyncio.gather(*(self._found(each) for each in turns))
         return {each.panel_id: memories for each, memories in zip(turns, found, strict=True)}
 
-    async def _found(self, said: Turned) -> tuple[Remembered, ...]:
+    async def _found(self, said: Turned) -> tuple[MemoryItem, ...]:
         if self._remembering is None or not (now := self._remembering.configuration.now()).long_term.enabled:
             return ()
         last = self._last.get(said.panel_id)
@@ -76,24 +76,24 @@ class Advising:
             self._last.popitem(last=False)
         return tuple(found)
 
-    async def _retrieve(self, said: Turned, top_k: Mapping[Scope, int]) -> list[Remembered]:
+    async def _retrieve(self, said: Turned, top_k: Mapping[Scope, int]) -> list[MemoryItem]:
         assert self._remembering is not None
         allowed = (await self._db.read(panels.owners, said.panel_id, said.message_id)).owners
         if not allowed:
             return []
-        wanted = Wanted(said.text[: reminding.QUERY_CHARACTERS], allowed, top_k)
+        wanted = MemoryQuery(said.text[: reminding.QUERY_CHARACTERS], allowed, top_k)
         return await retrieved(self._remembering.retriever, wanted, panel=said.panel_id)
 
-    def tell(self, tx: Tx, ask: Ask, brought: Any) -> Told:
+    def tell(self, tx: Tx, ask: Ask, brought: Any) -> VoiceBackground:
         """The profile of the turn, the advisor's state of mind, and its memories."""
         memory, upto, remembered, outside = self._memory(tx, ask, brought or ())
         profile, chosen = self._profile(ask, upto)
         mind = VOICES.stance(tx, ask.voice, ask.said.panel_id).state
         told = [profile, "" if mind.line() is None else f"In this conversation {mind.line()}. This sets the tone only."]
         felt = {} if mind.line() is None else {"mind": mind.as_dict()}
-        return Told(memory, upto, "\n\n".join(filter(None, told)), {**remembered, **chosen, **felt}, outside)
+        return VoiceBackground(memory, upto, "\n\n".join(filter(None, told)), {**remembered, **chosen, **felt}, outside)
 
-    def _memory(self, tx: Tx, ask: Ask, found: Sequence[Remembered]) -> tuple[str, int, dict[str, Any], bool]:
+    def _memory(self, tx: Tx, ask: Ask, found: Sequence[MemoryItem]) -> tuple[str, int, dict[str, Any], bool]:
         """The advisor's memories, up to which message, what is stored of them, and whether they hold outside text."""
         if self._remembering is None:
             return "", 0, {}, False

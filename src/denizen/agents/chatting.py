@@ -53,7 +53,7 @@ def private_space(tx: Tx, person: Entity, agent: Agent, named: str = "") -> Spac
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AwaitedMessage:
     """A message whose author waits for the answer."""
 
     message_id: MessageId
@@ -85,7 +85,7 @@ def ask(
     *,
     id: MessageId,
     metadata: Mapping[str, JsonValue] | None = None,
-) -> Asked:
+) -> AwaitedMessage:
     """Post the message to the space and the agent's inbox. Idempotent by `id`."""
     if not directory.is_member(tx, space_id, agent.id):
         raise InvalidInput(f"@{agent.entity.handle} is not in this space. Choose a space that you share, or none.")
@@ -94,7 +94,7 @@ def ask(
     if question is not None and question.agent_id == agent.id:
         calls.answer_in_words(tx, question, posted.id, posted.seq, person.id, what.text)
     found = tx.one(_event_of_message, agent_id=agent.id, message_id=id)
-    return Asked(id, space_id, posted.seq, agent.id, None if found is None else found[0], agent.reflects)
+    return AwaitedMessage(id, space_id, posted.seq, agent.id, None if found is None else found[0], agent.reflects)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,18 +132,18 @@ _awaited = statement(
 )
 
 
-def awaited_of(tx: Tx, asked: Asked) -> list[Asked]:
+def awaited_of(tx: Tx, asked: AwaitedMessage) -> list[AwaitedMessage]:
     """The same message for each agent whose answer its author waits for: the floor may have passed it on."""
     rows = tx.all(_awaited, message_id=asked.message_id)
     return [replace(asked, agent_id=AgentId(agent_id), event=number) for agent_id, number in rows]
 
 
-def answer_to(tx: Tx, asked: Asked) -> Answer:
+def answer_to(tx: Tx, asked: AwaitedMessage) -> Answer:
     """The state of the message at the agent that it names."""
     return replace(_answer_to(tx, asked), agent_id=asked.agent_id)
 
 
-def _answer_to(tx: Tx, asked: Asked) -> Answer:
+def _answer_to(tx: Tx, asked: AwaitedMessage) -> Answer:
     row = None if asked.event is None else tx.one(_event, number=asked.event)
     if row is None:
         return Answer("unheard", note="The agent does not attend to this: mention it, or have it attend to the space.")
@@ -176,7 +176,7 @@ def with_costs(tx: Tx, answer: Answer) -> Answer:
     return replace(answer, spent=spent)
 
 
-def _settled(tx: Tx, asked: Asked, cycle_id: CycleId) -> Answer:
+def _settled(tx: Tx, asked: AwaitedMessage, cycle_id: CycleId) -> Answer:
     cycle = records.ended(tx, cycle_id)
     if cycle is None:
         return Answer("skipped", cycle_id=cycle_id)
@@ -188,7 +188,7 @@ def _settled(tx: Tx, asked: Asked, cycle_id: CycleId) -> Answer:
     return Answer("acted", said, cycle_id, cycle.number)
 
 
-def _under_way(tx: Tx, asked: Asked, cycle_id: CycleId) -> Answer:
+def _under_way(tx: Tx, asked: AwaitedMessage, cycle_id: CycleId) -> Answer:
     return _held_up(tx, asked.agent_id, Answer("working", _said(tx, asked, cycle_id), cycle_id))
 
 
@@ -220,5 +220,5 @@ def _why_suspended(tx: Tx, agent_id: AgentId) -> str:
     return f"The agent's budget is used up; it rests until {until}. {kept}"
 
 
-def _said(tx: Tx, asked: Asked, cycle_id: CycleId) -> tuple[Message, ...]:
+def _said(tx: Tx, asked: AwaitedMessage, cycle_id: CycleId) -> tuple[Message, ...]:
     return tuple(posting.said_by(tx, asked.space_id, asked.agent_id, cycle_id, after=asked.seq, limit=SAID))

@@ -23,7 +23,7 @@ from denizen.consciousness.window import Budget, budget
 from denizen.cycles import organization
 from denizen.cycles.budgets import Allowance, allowance
 from denizen.cycles.cycle import CycleDeps
-from denizen.cycles.reflecting import Purse, reflect_on_next
+from denizen.cycles.reflecting import AgentPurse, reflect_on_next
 from denizen.cycles.routing import Choose
 from denizen.cycles.server_budget import ServerBudget
 from denizen.cycles.server_models import ServerModels
@@ -182,7 +182,7 @@ class Equipment:
             settings=agent.definition.reflection,
             configuration=self.prompt_config.configuration(),
             model_for=model_for,
-            purse=Purse(
+            purse=AgentPurse(
                 self.db,
                 agent.id,
                 agent.entity.organization_id,

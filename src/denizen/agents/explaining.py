@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from denizen.agents import chatting, space_statuses
-from denizen.agents.chatting import Answer, Asked, Outcome
+from denizen.agents.chatting import Answer, AwaitedMessage, Outcome
 from denizen.agents.space_statuses import ShownStatus
 from denizen.clock import Instant, moment
 from denizen.errors import NotFound
@@ -29,7 +29,7 @@ _OUTCOMES: Final[dict[str, Outcome]] = {
 """Other causes have the outcome `failed`."""
 
 
-def answer_so_far(tx: Tx, asked: Asked) -> Answer:
+def answer_so_far(tx: Tx, asked: AwaitedMessage) -> Answer:
     """The state of the message and, if there is no answer, the reason.
 
     If the agent that was asked does not answer and the floor passed the message to another one, that agent's answer.
@@ -52,7 +52,7 @@ def _goes_on(answer: Answer) -> bool:
     return bool(answer.messages) or answer.outcome in ("working", "paused") or not answer.note
 
 
-def _answer_of_one(tx: Tx, asked: Asked) -> Answer:
+def _answer_of_one(tx: Tx, asked: AwaitedMessage) -> Answer:
     answer = chatting.answer_to(tx, asked)
     if answer.outcome in ("paused", "unheard") or (answer.outcome == "acted" and answer.messages):
         return answer
@@ -88,7 +88,7 @@ def sentence(status: ShownStatus) -> str:
     return f"{status.text} Next try: {moment(Instant(status.retry_at)):%Y-%m-%d %H:%M} UTC."
 
 
-def _concerns(tx: Tx, status: ShownStatus, asked: Asked) -> bool:
+def _concerns(tx: Tx, status: ShownStatus, asked: AwaitedMessage) -> bool:
     """Whether the status is shown for this message, or for a later one that waits behind it."""
     if status.agent_id != asked.agent_id:
         return False

@@ -20,12 +20,12 @@ from denizen.clock import Instant
 from denizen.consciousness import eras, log, privacy
 from denizen.consciousness.log import Entry, text_of
 from denizen.consciousness.privacy import Reader, stand_in
-from denizen.consciousness.recall.fetching import Found
+from denizen.consciousness.recall.fetching import RecalledPassage
 from denizen.consciousness.selfhood import Era
 from denizen.consciousness.window import budget, shown
 from denizen.cycles import budgets
 from denizen.cycles.accounting import Sums
-from denizen.cycles.budgets import BudgetSettings, Resting, Spending
+from denizen.cycles.budgets import BudgetRest, BudgetSettings, Spending
 from denizen.cycles.ledger import day_of
 from denizen.cycles.records import CycleRecord, cycles_of
 from denizen.cycles.usage import Answers, answers_of_cycles
@@ -99,7 +99,7 @@ class Lane:
 
 
 @dataclass(frozen=True, slots=True)
-class Lived:
+class InspectedCycle:
     """A cycle, and a short version of its model's answers."""
 
     record: CycleRecord
@@ -113,7 +113,7 @@ class Lived:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class InspectedStance:
     """The agent's stance in one conversation."""
 
     stance: Stance
@@ -132,7 +132,7 @@ class Inspection:
     holder: str | None
     """The instance that holds its lease now."""
     held_until: Instant | None
-    resting: Resting | None
+    resting: BudgetRest | None
     """Why its budget has suspended it, if so."""
     cycle_count: int
     window: Window
@@ -141,7 +141,7 @@ class Inspection:
     goals: tuple[Goal, ...]
     notes: tuple[Note, ...]
     plans: tuple[Plan, ...]
-    standings: tuple[Standing, ...]
+    standings: tuple[InspectedStance, ...]
     """Its profiles and states of mind, last changed first."""
     calls: tuple[Call, ...]
     """What it waits for people or services to answer."""
@@ -152,7 +152,7 @@ class Inspection:
     """The last seven days, including today."""
     spending: tuple[Spending, ...]
     """The same by day and model."""
-    cycles: tuple[Lived, ...]
+    cycles: tuple[InspectedCycle, ...]
     """The last cycles, newest first."""
     era: Era
     """The current self, and what stands before the window."""
@@ -204,12 +204,12 @@ def inspect(tx: Tx, agent_id: AgentId, person: EntityId | None = None) -> Inspec
     )
 
 
-def standings(tx: Tx, agent_id: AgentId, reader: Reader, *, limit: int = 100) -> list[Standing]:
+def standings(tx: Tx, agent_id: AgentId, reader: Reader, *, limit: int = 100) -> list[InspectedStance]:
     """The agent's stances in its conversations, with reasons, last changed first. A single entry stands for all that
     may not be read."""
     found = AGENTS.stances_of(tx, agent_id, limit=limit)
     shown = [
-        Standing(
+        InspectedStance(
             each,
             directory.get_space(tx, each.space_id).name,
             next(iter(AGENTS.runs_of(tx, agent_id, each.space_id, limit=1)), None),
@@ -219,7 +219,7 @@ def standings(tx: Tx, agent_id: AgentId, reader: Reader, *, limit: int = 100) ->
     ]
     left_out = len(found) - len(shown)
     nowhere = Stance(SpaceId(""), None, "", 0)
-    return [*shown, Standing(nowhere, stand_in(left_out), None)] if left_out else shown
+    return [*shown, InspectedStance(nowhere, stand_in(left_out), None)] if left_out else shown
 
 
 # Access of the reader
@@ -273,12 +273,12 @@ _id_of_number = statement(
 )
 
 
-def readable_passages(tx: Tx, found: Iterable[Found], reader: Reader) -> list[Found]:
+def readable_passages(tx: Tx, found: Iterable[RecalledPassage], reader: Reader) -> list[RecalledPassage]:
     """The recalled passages that may be read, by their space and the cycle they are from."""
     return [each for each in found if not _hides_passage(tx, each, reader)]
 
 
-def _hides_passage(tx: Tx, found: Found, reader: Reader) -> bool:
+def _hides_passage(tx: Tx, found: RecalledPassage, reader: Reader) -> bool:
     if not reader.closed:
         return False
     if found.kind == "note":
@@ -302,15 +302,15 @@ def _sums(each: Spending) -> Sums:
     )
 
 
-def _last_cycles(tx: Tx, agent_id: AgentId, reader: Reader) -> tuple[Lived, ...]:
+def _last_cycles(tx: Tx, agent_id: AgentId, reader: Reader) -> tuple[InspectedCycle, ...]:
     records = cycles_of(tx, agent_id, limit=CYCLES_SHOWN)
     found = answers_of_cycles(tx, agent_id, records[0].number, records[-1].number) if records else {}
     return tuple(_lived(tx, each, found.get(each.number, Answers()), reader) for each in reversed(records))
 
 
-def _lived(tx: Tx, record: CycleRecord, answers: Answers, reader: Reader) -> Lived:
+def _lived(tx: Tx, record: CycleRecord, answers: Answers, reader: Reader) -> InspectedCycle:
     shown, private = readable_record(tx, record, reader)
-    return Lived(shown, replace(answers, tools={}) if private else answers, private)
+    return InspectedCycle(shown, replace(answers, tools={}) if private else answers, private)
 
 
 # The window

@@ -16,7 +16,7 @@ from denizen.cycles.budgets import Allowance, Amount, BudgetSettings, Refusal, S
 from denizen.cycles.ledger import Charge
 from denizen.cycles.server_budget import ServerBudget
 from denizen.ids import CycleId, new_id
-from denizen.memory.asking import Reserved, Spent
+from denizen.memory.asking import MemoryUsage, Reserved
 from denizen.memory.rolling import ConversationInfo
 from denizen.models.prices import Price, Usage, expected_cost
 from denizen.panel import costs, panels
@@ -25,7 +25,7 @@ from denizen.storage.database import Database, Tx
 
 
 @dataclass(frozen=True, slots=True)
-class Purse:
+class PayingDeps:
     """The budgets and prices."""
 
     db: Database
@@ -77,7 +77,7 @@ def _reserve(tx: Tx, house: ConversationInfo, need: Amount, server: ServerLimit 
     return Reserved(call)
 
 
-def pay(tx: Tx, house: ConversationInfo, spent: Spent | None, reserved: Sequence[str]) -> None:
+def pay(tx: Tx, house: ConversationInfo, spent: MemoryUsage | None, reserved: Sequence[str]) -> None:
     """Charge the usage of a conversation's summary to an agent in it, or to the panel, and release its reservation."""
     payer_id = house.space_id if house.kind == "panel" else house.agents[0][0]
     for call in reserved:

@@ -361,7 +361,7 @@ def living_agents(tx: Tx, organization_id: OrganizationId) -> list[tuple[Agent, 
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class AgentListing:
     """An agent in a list of them."""
 
     agent: Agent
@@ -370,10 +370,10 @@ class Listed:
     """When its last cycle ended; None if there was none."""
 
 
-def living_after(tx: Tx, organization_id: OrganizationId, after: str, *, limit: int) -> list[Listed]:
+def living_after(tx: Tx, organization_id: OrganizationId, after: str, *, limit: int) -> list[AgentListing]:
     """The living agents whose handles come after `after`, in the order of their handles."""
     rows = tx.all(_page, organization_id=organization_id, after=after, limit=limit)
-    return [Listed(*_with_status(tx, row[:-1]), Instant(row[-1]) if row[-1] else None) for row in rows]
+    return [AgentListing(*_with_status(tx, row[:-1]), Instant(row[-1]) if row[-1] else None) for row in rows]
 
 
 def _with_status(tx: Tx, row: tuple[Any, ...]) -> tuple[Agent, Status]:
@@ -436,7 +436,7 @@ _with_cycles = statement(_due(_due_cycles.union_all(pausing.READY)))
 
 
 @dataclass(frozen=True, slots=True)
-class Due:
+class DueAgent:
     """An agent with something to do."""
 
     agent_id: AgentId
@@ -444,10 +444,10 @@ class Due:
     """The holder of its lease, if one is still valid."""
 
 
-def due(tx: Tx) -> list[Due]:
+def due(tx: Tx) -> list[DueAgent]:
     """The agents that have something to do now: an event that wakes, or a cycle to resume."""
     rows = {row[0]: row for query in (_with_events, _with_cycles) for row in tx.all(query, now=tx.now)}
-    return [Due(agent_id, holder if until >= tx.now else None) for agent_id, holder, until in rows.values()]
+    return [DueAgent(agent_id, holder if until >= tx.now else None) for agent_id, holder, until in rows.values()]
 
 
 _LONGEST_BACK_OFF: Final = max(BACK_OFF_SECONDS)

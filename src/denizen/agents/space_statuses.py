@@ -28,7 +28,7 @@ LOOKED_AT: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Queued:
+class QueuedStatus:
     """An agent is busy elsewhere, and takes up the messages here after that."""
 
     space_id: SpaceId
@@ -48,7 +48,7 @@ class Queued:
         return f"{self.agent_name} is busy; {before} before yours."
 
 
-ShownStatus: TypeAlias = SpaceStatus | Queued | PanelStatus
+ShownStatus: TypeAlias = SpaceStatus | QueuedStatus | PanelStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,19 +62,21 @@ class OpenEvent:
     created_at: int
 
 
-def queue_of(agent_id: AgentId, agent_name: str, open_events: Sequence[OpenEvent]) -> list[Queued]:
+def queue_of(agent_id: AgentId, agent_name: str, open_events: Sequence[OpenEvent]) -> list[QueuedStatus]:
     """The spaces where somebody waits for this agent while it is busy elsewhere, from its open events in order."""
     at_work = {each.space_id for each in open_events if each.taken}
     if not at_work:
         return []
-    found: dict[SpaceId, Queued] = {}
+    found: dict[SpaceId, QueuedStatus] = {}
     for position, each in enumerate(open_events):
         if not each.waits or each.taken or each.space_id is None or each.space_id in at_work | found.keys():
             continue
         behind = sum(1 for other in open_events[:position] if other.space_id != each.space_id)
         # Events that are being worked on come first, wherever they stand.
         behind += sum(1 for other in open_events[position:] if other.taken)
-        found[each.space_id] = Queued(each.space_id, agent_id, agent_name, behind, each.message_id, each.created_at)
+        found[each.space_id] = QueuedStatus(
+            each.space_id, agent_id, agent_name, behind, each.message_id, each.created_at
+        )
     return list(found.values())
 
 
@@ -92,7 +94,7 @@ _open = statement(
 )
 
 
-def _queues(tx: Tx, agents: Iterable[Presence]) -> Iterable[Queued]:
+def _queues(tx: Tx, agents: Iterable[Presence]) -> Iterable[QueuedStatus]:
     for agent in agents:
         if agent.status == "alive":
             rows = tx.all(_open, agent_id=agent.agent_id)
@@ -117,7 +119,7 @@ def in_spaces_of(tx: Tx, entity_id: EntityId, around: Iterable[Presence]) -> Map
     stored: defaultdict[SpaceId, list[SpaceStatus]] = defaultdict(list)
     for status in statuses.in_spaces_of(tx, entity_id):
         stored[status.space_id].append(status)
-    queued: defaultdict[SpaceId, list[Queued]] = defaultdict(list)
+    queued: defaultdict[SpaceId, list[QueuedStatus]] = defaultdict(list)
     for each in _queues(tx, around):
         queued[each.space_id].append(each)
     found = {space_id: _shown(stored[space_id], queued[space_id]) for space_id in {*stored, *queued}}
@@ -126,7 +128,7 @@ def in_spaces_of(tx: Tx, entity_id: EntityId, around: Iterable[Presence]) -> Map
     return found
 
 
-def _shown(stored: Sequence[SpaceStatus], queued: Iterable[Queued]) -> list[ShownStatus]:
+def _shown(stored: Sequence[SpaceStatus], queued: Iterable[QueuedStatus]) -> list[ShownStatus]:
     """An agent that has trouble is not shown as busy."""
     in_trouble = {each.agent_id for each in stored}
     return [*stored, *(each for each in queued if each.agent_id not in in_trouble)]

@@ -9,16 +9,16 @@ from typing import Any, Unpack
 from denizen.api.subject import EntityRef, PanelRef, Subject, id_of, optional_id_of
 from denizen.api.wiring import Wiring
 from denizen.ids import SpaceId
-from denizen.panel import advisors, estimating, panels, standing
+from denizen.panel import advisor_stances, advisors, estimating, panels
+from denizen.panel.advisor_stances import VoiceStance
 from denizen.panel.advisors import Advisor, AdvisorDraft, AdvisorFields
 from denizen.panel.settings import PanelSettings, checked
-from denizen.panel.standing import Standing
 from denizen.panel.suggesting import COUNT, Suggestion
 from denizen.reflection import configuration
 from denizen.reflection.settings import Metaprompt
 from denizen.reflection.stance_store import VOICES, PastRun, PastSignal, Stance
 from denizen.reflection.state import Complexity, Mood, Skill, wanted
-from denizen.reflection.thinking import Tried
+from denizen.reflection.thinking import MetapromptTrial
 from denizen.storage.database import Tx
 
 AdvisorLike = AdvisorDraft | Mapping[str, Any] | str
@@ -79,7 +79,7 @@ class Advisors(Subject):
         """The profile that the advisor had when it answered last, and its state of mind; also for `assistant`."""
         return await self._runtime.db.read(_stance, id_of(panel), id_of(advisor))
 
-    async def stances(self, panel: PanelRef) -> builtins.list[Standing]:
+    async def stances(self, panel: PanelRef) -> builtins.list[VoiceStance]:
         """The same for all advisors, in order, with the reasons; without advisors, for `assistant`."""
         return await self._runtime.db.read(_standings, id_of(panel))
 
@@ -96,14 +96,14 @@ class Advisors(Subject):
         """Set the state of mind of the advisor. It is told with its next request."""
         given = wanted({"mood": mood, "user_skill": user_skill, "task_complexity": task_complexity})
         return await self._runtime.db.write(
-            standing.set_state, id_of(panel), id_of(advisor), given, by=optional_id_of(by)
+            advisor_stances.set_state, id_of(panel), id_of(advisor), given, by=optional_id_of(by)
         )
 
     async def reset_state_of_mind(
         self, panel: PanelRef, advisor: Advisor | str, *, by: EntityRef | None = None
     ) -> Stance:
         """Reset the state of mind of the advisor and its counters. The history stays."""
-        return await self._runtime.db.write(standing.reset, id_of(panel), id_of(advisor), by=optional_id_of(by))
+        return await self._runtime.db.write(advisor_stances.reset, id_of(panel), id_of(advisor), by=optional_id_of(by))
 
     async def states_of_mind(
         self, panel: PanelRef, advisor: Advisor | str, *, limit: int = 100
@@ -123,7 +123,7 @@ class Advisors(Subject):
         *,
         apply: bool = False,
         by: EntityRef | None = None,
-    ) -> Tried:
+    ) -> MetapromptTrial:
         """Run a metaprompt of an advisor now: one of its own or of the configuration by its id, or any other.
 
         Only with `apply` does its answer change the state of mind. What it uses is paid by the panel.
@@ -158,9 +158,9 @@ def _draft(given: AdvisorLike) -> AdvisorDraft:
 
 
 def _stance(tx: Tx, panel_id: SpaceId, voice: str) -> Stance:
-    standing.voice(tx, panels.get(tx, panel_id), voice)
-    return standing.stance(tx, panel_id, voice)
+    advisor_stances.voice(tx, panels.get(tx, panel_id), voice)
+    return advisor_stances.stance(tx, panel_id, voice)
 
 
-def _standings(tx: Tx, panel_id: SpaceId) -> list[Standing]:
-    return standing.standings(tx, panels.get(tx, panel_id))
+def _standings(tx: Tx, panel_id: SpaceId) -> list[VoiceStance]:
+    return advisor_stances.standings(tx, panels.get(tx, panel_id))

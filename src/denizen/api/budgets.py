@@ -7,7 +7,7 @@ from decimal import Decimal
 from denizen.agents import registry
 from denizen.api.subject import AgentRef, OrganizationRef, Subject, id_of
 from denizen.cycles import budgets
-from denizen.cycles.budgets import BudgetSettings, Resting, Spending
+from denizen.cycles.budgets import BudgetRest, BudgetSettings, Spending
 from denizen.ids import OrganizationId
 
 
@@ -51,7 +51,7 @@ class Budgets(Subject):
             budgets.organization_budget, await self._runtime.organization_id(organization)
         )
 
-    async def resting(self, agent: AgentRef) -> Resting | None:
+    async def resting(self, agent: AgentRef) -> BudgetRest | None:
         """Why and until when the agent rests, where a budget has suspended it."""
         return await self._runtime.db.read(budgets.resting, id_of(agent))
 

@@ -13,11 +13,11 @@ from denizen.forgetting.forgetting import Receipt
 from denizen.memory import hygiene, items, rolling, settled, sinks
 from denizen.memory.access import Visitor
 from denizen.memory.hygiene import Report
-from denizen.memory.items import Remembered
+from denizen.memory.items import MemoryItem
 from denizen.memory.keeping import Rolling
 from denizen.memory.policy import OrganizationMemory, Policy
-from denizen.memory.rolling import Rolled
-from denizen.memory.searching import Found as FoundMemory
+from denizen.memory.rolling import ConversationSummary
+from denizen.memory.searching import FoundMemory
 
 
 class Memory(Subject):
@@ -30,7 +30,7 @@ class Memory(Subject):
     ```
     """
 
-    async def summary(self, space: SpaceRef) -> Rolled:
+    async def summary(self, space: SpaceRef) -> ConversationSummary:
         """The summary of the conversation, and the number of the last message in it; 0: there is no summary yet."""
         return await self._runtime.db.read(rolling.find, id_of(space))
 
@@ -72,7 +72,7 @@ class Memory(Subject):
         organization: OrganizationRef | None = None,
         before: int | None = None,
         limit: int = 100,
-    ) -> builtins.list[Remembered]:
+    ) -> builtins.list[MemoryItem]:
         """The memories of one owner, of a space, of an agent alone, or of the organization, the newest first."""
         if owner is not None:
             return await self._runtime.db.read(items.owned, owner, before=before, limit=limit)
@@ -93,7 +93,7 @@ class Memory(Subject):
 
     async def forget(
         self,
-        memory: Remembered | str,
+        memory: MemoryItem | str,
         *,
         by: EntityRef | None = None,
         visitor: Visitor | None = None,

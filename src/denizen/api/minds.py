@@ -12,10 +12,10 @@ from denizen.api.subject import AgentRef, PersonRef, SpaceRef, Subject, id_of, o
 from denizen.consciousness import log, privacy, replay
 from denizen.consciousness.log import Entry
 from denizen.consciousness.recall import embedding
-from denizen.consciousness.recall.fetching import Found as Recalled
-from denizen.consciousness.replay import Rebuilt
+from denizen.consciousness.recall.fetching import RecalledPassage as Recalled
+from denizen.consciousness.replay import RebuiltRequest
 from denizen.cycles.records import CycleRecord, cycles_of
-from denizen.cycles.rethinking import Rethought, rethink
+from denizen.cycles.rethinking import NewAnswer, rethink
 from denizen.ids import AgentId, EntityId
 from denizen.inbox import delivery
 from denizen.inbox.events import Event
@@ -98,7 +98,7 @@ class Minds(Subject):
 
     async def replay(
         self, agent: AgentRef, cycle: int, *, step: int | None = None, reader: PersonRef | None = None
-    ) -> list[Rebuilt]:
+    ) -> list[RebuiltRequest]:
         """Each request of a past cycle, or that of one step, exactly as it was sent, and what came back."""
         if step is not None:
             return [await self._runtime.db.read(replay.request, id_of(agent), cycle, step, optional_id_of(reader))]
@@ -106,7 +106,7 @@ class Minds(Subject):
 
     async def rethink(
         self, agent: AgentRef, cycle: int, *, model: str, step: int | None = None, reader: PersonRef | None = None
-    ) -> list[Rethought]:
+    ) -> list[NewAnswer]:
         """What another model answers to the same requests. No tool is run, and nothing is written."""
         who, asked = (
             await self._runtime.db.read(registry.get, id_of(agent)),

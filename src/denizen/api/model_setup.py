@@ -13,7 +13,7 @@ from pydantic_ai.models import Model
 from denizen.access import audit, secrets
 from denizen.access.audit import OPERATOR, Actor
 from denizen.access.operators import is_operator
-from denizen.access.secrets import Place
+from denizen.access.secrets import SecretLocation
 from denizen.api.subject import Subject
 from denizen.cycles import server_models
 from denizen.errors import InvalidInput, ModelError, NotAllowed
@@ -183,13 +183,13 @@ class ModelSetup(Subject):
             None if home is None else await self._runtime.db.read(secrets.resolve, self._runtime.vault, home, key_name)
         )
 
-    async def _seal_key(self, name: str, key: str | None) -> tuple[Place, str, str] | None:
+    async def _seal_key(self, name: str, key: str | None) -> tuple[SecretLocation, str, str] | None:
         key_name = self._runtime.model_catalog.key_name(name)
         if key is None:
             return None
         if key_name is None:
             raise InvalidInput(f"key: The model {name} takes no key. Leave it out.")
-        place = Place(await self._first_organization(), key_name)
+        place = SecretLocation(await self._first_organization(), key_name)
         sealed = await asyncio.to_thread(self._runtime.vault.seal, secrets.check_value(key), place.purpose)
         return place, sealed, secrets.hint(key)
 
@@ -199,7 +199,7 @@ class ModelSetup(Subject):
 
 
 def _choose(
-    tx: Tx, name: str | None, given: dict[str, str], sealed: tuple[Place, str, str] | None, by: Actor
+    tx: Tx, name: str | None, given: dict[str, str], sealed: tuple[SecretLocation, str, str] | None, by: Actor
 ) -> server_models.ChosenModels:
     home = directory.first_organization(tx)
     assert home is not None

@@ -16,7 +16,7 @@ from denizen.ids import EntityId, MessageId, OrganizationId
 from denizen.panel import advisors as advisors_of_panels
 from denizen.panel import estimating, panels, rounds, transcript
 from denizen.panel.advisors import AdvisorDraft
-from denizen.panel.costs import Foretold
+from denizen.panel.costs import CostEstimate
 from denizen.panel.panels import Panel
 from denizen.panel.rounds import Round
 from denizen.panel.settings import PanelFields
@@ -88,7 +88,7 @@ class Panels(Subject):
             raise InvalidInput("Only what a person says to a panel is answered.")
         return begun
 
-    async def estimate(self, panel: PanelRef, text: str) -> builtins.list[Foretold]:
+    async def estimate(self, panel: PanelRef, text: str) -> builtins.list[CostEstimate]:
         """What the message would cost, advisor by advisor."""
         return await estimating.foretell(self._runtime.panel_deps(), id_of(panel), text)
 

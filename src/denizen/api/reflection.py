@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from pydantic import JsonValue
 
-from denizen.agents import registry, standing
+from denizen.agents import registry, stance_changes
 from denizen.api.subject import AgentRef, EntityRef, SpaceRef, Subject, id_of, optional_id_of
 from denizen.cycles.reflecting import try_metaprompt
 from denizen.reflection import records as reflection
@@ -14,7 +14,7 @@ from denizen.reflection import state
 from denizen.reflection.settings import Metaprompt
 from denizen.reflection.stance_store import AGENTS, PastRun, PastSignal, Stance
 from denizen.reflection.state import Complexity, Mood, Skill
-from denizen.reflection.thinking import Tried
+from denizen.reflection.thinking import MetapromptTrial
 
 
 class Reflection(Subject):
@@ -38,7 +38,7 @@ class Reflection(Subject):
         """Use these settings in the conversation instead of the agent's: `preset`, `mode`, `reflection`. Empty: the
         agent's."""
         return await self._runtime.db.write(
-            standing.set_settings, id_of(agent), id_of(space), settings, self._runtime.prompt_config
+            stance_changes.set_settings, id_of(agent), id_of(space), settings, self._runtime.prompt_config
         )
 
     async def set_state_of_mind(
@@ -83,7 +83,7 @@ class Reflection(Subject):
         *,
         apply: bool = False,
         by: EntityRef | None = None,
-    ) -> Tried:
+    ) -> MetapromptTrial:
         """Run a metaprompt now: one of the agent or the configuration by its id, or any other.
 
         Only with `apply` does its answer change the state of mind. What it uses is paid as a cycle is.
@@ -92,7 +92,7 @@ class Reflection(Subject):
         reflector = self._runtime.equipment().reflector_of(who)
         asked = metaprompt
         if isinstance(asked, str):
-            asked = standing.find_metaprompt(asked, reflector, await self.stance(agent, space))
+            asked = stance_changes.find_metaprompt(asked, reflector, await self.stance(agent, space))
         return await try_metaprompt(
             self._runtime.db, who.id, reflector, id_of(space), asked, apply=apply, by=optional_id_of(by)
         )

@@ -8,7 +8,7 @@ from denizen.api.subject import EntityRef, PanelRef, Subject, id_of, optional_id
 from denizen.panel import rounds, taking
 from denizen.panel.advisors import Advisor
 from denizen.panel.rounds import Part, Round
-from denizen.panel.taking import Shown
+from denizen.panel.taking import AdvisorContext
 
 
 class Rounds(Subject):
@@ -56,6 +56,6 @@ class Rounds(Subject):
         """Let the advisors vote on the question, or on the subject of the turn; `voting.tally` counts."""
         return await self._runtime.db.write(rounds.begin_vote, asked.panel_id, asked.id, id_of(by), question)
 
-    async def context(self, asked: Round, advisor: Advisor | str, *, part: Part | None = None) -> Shown:
+    async def context(self, asked: Round, advisor: Advisor | str, *, part: Part | None = None) -> AdvisorContext:
         """What the advisor was shown when it answered in this round."""
         return await self._runtime.db.read(taking.context_of, asked.panel_id, asked.id, id_of(advisor), part)

@@ -7,7 +7,7 @@ import builtins
 
 from denizen.access import audit, secrets
 from denizen.access.audit import OPERATOR, Actor
-from denizen.access.secrets import Place, Secret
+from denizen.access.secrets import Secret, SecretLocation
 from denizen.api.subject import OrganizationRef, PersonRef, Subject, id_of
 from denizen.spaces.directory import Entity
 from denizen.storage.database import Tx
@@ -52,23 +52,23 @@ class Secrets(Subject):
         """Delete a secret of the organization, or a person's own. Raises `NotFound` where there is none."""
         await self._runtime.db.write(_remove_secret, await self._place(name, person, organization), by)
 
-    async def _place(self, name: str, person: PersonRef | None, organization: OrganizationRef | None) -> Place:
+    async def _place(self, name: str, person: PersonRef | None, organization: OrganizationRef | None) -> SecretLocation:
         if isinstance(person, Entity) and organization is None:
-            return Place(person.organization_id, name, person.id)
+            return SecretLocation(person.organization_id, name, person.id)
         home = await self._runtime.organization_id(organization)
-        return Place(home, name, None if person is None else id_of(person))
+        return SecretLocation(home, name, None if person is None else id_of(person))
 
 
-def _put_secret(tx: Tx, place: Place, sealed: str, hint: str, by: Actor) -> Secret:
+def _put_secret(tx: Tx, place: SecretLocation, sealed: str, hint: str, by: Actor) -> Secret:
     _record(tx, place, by, "set_key")
     return secrets.put(tx, place, sealed, hint)
 
 
-def _remove_secret(tx: Tx, place: Place, by: Actor) -> None:
+def _remove_secret(tx: Tx, place: SecretLocation, by: Actor) -> None:
     secrets.remove(tx, place)
     _record(tx, place, by, "delete_key")
 
 
-def _record(tx: Tx, place: Place, by: Actor, action: str) -> None:
+def _record(tx: Tx, place: SecretLocation, by: Actor, action: str) -> None:
     whose = "organization" if place.owner_id is None else "own"
     audit.record(tx, place.organization_id, by, action, place.owner_id, name=place.name, whose=whose)

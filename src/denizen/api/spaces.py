@@ -22,8 +22,8 @@ from denizen.spaces import ask_again, directory, leaving, posting, reading, sear
 from denizen.spaces import floor as floor_rule
 from denizen.spaces.directory import Attention, Entity, Floor, Member, Space, SpaceKind
 from denizen.spaces.posting import Draft, Message, Posted
-from denizen.spaces.reading import Place
-from denizen.spaces.searching import Cursor, Found, Wanted, Words
+from denizen.spaces.reading import ReadPosition
+from denizen.spaces.searching import Cursor, MessageQuery, SearchResults, Words
 from denizen.storage.database import Tx
 from denizen.tools import calls
 
@@ -188,7 +188,7 @@ class Spaces(Subject):
         author: EntityRef | None = None,
         before: str | None = None,
         limit: int = 20,
-    ) -> Found:
+    ) -> SearchResults:
         """The messages in their spaces that have all these words, newest first. `before` continues after a page.
 
         ```python
@@ -197,11 +197,11 @@ class Spaces(Subject):
         assert [each.text for each in found.messages] == ["Three eggs, please."]
         ```
         """
-        wanted = Wanted(Words(words), optional_id_of(space), optional_id_of(author))
+        wanted = MessageQuery(Words(words), optional_id_of(space), optional_id_of(author))
         place = None if before is None else Cursor.read(before)
         return await self._runtime.db.read(searching.search, id_of(who), wanted, before=place, limit=limit)
 
-    async def mark_read(self, space: SpaceRef, who: EntityRef, seq: int) -> Place:
+    async def mark_read(self, space: SpaceRef, who: EntityRef, seq: int) -> ReadPosition:
         """They have read up to the message of that number, and not what follows it."""
         return await self._runtime.db.write(reading.mark_read, id_of(space), id_of(who), seq)
 

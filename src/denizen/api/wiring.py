@@ -238,7 +238,7 @@ class Wiring:
             self.clock,
             configuration,
             self._utility_model,
-            paying.Purse(self.db, self.prices, self.clock, self.server_budget).reserve,
+            paying.PayingDeps(self.db, self.prices, self.clock, self.server_budget).reserve,
             paying.pay,
             _review_profiles,
             None if sink is None else sink(self.db, self.embedder),

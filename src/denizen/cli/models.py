@@ -36,7 +36,7 @@ WithKey = Annotated[bool, typer.Option("--key", help="Ask for its API key, or re
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ModelRow:
     """One model."""
 
     name: str
@@ -193,7 +193,7 @@ async def _choose(
     return known.default, known.reason
 
 
-async def _on_server(settings: Settings, url: str, token: str | None, *, everything: bool) -> list[Listed]:
+async def _on_server(settings: Settings, url: str, token: str | None, *, everything: bool) -> list[ModelRow]:
     """Returns the list as the server sees it: for operators, with the model servers on its machine."""
     async with client_for(settings, url, token) as client:
         told = await client.models()
@@ -202,7 +202,7 @@ async def _on_server(settings: Settings, url: str, token: str | None, *, everyth
     return list(_of_server(told, everything=everything))
 
 
-def _of_server(told: AgentModels, *, everything: bool) -> Iterator[Listed]:
+def _of_server(told: AgentModels, *, everything: bool) -> Iterator[ModelRow]:
     from denizen.models.discovery import USUAL_MODELS
 
     usual = {name for pair in USUAL_MODELS.values() for name in pair}
@@ -221,10 +221,10 @@ def _of_server(told: AgentModels, *, everything: bool) -> Iterator[Listed]:
     for name, reason in {**names, **{each: "" for each in local if each not in names}}.items():
         title, facts = local.get(name, ("", None))
         found = reason or f"{title} serves it on the server's machine."
-        yield Listed(name, name == told.default, True if facts is not None else None, found, facts)
+        yield ModelRow(name, name == told.default, True if facts is not None else None, found, facts)
 
 
-async def _on_this_machine(settings: Settings, *, everything: bool) -> list[Listed]:
+async def _on_this_machine(settings: Settings, *, everything: bool) -> list[ModelRow]:
     from denizen.cli.house import server_models_of
     from denizen.models.discovery import installed_in_ollama
     from denizen.models.local_servers import find_servers
@@ -254,7 +254,7 @@ def _of_providers(*, everything: bool) -> Mapping[str, str]:
     return {name: key for name, key in known_names().items() if key in keys and (everything or name in usual)}
 
 
-async def _describe(known: ServerModels, settings: Settings, name: str, found: str, reachable: bool | None) -> Listed:
+async def _describe(known: ServerModels, settings: Settings, name: str, found: str, reachable: bool | None) -> ModelRow:
     from denizen.cli.house import prices_of
     from denizen.models import context_size
     from denizen.models.abilities import abilities_of
@@ -265,13 +265,13 @@ async def _describe(known: ServerModels, settings: Settings, name: str, found: s
         await context_size.ask_server(model)
         can = await asyncio.to_thread(abilities_of, model, name, prices_of(settings), settings.contexts)
     except ModelError as error:
-        return Listed(name, default, False, found, None, str(error))
+        return ModelRow(name, default, False, found, None, str(error))
     except DenizenError as error:
-        return Listed(name, default, None, found, None, str(error))
-    return Listed(name, default, reachable, found, ModelFacts.model_validate(asdict(can)))
+        return ModelRow(name, default, None, found, None, str(error))
+    return ModelRow(name, default, reachable, found, ModelFacts.model_validate(asdict(can)))
 
 
-def _as_object(each: Listed) -> dict[str, object]:
+def _as_object(each: ModelRow) -> dict[str, object]:
     facts = None if each.facts is None else each.facts.model_dump(mode="json")
     return {
         "name": each.name,
@@ -283,7 +283,7 @@ def _as_object(each: Listed) -> dict[str, object]:
     }
 
 
-def _lines(each: Listed) -> Sequence[str]:
+def _lines(each: ModelRow) -> Sequence[str]:
     """Returns what is known of it, to print below its name."""
     told = [each.found]
     if each.problem:

@@ -61,7 +61,7 @@ async def _up(settings: Settings) -> None:
     # With port 0 it is known only now.
     settings = settings.model_copy(update={"port": listener.getsockname()[1]})
     raise_descriptor_limit()
-    told, stop, ready = Told(), asyncio.Event(), asyncio.Event()
+    told, stop, ready = StopSignals(), asyncio.Event(), asyncio.Event()
     async with AsyncExitStack() as stack:
         stack.callback(listener.close)
         house = await stack.enter_async_context(open_house(settings))
@@ -96,7 +96,7 @@ async def _up(settings: Settings) -> None:
     stderr().print("Stopped. Everything is saved.", style="dim")
 
 
-class Told:
+class StopSignals:
     """SIGINT and SIGTERM: the first one asks to stop, any further one to hurry."""
 
     def __init__(self) -> None:

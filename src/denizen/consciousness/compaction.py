@@ -14,7 +14,7 @@ from typing import Final, Literal, NamedTuple
 from sqlalchemy import bindparam, delete, func, select, update
 
 from denizen.consciousness import eras, layers, rolled, selfhood
-from denizen.consciousness.layers import Digest, Lived, Segment, Shape
+from denizen.consciousness.layers import Digest, LayerCycle, Segment, Shape
 from denizen.consciousness.lease import Lease, fence
 from denizen.consciousness.log import Entry
 from denizen.consciousness.mind import Mind
@@ -137,7 +137,7 @@ def compact(tx: Tx, lease: Lease, mind: Crowded) -> Compacted | Unfinished:
     if first == window_from and (era.layers, era.shortened) == (mind.era.layers, mind.era.shortened):
         return Compacted(mind.era, mind.past)
     eras.store(tx, lease.agent_id, era)
-    eras.begin(tx, lease.agent_id, era, eras.Told(mind.version, news, seen.facts))
+    eras.begin(tx, lease.agent_id, era, eras.SelfInputs(mind.version, news, seen.facts))
     tx.run(_move_window, agent=lease.agent_id, first=first)
     return Compacted(era, tuple(shown(staying, kept.shortened)))
 
@@ -302,7 +302,7 @@ _heard = statement(
 )
 
 
-def lived(tx: Tx, agent_id: AgentId, first: int, last: int) -> list[Lived]:
+def lived(tx: Tx, agent_id: AgentId, first: int, last: int) -> list[LayerCycle]:
     """The cycles from `first` to `last`, in the form for the layers."""
     done: defaultdict[int, dict[str, int]] = defaultdict(dict)
     people: defaultdict[int, dict[str, str]] = defaultdict(dict)
@@ -317,6 +317,6 @@ def lived(tx: Tx, agent_id: AgentId, first: int, last: int) -> list[Lived]:
         if space_id:
             places[number][space_id] = space
     return [
-        Lived(number, at, summary or "", outcome == "failed", people[number], places[number], done[number])
+        LayerCycle(number, at, summary or "", outcome == "failed", people[number], places[number], done[number])
         for number, at, summary, outcome in tx.all(_ended, agent_id=agent_id, first=first, last=last)
     ]

@@ -45,7 +45,7 @@ _take_over = statement(
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class SelfInputs:
     """What a self was rendered from."""
 
     version: int
@@ -74,7 +74,7 @@ def store(tx: Tx, agent_id: AgentId, era: Era) -> None:
     tx.run(_add_self, agent_id=agent_id, era=era.number, created_at=tx.now, **row)
 
 
-def begin(tx: Tx, agent_id: AgentId, era: Era, told: Told) -> None:
+def begin(tx: Tx, agent_id: AgentId, era: Era, told: SelfInputs) -> None:
     """Put the stored era in force, and record what its self was rendered from."""
     known = {"up_to": told.news, "facts": json.dumps(told.facts, ensure_ascii=False)}
     outside = int(era.outside)

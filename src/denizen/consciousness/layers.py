@@ -135,7 +135,7 @@ def shape(characters: int, *, grouped: bool = True) -> Shape:
 
 
 @dataclass(frozen=True, slots=True)
-class Lived:
+class LayerCycle:
     """One cycle, in the form for the layers."""
 
     number: int
@@ -149,7 +149,7 @@ class Lived:
     """How often each tool changed something."""
 
 
-def line(lived: Lived, zone: str, characters: int) -> str:
+def line(lived: LayerCycle, zone: str, characters: int) -> str:
     """The cycle on one line; if that is too long, the summary is cut, so that what was done stays listed."""
     where = [quoted_name(name) for name in lived.places.values()][:2]
     who = [kept_speaker(name) for name in lived.people.values()]
@@ -180,7 +180,7 @@ def _day(at: int, zone: str) -> str:
     return f"{day:%Y-%m-%d}"
 
 
-def weight(lived: Lived) -> int:
+def weight(lived: LayerCycle) -> int:
     """How significant a cycle is: its own words, what it did besides talking, whom it was with."""
     other = [tool for tool in lived.effects if tool != "send_message"]
     words = 0 if is_derived(lived.summary) else 20 + min(len(lived.summary), 200) // 10
@@ -222,7 +222,7 @@ class Digest:
     """The most significant cycles, without repetitions, most significant first."""
 
 
-def digest(lived: Lived, zone: str) -> Digest:
+def digest(lived: LayerCycle, zone: str) -> Digest:
     """The digest of one cycle, to be merged with others."""
     words = " ".join(lived.summary.casefold().split())[:TELLING_CHARACTERS]
     told = Telling(weight(lived), lived.number, words, line(lived, zone, TELLING_CHARACTERS))
@@ -292,7 +292,7 @@ def _tally(encoded: Any) -> Tally:
 # The text
 
 
-def render(groups: Sequence[tuple[Segment, Digest]], lived: Sequence[Lived], shape: Shape, zone: str) -> str:
+def render(groups: Sequence[tuple[Segment, Digest]], lived: Sequence[LayerCycle], shape: Shape, zone: str) -> str:
     """The text of the layers for the model, oldest first."""
     blocks = [_group(segment, each, shape, zone) for segment, each in groups]
     if lived:

@@ -18,7 +18,7 @@ from sqlalchemy import bindparam, select
 from denizen.consciousness import log
 from denizen.consciousness.log import Entry
 from denizen.consciousness.recall.embedding import Meaning
-from denizen.consciousness.recall.fetching import Door, Filter, Found
+from denizen.consciousness.recall.fetching import Filter, PassageAccess, RecalledPassage
 from denizen.consciousness.recall.rendering import pack_cycles, render
 from denizen.consciousness.recall.searching import Ranking, rank, read
 from denizen.consciousness.recall.terms import count_terms
@@ -52,7 +52,7 @@ _SLACK_TOKENS: Final = 30
 
 
 @dataclass(frozen=True, slots=True)
-class Glance:
+class InboxCue:
     """The parts of the inbox that decide what is recalled."""
 
     query: str
@@ -63,7 +63,7 @@ class Glance:
 
 
 @dataclass(frozen=True, slots=True)
-class Occasion:
+class RecallInput:
     """The input of automatic recall."""
 
     inbox_tokens: int
@@ -92,13 +92,13 @@ _before_window = statement(
 )
 
 
-def glance(tx: Tx, agent_id: AgentId, events: Sequence[Event]) -> Glance | None:
+def glance(tx: Tx, agent_id: AgentId, events: Sequence[Event]) -> InboxCue | None:
     """The recall input for these events; None while the window holds the whole history."""
     row = tx.one(_before_window, agent_id=agent_id)
     if row is None or row[0] <= 1:
         return None
     _, count, first_shown = row
-    return Glance(
+    return InboxCue(
         "\n".join(entry_text(event) for event in events)[:QUERY_CHARACTERS],
         _audience(events),
         count + 1 if first_shown is None else first_shown,
@@ -109,7 +109,7 @@ def _audience(events: Iterable[Event]) -> frozenset[str]:
     return frozenset(event.space_id for event in events if event.space_id is not None)
 
 
-def search(tx: Tx, agent_id: AgentId, seen: Glance, zone: str, meaning: Meaning | None) -> Ranking:
+def search(tx: Tx, agent_id: AgentId, seen: InboxCue, zone: str, meaning: Meaning | None) -> Ranking:
     """The best-ranked passages; whether they are relevant is decided when they are read."""
     only = Filter(before_cycle=seen.before_cycle)
     audience = seen.audience
@@ -117,7 +117,7 @@ def search(tx: Tx, agent_id: AgentId, seen: Glance, zone: str, meaning: Meaning 
 
 
 def come_to_mind(
-    tx: Tx, agent_id: AgentId, cycle_id: CycleId, seq: int, events: Sequence[Event], occasion: Occasion
+    tx: Tx, agent_id: AgentId, cycle_id: CycleId, seq: int, events: Sequence[Event], occasion: RecallInput
 ) -> Entry | None:
     """A new entry, not yet written, with what is relevant to these events, or None. Call it before they are logged."""
     # Other events than those that were seen may have been taken: their own spaces decide what may be shown.
@@ -136,10 +136,10 @@ def come_to_mind(
 
 
 def _whole_cycles(
-    tx: Tx, agent_id: AgentId, found: Sequence[Found], ranking: Ranking, recalled: frozenset[int]
-) -> list[list[Found]]:
+    tx: Tx, agent_id: AgentId, found: Sequence[RecalledPassage], ranking: Ranking, recalled: frozenset[int]
+) -> list[list[RecalledPassage]]:
     """The most relevant cycles, each with everything that may be seen and is not shown yet."""
-    door = Door(tx, agent_id, ranking.audience, ranking.only)
+    door = PassageAccess(tx, agent_id, ranking.audience, ranking.only)
     numbers = list(dict.fromkeys(each.cycle for each in found))[:WHOLE_CYCLES]
     cycles_found = [door.of_cycle(number, _PASSAGES_OF_A_CYCLE) for number in numbers]
     return [[each for each in passages if each.number not in recalled] for passages in cycles_found]
@@ -155,7 +155,7 @@ _read_outside = statement(
 )
 
 
-def outside_of(tx: Tx, agent_id: AgentId, found: Iterable[Found]) -> tuple[Source, ...]:
+def outside_of(tx: Tx, agent_id: AgentId, found: Iterable[RecalledPassage]) -> tuple[Source, ...]:
     """The sources of text from outside in these: a cycle that held such text, or a note that was made from it."""
     recalled = list(found)
     numbers = sorted({each.cycle for each in recalled if each.cycle})
@@ -165,7 +165,9 @@ def outside_of(tx: Tx, agent_id: AgentId, found: Iterable[Found]) -> tuple[Sourc
     return (*((EARLIER,) if marked else ()), *kept)
 
 
-def mattering(found: Sequence[Found], rarity: Mapping[str, float], near: Mapping[int, float]) -> Sequence[Found]:
+def mattering(
+    found: Sequence[RecalledPassage], rarity: Mapping[str, float], near: Mapping[int, float]
+) -> Sequence[RecalledPassage]:
     """The relevant passages, the best first, and those that rank among them because of their neighbours.
 
     A search always finds something: scores compare passages with one another and do not say that any is relevant.
@@ -179,6 +181,6 @@ def mattering(found: Sequence[Found], rarity: Mapping[str, float], near: Mapping
     return found[: matter[-1] + 1] if matter else ()
 
 
-def _shared(found: Found, rarity: Mapping[str, float]) -> float:
+def _shared(found: RecalledPassage, rarity: Mapping[str, float]) -> float:
     terms = count_terms(found.text)
     return sum(told for term, told in rarity.items() if term in terms)

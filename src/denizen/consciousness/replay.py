@@ -30,7 +30,7 @@ from denizen.storage.schema import log as log_rows
 
 
 @dataclass(frozen=True, slots=True)
-class Rebuilt:
+class RebuiltRequest:
     """A request as it was sent, and its response."""
 
     cycle: int
@@ -85,7 +85,7 @@ def _no_such_cycle(number: int, last: int | None) -> str:
     )
 
 
-def requests(tx: Tx, agent_id: AgentId, cycle_number: int, person: EntityId | None = None) -> list[Rebuilt]:
+def requests(tx: Tx, agent_id: AgentId, cycle_number: int, person: EntityId | None = None) -> list[RebuiltRequest]:
     """Every request of the cycle, in the order of its steps, as far as this person may read it; None: everything."""
     entries = entries_of_cycle(tx, agent_id, cycle_number)
     answered = [at for at, each in enumerate(entries) if isinstance(each.message, ModelResponse)]
@@ -95,7 +95,7 @@ def requests(tx: Tx, agent_id: AgentId, cycle_number: int, person: EntityId | No
     return [_rebuilt(tx, reader, cycle_number, step, entries, at) for step, at in enumerate(answered)]
 
 
-def request(tx: Tx, agent_id: AgentId, cycle_number: int, step: int, person: EntityId | None = None) -> Rebuilt:
+def request(tx: Tx, agent_id: AgentId, cycle_number: int, step: int, person: EntityId | None = None) -> RebuiltRequest:
     """The request of that step, starting at 0, as far as this person may read it."""
     entries = entries_of_cycle(tx, agent_id, cycle_number)
     answered = [at for at, each in enumerate(entries) if isinstance(each.message, ModelResponse)]
@@ -111,7 +111,7 @@ def no_such_step(cycle_number: int, step: int, steps: int) -> str:
     return f"Cycle {cycle_number:,} has no step {step}: its steps are 0 to {steps - 1}."
 
 
-def _rebuilt(tx: Tx, reader: Reader, number: int, step: int, entries: list[Entry], at: int) -> Rebuilt:
+def _rebuilt(tx: Tx, reader: Reader, number: int, step: int, entries: list[Entry], at: int) -> RebuiltRequest:
     answer = entries[at]
     assert isinstance(answer.message, ModelResponse)
     made_of: dict[str, Any] = json.loads(answer.request or "{}")
@@ -123,7 +123,7 @@ def _rebuilt(tx: Tx, reader: Reader, number: int, step: int, entries: list[Entry
     if private:
         response = replace(response, parts=[TextPart(stand_in(1))])
         results = None if results is None else privacy.stand_in_message(1)
-    return Rebuilt(
+    return RebuiltRequest(
         cycle=number,
         step=step,
         messages=tuple(mind.request(tx, reader.agent_id, made_of, reader)),
@@ -178,7 +178,7 @@ def _tools_of(tx: Tx, made_of: Mapping[str, Any]) -> tuple[ToolDefinition, ...] 
 # JSON form
 
 
-def as_object(each: Rebuilt) -> dict[str, Any]:
+def as_object(each: RebuiltRequest) -> dict[str, Any]:
     """The request and its response as a JSON object."""
     tools = [
         {"name": tool.name, "description": tool.description, "parameters": tool.parameters_json_schema}

@@ -18,7 +18,7 @@ from denizen.storage.schema import memberships, spaces, stances
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SpaceWithStance:
     """A space that an agent is in."""
 
     space: Space
@@ -48,16 +48,16 @@ _places = statement(_place.join(_newest, _newest.c.space_id == spaces.c.id).orde
 _one = statement(_place.where(spaces.c.id == bindparam("space_id")))
 
 
-def places_of(tx: Tx, agent_id: AgentId, *, limit: int) -> list[Place]:
+def places_of(tx: Tx, agent_id: AgentId, *, limit: int) -> list[SpaceWithStance]:
     """The newest of the agent's spaces with its stances there, oldest of them first."""
     return [_read(row) for row in tx.all(_places, entity_id=agent_id, limit=limit)]
 
 
-def place(tx: Tx, agent_id: AgentId, space_id: SpaceId) -> Place | None:
+def place(tx: Tx, agent_id: AgentId, space_id: SpaceId) -> SpaceWithStance | None:
     """One space, whoever is in it, and the agent's stance there."""
     row = tx.one(_one, entity_id=agent_id, space_id=space_id)
     return None if row is None else _read(row)
 
 
-def _read(row: tuple[Any, ...]) -> Place:
-    return Place(directory.as_space(row), row[-2], row[-1])
+def _read(row: tuple[Any, ...]) -> SpaceWithStance:
+    return SpaceWithStance(directory.as_space(row), row[-2], row[-1])

@@ -539,7 +539,7 @@ _NOTICES: Final[dict[Scope, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Resting:
+class BudgetRest:
     """An agent that its budget has suspended."""
 
     scope: Scope
@@ -550,10 +550,10 @@ class Resting:
 _why = statement(select(agents.c.held_by, agents.c.held_until).where(agents.c.id == bindparam("agent_id"), _IS_HELD))
 
 
-def resting(tx: Tx, agent_id: AgentId) -> Resting | None:
+def resting(tx: Tx, agent_id: AgentId) -> BudgetRest | None:
     """Why and until when the agent rests; None if its budget does not keep it from thinking."""
     row = tx.one(_why, agent_id=agent_id)
-    return None if row is None else Resting(row[0], row[1])
+    return None if row is None else BudgetRest(row[0], row[1])
 
 
 # Resuming

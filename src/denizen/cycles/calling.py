@@ -38,12 +38,12 @@ from denizen.models.request import is_whole
 from denizen.spaces import directory
 from denizen.storage.database import Tx, statement, storable
 from denizen.storage.schema import cycles
-from denizen.tools import calls, declaring, effects, generous, grants, guard, hops
+from denizen.tools import argument_parsing, calls, declaring, effects, grants, guard, hops
 from denizen.tools.background_calls import LATE_SECONDS
 from denizen.tools.calls import Call, Mode, New
 from denizen.tools.effects import EffectRecord
 from denizen.tools.guard import FoundWords
-from denizen.tools.hops import Shown, hop_of_plan
+from denizen.tools.hops import SeenMessages, hop_of_plan
 from denizen.tools.prebuilt import MERGED
 from denizen.tools.tool import AskTool, Done, Hand, OutsideTool, OwnTool, Tool, Toolbox
 from denizen.trust import origins
@@ -88,7 +88,7 @@ class Step:
     charge: Charge = NOTHING
     asked: frozenset[int] = frozenset()
     """The calls that people were asked to answer, by position."""
-    shown: Shown = hops.NOTHING
+    shown: SeenMessages = hops.NOTHING
     """What the request held besides the events of the cycle, if something is to be sent."""
 
     @property
@@ -342,7 +342,7 @@ class _CallRunner:
 
     def _decide(self, tool: OutsideTool, call: ToolCallPart, found: FoundWords | None) -> Decision:
         settings, private = self._toolbox.effects, None if found is None else found.words
-        arguments = generous.check(tool, call.args)
+        arguments = argument_parsing.check(tool, call.args)
         nothing_held = self._step.response.outside is None and not settings.rules and not self._step.written_as_text
         if nothing_held or private is not None:
             # Nothing else decides in this case, so nothing else is read.
@@ -431,7 +431,7 @@ class _CallRunner:
     def complete(self, position: int, outcome: Finished) -> None:
         """Record an outside call that has returned or timed out."""
         call = self._step.calls[position]
-        told = generous.noted(self._tools.get(call.tool_name), call.args, outcome.result)
+        told = argument_parsing.noted(self._tools.get(call.tool_name), call.args, outcome.result)
         capped = self._complete(position, told, self._source_of_result(position, outcome))
         if outcome.late:
             new = replace(self._new_call(position, "late", seconds=LATE_SECONDS), runner=self._lease.holder)
@@ -531,8 +531,8 @@ class _CallRunner:
             self._step.response.outside is not None,
         )
         try:
-            done = tool.run(self._tx, hand, generous.check(tool, call.args))
-            return replace(done, content=generous.noted(tool, call.args, done.content))
+            done = tool.run(self._tx, hand, argument_parsing.check(tool, call.args))
+            return replace(done, content=argument_parsing.noted(tool, call.args, done.content))
         except (InvalidInput, NotFound, NotAMember) as error:
             # Own tools refuse before they write, so the transaction is consistent.
             return Done(_refusal(error))
@@ -594,7 +594,7 @@ def _pending(id: CallId) -> str:
 
 def _problem(tool: OutsideTool | AskTool, call: ToolCallPart) -> str | None:
     try:
-        generous.check(tool, call.args)
+        argument_parsing.check(tool, call.args)
     except InvalidInput as error:
         return _refusal(error)
     return None

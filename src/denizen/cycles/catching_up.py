@@ -40,7 +40,7 @@ EventsOf = Mapping[str, Sequence[int]]
 
 
 @dataclass(frozen=True, slots=True)
-class Lived:
+class CycleRange:
     """Consecutive cycles, and what is to be remembered of each."""
 
     after: int
@@ -66,7 +66,7 @@ _cycles = statement(
 )
 
 
-def read_lived(tx: Tx, agent_id: AgentId, after: int, events_of: EventsOf) -> Lived | None:
+def read_lived(tx: Tx, agent_id: AgentId, after: int, events_of: EventsOf) -> CycleRange | None:
     """The next cycles after this one that cannot be recalled yet; None if there are no more."""
     newest = newest_cycle(tx, agent_id)
     rows = tx.all(_cycles, agent_id=agent_id, after=max(after, newest))
@@ -79,10 +79,10 @@ def read_lived(tx: Tx, agent_id: AgentId, after: int, events_of: EventsOf) -> Li
         woken_by = [event for at in events_of.get(cycle_id, ()) if (event := delivery.at(tx, at)) is not None]
         words = own_words_of(entries, summary or "")
         found.append((number, pieces_of(tx, agent_id, woken_by, entries, active, words, at=ended_at)))
-    return Lived(newest, settling.extent(tx, agent_id).forgotten, tuple(found)) if found else None
+    return CycleRange(newest, settling.extent(tx, agent_id).forgotten, tuple(found)) if found else None
 
 
-def keep_lived(tx: Tx, agent_id: AgentId, lived: Lived) -> bool:
+def keep_lived(tx: Tx, agent_id: AgentId, lived: CycleRange) -> bool:
     """Make the cycles recallable; False if someone else was faster or something was forgotten meanwhile."""
     if settling.hold(tx, agent_id).forgotten != lived.forgotten or newest_cycle(tx, agent_id) != lived.after:
         return False

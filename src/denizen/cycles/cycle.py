@@ -94,13 +94,13 @@ from denizen.profiles.choosing import Profiling
 from denizen.storage.database import Database
 from denizen.telemetry.telemetry import OFF, Telemetry
 from denizen.telemetry.traces import under
-from denizen.tools import generous, guard, hops
+from denizen.tools import argument_parsing, guard, hops
 from denizen.tools.background_calls import BackgroundCalls, is_being_cancelled
 from denizen.tools.calls import UNKNOWN_OUTCOME
 from denizen.tools.effects import EffectRecord
-from denizen.tools.hops import Shown
+from denizen.tools.hops import SeenMessages
 from denizen.tools.prebuilt import SEND_MESSAGE, SKIP
-from denizen.tools.tool import Occasion, OutsideTool, OwnTool, Toolbox, spaces_of
+from denizen.tools.tool import CallIdentity, OutsideTool, OwnTool, Toolbox, spaces_of
 
 log_line = structlog.get_logger(__name__)
 
@@ -763,7 +763,7 @@ class _Thinking:
         """Whether this cycle has changed something outside itself: then it can no longer be undone."""
         return any(effect.changes for effect in self._effects.values())
 
-    def _shown(self, calls: tuple[ToolCallPart, ...], *entries: Entry) -> Shown:
+    def _shown(self, calls: tuple[ToolCallPart, ...], *entries: Entry) -> SeenMessages:
         """What the cycle has seen besides its events, if the calls send something."""
         if not any(call.tool_name == SEND_MESSAGE for call in calls):
             return hops.NOTHING
@@ -868,7 +868,9 @@ class _Thinking:
                 continue
             try:
                 spaces = spaces_of(self._cycle.events, self._cycle.active_space_id)
-                prepared[at] = await tool.prepare(self._mind.lease.agent_id, generous.check(tool, call.args), spaces)
+                prepared[at] = await tool.prepare(
+                    self._mind.lease.agent_id, argument_parsing.check(tool, call.args), spaces
+                )
             except InvalidInput:
                 continue  # the model is told when the call is carried out
         return prepared
@@ -927,9 +929,9 @@ class _Thinking:
 
     async def _work(self, step: Step, at: int, tool: OutsideTool) -> str:
         agent_id, cycle_id = self._mind.lease.agent_id, self._cycle.id
-        occasion = Occasion(agent_id, cycle_id, step.number, at, calling.call_id(cycle_id, step, at))
+        occasion = CallIdentity(agent_id, cycle_id, step.number, at, calling.call_id(cycle_id, step, at))
         with self._watch.outside(step.calls[at], step.number) as doing:
-            doing.result = await tool.call(generous.check(tool, step.calls[at].args), occasion)
+            doing.result = await tool.call(argument_parsing.check(tool, step.calls[at].args), occasion)
             return doing.result
 
     def _run_errands(self, step: Step, background_calls: Mapping[int, CallId]) -> None:

@@ -54,11 +54,11 @@ class Waking:
     inbox_tokens: int
     toolboxes: Mapping[Profile, Toolbox]
     next_seq: int
-    recalling: recollection.Occasion | None = None
+    recalling: recollection.RecallInput | None = None
     """Passages of its own history that may be recalled because they match the inbox."""
     profiling: Profiling | None = None
     """The basis for choosing its profiles, if the server has any."""
-    reminding: reminding.Occasion | None = None
+    reminding: reminding.FoundReminders | None = None
     """Long-term memories that it may be shown."""
     unreminded: frozenset[frozenset[str]] | None = None
     """The conversations that it may enter without a memory lookup; None: all."""
@@ -195,7 +195,7 @@ def _renew_self(tx: Tx, waking: Waking, news: int) -> Era | None:
     new = era if text == era.text else replace(era, number=era.number + 1, text=text)
     if new is not era:
         eras.store(tx, agent_id, new)
-    eras.begin(tx, agent_id, new, eras.Told(waking.version, news, seen.facts))
+    eras.begin(tx, agent_id, new, eras.SelfInputs(waking.version, news, seen.facts))
     return None if new is era else new
 
 

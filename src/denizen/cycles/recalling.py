@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from denizen.consciousness import recollection
 from denizen.consciousness.mind import Mind
 from denizen.consciousness.recall import settling
-from denizen.consciousness.recall.embedding import Asked, kinship, meaning
+from denizen.consciousness.recall.embedding import QuestionVectors, kinship, meaning
 from denizen.consciousness.recall.searching import Ranking
-from denizen.consciousness.recollection import Glance, Occasion, recalled_in
+from denizen.consciousness.recollection import InboxCue, RecallInput, recalled_in
 from denizen.ids import AgentId
 from denizen.inbox import delivery
 from denizen.models.embedders import Embedder
@@ -18,7 +18,7 @@ from denizen.storage.database import Database, Tx
 from denizen.tools.recalling import in_meaning
 
 
-async def remind(db: Database, embedder: Embedder | None, mind: Mind) -> Occasion | None:
+async def remind(db: Database, embedder: Embedder | None, mind: Mind) -> RecallInput | None:
     """The passages that the next cycle may show; None if nothing waits, or the whole history is in the window."""
     agent_id, zone = mind.lease.agent_id, mind.identity.zone
     seen = await db.read(_glance, agent_id)
@@ -26,16 +26,16 @@ async def remind(db: Database, embedder: Embedder | None, mind: Mind) -> Occasio
         return None
     asked = None if embedder is None else await in_meaning(embedder, agent_id, seen.query)
     ranking, near = await db.read(_search, agent_id, seen, zone, embedder.name if embedder else "", asked)
-    return Occasion(mind.budget.inbox, zone, recalled_in(mind.past), ranking, near)
+    return RecallInput(mind.budget.inbox, zone, recalled_in(mind.past), ranking, near)
 
 
-def _glance(tx: Tx, agent_id: AgentId) -> Glance | None:
+def _glance(tx: Tx, agent_id: AgentId) -> InboxCue | None:
     batch = delivery.next_batch(delivery.pending(tx, agent_id))
     return recollection.glance(tx, agent_id, batch) if batch else None
 
 
 def _search(
-    tx: Tx, agent_id: AgentId, seen: Glance, zone: str, embedder: str, asked: Asked | None
+    tx: Tx, agent_id: AgentId, seen: InboxCue, zone: str, embedder: str, asked: QuestionVectors | None
 ) -> tuple[Ranking, Mapping[int, float]]:
     near = None if asked is None else meaning(tx, agent_id, embedder, asked)
     ranking = recollection.search(tx, agent_id, seen, zone, near)

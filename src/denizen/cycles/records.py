@@ -89,7 +89,7 @@ _open = statement(
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ResumableCycle:
     """An open cycle, and what must be known to resume it."""
 
     cycle: OpenCycle
@@ -99,7 +99,7 @@ class Found:
     paused: bool
 
 
-def find_open(tx: Tx, agent_id: AgentId) -> Found | None:
+def find_open(tx: Tx, agent_id: AgentId) -> ResumableCycle | None:
     """The open cycle of this agent."""
     row = tx.one(_open, agent_id=agent_id)
     if row is None:
@@ -124,7 +124,7 @@ def find_open(tx: Tx, agent_id: AgentId) -> Found | None:
         troubled=parking.has_trouble(tx, agent_id),
         outside_from=outside_from,
     )
-    return Found(cycle, not_before, bool(handed_back), outcome == "paused")
+    return ResumableCycle(cycle, not_before, bool(handed_back), outcome == "paused")
 
 
 def _target(tx: Tx, sent: EffectRecord) -> str:
@@ -240,7 +240,7 @@ def ended(tx: Tx, cycle_id: CycleId) -> CycleRecord | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Glance:
+class OpenCycleView:
     """A short view of an agent's open cycle."""
 
     id: CycleId
@@ -250,10 +250,10 @@ class Glance:
     paused: bool
 
 
-def glance(tx: Tx, agent_id: AgentId) -> Glance | None:
+def glance(tx: Tx, agent_id: AgentId) -> OpenCycleView | None:
     """The open cycle of this agent, without its content."""
     row = tx.one(_open, agent_id=agent_id)
     if row is None:
         return None
     id, first_seq, started_at, _, attempts, _, _, outcome, _ = row
-    return Glance(id, first_seq, started_at, attempts, paused=outcome == "paused")
+    return OpenCycleView(id, first_seq, started_at, attempts, paused=outcome == "paused")

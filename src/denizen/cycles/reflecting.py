@@ -27,12 +27,12 @@ from denizen.ids import AgentId, CycleId, EntityId, OrganizationId, SpaceId, new
 from denizen.inbox.format import one_line
 from denizen.models import codec
 from denizen.models.prices import Price, Usage, expected_cost
-from denizen.plans import known
+from denizen.plans import told_changes
 from denizen.reflection import records, signals, thinking
 from denizen.reflection.claims import Claimant
 from denizen.reflection.settings import Metaprompt
 from denizen.reflection.stance_store import AGENTS, Run
-from denizen.reflection.thinking import Felt, NamedModel, Reflector, Tried, Turn, last_felt, quoted, think
+from denizen.reflection.thinking import Felt, MetapromptTrial, NamedModel, Reflector, Turn, last_felt, quoted, think
 from denizen.spaces import directory, posting
 from denizen.storage.database import Database, Tx, statement
 from denizen.storage.schema import cycles, entities, log, messages, passages
@@ -47,7 +47,7 @@ _ERROR_CHARACTERS: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class HeardMessage:
     """A message that the agent received in a cycle."""
 
     id: str
@@ -58,11 +58,11 @@ class Heard:
 
 
 @dataclass(frozen=True, slots=True)
-class Lived:
+class ReflectedCycle:
     """A cycle to reflect on."""
 
     cycle: int
-    heard: tuple[Heard, ...]
+    heard: tuple[HeardMessage, ...]
     failed: tuple[bool, ...]
     """Which of the last tool results were errors, newest first."""
     results: int
@@ -99,7 +99,7 @@ _results = statement(
 )
 
 
-def next_lived(tx: Tx, agent_id: AgentId) -> Lived | None:
+def next_lived(tx: Tx, agent_id: AgentId) -> ReflectedCycle | None:
     """The next cycle that the agent has not reflected on; None if there is none, or it cannot be recalled yet."""
     mark = records.mark(tx, agent_id)
     if mark is None or newest_cycle(tx, agent_id) <= mark:
@@ -109,9 +109,11 @@ def next_lived(tx: Tx, agent_id: AgentId) -> Lived | None:
     if row is None:
         return None
     found = {each[0]: each for each in tx.all(_heard, agent_id=agent_id, cycle=number)}
-    heard = tuple(Heard(id, space, author, kind == "human", text) for id, space, author, kind, text in found.values())
+    heard = tuple(
+        HeardMessage(id, space, author, kind == "human", text) for id, space, author, kind, text in found.values()
+    )
     failed, results, errors = _look_for_errors(tx, agent_id, row[0], _end_of(tx, agent_id, number))
-    return Lived(number, heard, failed, results, errors, records.redactions_so_far(tx, agent_id))
+    return ReflectedCycle(number, heard, failed, results, errors, records.redactions_so_far(tx, agent_id))
 
 
 def _end_of(tx: Tx, agent_id: AgentId, number: int) -> int:
@@ -159,7 +161,7 @@ async def reflect_on_next(db: Database, agent_id: AgentId, reflector: Reflector,
     return True
 
 
-def _turn(tx: Tx, agent_id: AgentId, lived: Lived, space_id: SpaceId) -> Turn:
+def _turn(tx: Tx, agent_id: AgentId, lived: ReflectedCycle, space_id: SpaceId) -> Turn:
     """The part of the cycle in one conversation."""
     said = _said(lived, space_id)
     return Turn(
@@ -174,7 +176,7 @@ def _turn(tx: Tx, agent_id: AgentId, lived: Lived, space_id: SpaceId) -> Turn:
     )
 
 
-def _said(lived: Lived, space_id: SpaceId) -> dict[EntityId, str]:
+def _said(lived: ReflectedCycle, space_id: SpaceId) -> dict[EntityId, str]:
     """What each person said there in this cycle, with the last speaker at the end."""
     said: dict[EntityId, list[str]] = {}
     for each in lived.heard:
@@ -194,7 +196,7 @@ def _recent(tx: Tx, agent_id: AgentId, space_id: SpaceId) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Purse:
+class AgentPurse:
     """Pays for the reflection of one agent, within its budgets."""
 
     db: Database
@@ -259,7 +261,7 @@ async def try_metaprompt(
     *,
     apply: bool,
     by: EntityId | None,
-) -> Tried:
+) -> MetapromptTrial:
     """Run the metaprompt now, for this conversation. Its answer is applied only with `apply`, but always paid."""
     turn, felt, forgotten = await db.read(_situation, agent_id, space_id)
 
@@ -282,7 +284,7 @@ def _situation(tx: Tx, agent_id: AgentId, space_id: SpaceId) -> tuple[Turn, Felt
 
 def keep_tried(tx: Tx, agent_id: AgentId, space_id: SpaceId, run: Run, forgotten: int, by: EntityId | None) -> bool:
     """Store the run in the history and apply its changes; False, and no change, if something was forgotten."""
-    known.lock(tx, agent_id)
+    told_changes.lock(tx, agent_id)
     records.require_there(tx, agent_id, space_id)
     if records.redactions_so_far(tx, agent_id) != forgotten:
         return False

@@ -17,7 +17,7 @@ from pydantic_ai.models import Model
 from pydantic_ai.settings import ModelSettings, ToolOrOutput
 
 from denizen.clock import Clock
-from denizen.consciousness.replay import Rebuilt
+from denizen.consciousness.replay import RebuiltRequest
 from denizen.errors import InvalidInput, ModelError
 from denizen.ids import AgentId
 from denizen.models import caching, request
@@ -25,10 +25,10 @@ from denizen.models.prices import Price, cost
 
 
 @dataclass(frozen=True, slots=True)
-class Rethought:
+class NewAnswer:
     """A model's answer to an earlier request."""
 
-    asked: Rebuilt
+    asked: RebuiltRequest
     model: str
     response: ModelResponse
     dollars: Decimal | None
@@ -58,8 +58,8 @@ def _plain(value: object) -> str:
 
 
 async def rethink(
-    asked: Rebuilt, model: Model, name: str, agent_id: AgentId, *, clock: Clock, prices: Mapping[str, Price]
-) -> Rethought:
+    asked: RebuiltRequest, model: Model, name: str, agent_id: AgentId, *, clock: Clock, prices: Mapping[str, Price]
+) -> NewAnswer:
     """Send the same request to `model`, with the same tools to choose from; none of them is run."""
     if not asked.tools_kept:
         raise InvalidInput(
@@ -67,10 +67,10 @@ async def rethink(
             "model would answer differently. Choose another cycle."
         )
     response = await _ask(asked, model, agent_id, clock)
-    return Rethought(asked, name, response, cost(response, prices, asked=name))
+    return NewAnswer(asked, name, response, cost(response, prices, asked=name))
 
 
-async def _ask(asked: Rebuilt, model: Model, agent_id: AgentId, clock: Clock) -> ModelResponse:
+async def _ask(asked: RebuiltRequest, model: Model, agent_id: AgentId, clock: Clock) -> ModelResponse:
     lasting = len(asked.messages) - asked.has_note
     marks = (len(asked.messages) - asked.present, lasting - 1)
     messages = caching.marked(model, list(asked.messages), marks)

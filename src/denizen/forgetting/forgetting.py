@@ -29,7 +29,7 @@ from denizen.consciousness.recall import passages as recall
 from denizen.errors import InvalidInput, NotFound
 from denizen.forgetting import redacting
 from denizen.forgetting.changing import index_anew
-from denizen.forgetting.places import PAGE, PLACES, Place, Row
+from denizen.forgetting.places import PAGE, PLACES, Row, TextTable
 from denizen.forgetting.redacting import Redactor, each_once
 from denizen.ids import AgentId, EntityId, MessageId, OrganizationId, SpaceId, new_id
 from denizen.inbox import statuses
@@ -37,7 +37,7 @@ from denizen.inbox.events import ABOUT, BEFORE
 from denizen.inbox.format import OUTSIDE_MARK, one_line, quote, speaker
 from denizen.memory import access, items, rolling
 from denizen.memory.access import Visitor
-from denizen.memory.items import Remembered
+from denizen.memory.items import MemoryItem
 from denizen.models import codec
 from denizen.models.tokens import estimate_message
 from denizen.plans import origins
@@ -599,14 +599,14 @@ class _Work:
         self._forget_passages(far, close, near)
         self._forget_what_rests_on(some, far, close, near)
 
-    def forget_memories(self, what: Iterable[Remembered]) -> list[Remembered]:
+    def forget_memories(self, what: Iterable[MemoryItem]) -> list[MemoryItem]:
         """Forgets these memories, also where agents were shown them; returns all that were deleted."""
         gone = items.forget(self.tx, what)
         self.removed["memories"] += len(gone)
         self._take_out_of_reminders(gone)
         return gone
 
-    def _take_out_of_reminders(self, gone: Sequence[Remembered]) -> None:
+    def _take_out_of_reminders(self, gone: Sequence[MemoryItem]) -> None:
         if not gone:
             return
         words = tuple(dict.fromkeys((one_line(each.text), FORGOTTEN) for each in gone if one_line(each.text)))
@@ -657,7 +657,7 @@ class _Work:
             self.removed["selves"] += 1
             self.concerned.add(agent_id)
 
-    def take_out_of_summaries(self, gone: Iterable[Remembered]) -> None:
+    def take_out_of_summaries(self, gone: Iterable[MemoryItem]) -> None:
         """Removes these memories from the summaries of their conversations, also from those that an agent has read."""
         for space_id, words in dict.fromkeys((each.space_id, each.text) for each in gone):
             self._take_out_of_summary(space_id, words)
@@ -761,7 +761,9 @@ class _Work:
                         self.concerned.add(row.agent_id)
         self._drop_notes(far, close, near)
 
-    def _left_of(self, place: Place, row: Row, far: Redactor, close: Redactor, near: _Near) -> Mapping[str, str | None]:
+    def _left_of(
+        self, place: TextTable, row: Row, far: Redactor, close: Redactor, near: _Near
+    ) -> Mapping[str, str | None]:
         if row.cycle_id in self.blanked and place.name in _OF_A_CYCLE:
             return {name: _blank(how, row.words[name]) for name, how in place.columns.items()}
         redactor = _meant_for(place, row, far, close, near)
@@ -876,7 +878,7 @@ class _Near:
 _OF_A_CYCLE: Final = ("log", "cycles", "effects", "overflow", "calls")
 
 
-def _meant_for(place: Place, row: Row, far: Redactor, close: Redactor, near: _Near) -> Redactor:
+def _meant_for(place: TextTable, row: Row, far: Redactor, close: Redactor, near: _Near) -> Redactor:
     """Chooses the redactor for a row: a text too short to be recognized is searched for only where it was heard, said
     or read again.
     """

@@ -74,7 +74,7 @@ class Row:
     """By column."""
 
 
-class Place:
+class TextTable:
     """One table with text."""
 
     def __init__(
@@ -144,78 +144,80 @@ _spaces_here = select(spaces.c.id).where(spaces.c.organization_id == bindparam("
 _agent_of_cycle = select(cycles.c.agent_id).where(cycles.c.id == effects.c.cycle_id).scalar_subquery()
 
 PLACES: Final = (
-    Place(events, {"payload": "text"}, agent=events.c.agent_id, cycle=events.c.cycle_id),
-    Place(
+    TextTable(events, {"payload": "text"}, agent=events.c.agent_id, cycle=events.c.cycle_id),
+    TextTable(
         log, {"message": "entry", "request": "request", "outside": "text"}, agent=log.c.agent_id, cycle=log.c.cycle_id
     ),
-    Place(cycles, {"summary": "text", "told": "text"}, agent=cycles.c.agent_id, cycle=cycles.c.id),
-    Place(
+    TextTable(cycles, {"summary": "text", "told": "text"}, agent=cycles.c.agent_id, cycle=cycles.c.id),
+    TextTable(
         effects,
         {"result": "text", "outside": "text"},
         agent=_agent_of_cycle,
         cycle=effects.c.cycle_id,
         here=effects.c.cycle_id.in_(_cycles_here),
     ),
-    Place(overflow, {"text": "text"}, agent=overflow.c.agent_id, cycle=overflow.c.cycle_id),
-    Place(
+    TextTable(overflow, {"text": "text"}, agent=overflow.c.agent_id, cycle=overflow.c.cycle_id),
+    TextTable(
         calls, {"arguments": "text", "result": "text", "why": "text"}, agent=calls.c.agent_id, cycle=calls.c.cycle_id
     ),
-    Place(grants, {"arguments": "text"}, agent=grants.c.agent_id),
-    Place(ledger, {"detail": "text"}, agent=ledger.c.agent_id, cycle=ledger.c.cycle_id),
-    Place(space_statuses, {"detail": "text"}, agent=space_statuses.c.agent_id),
-    Place(alerts, {"detail": "text"}, agent=alerts.c.agent_id),
-    Place(panel_alerts, {"detail": "text"}, here=panel_alerts.c.space_id.in_(_spaces_here)),
-    Place(
+    TextTable(grants, {"arguments": "text"}, agent=grants.c.agent_id),
+    TextTable(ledger, {"detail": "text"}, agent=ledger.c.agent_id, cycle=ledger.c.cycle_id),
+    TextTable(space_statuses, {"detail": "text"}, agent=space_statuses.c.agent_id),
+    TextTable(alerts, {"detail": "text"}, agent=alerts.c.agent_id),
+    TextTable(panel_alerts, {"detail": "text"}, here=panel_alerts.c.space_id.in_(_spaces_here)),
+    TextTable(
         agents,
         {"parked_detail": "text"},
         agent=agents.c.id,
         here=agents.c.organization_id == bindparam("organization_id"),
     ),
-    Place(selves, {"text": "text", "layers": "text"}, agent=selves.c.agent_id),
-    Place(layers, {"digest": "text"}, agent=layers.c.agent_id),
-    Place(minds, {"told": "text"}, agent=minds.c.agent_id),
-    Place(
+    TextTable(selves, {"text": "text", "layers": "text"}, agent=selves.c.agent_id),
+    TextTable(layers, {"digest": "text"}, agent=layers.c.agent_id),
+    TextTable(minds, {"told": "text"}, agent=minds.c.agent_id),
+    TextTable(
         rollings,
         {"summary": "text", "memory": "text"},
         here=rollings.c.space_id.in_(
             select(spaces.c.id).where(spaces.c.organization_id == bindparam("organization_id"))
         ),
     ),
-    Place(goals, {"text": "text"}, agent=goals.c.agent_id),
-    Place(notes, {"text": "text"}, agent=notes.c.agent_id),
-    Place(plans, {"name": "text", "instruction": "text"}, agent=plans.c.agent_id),
-    Place(panels, {"settings": "text"}, here=panels.c.organization_id == bindparam("organization_id")),
-    Place(
+    TextTable(goals, {"text": "text"}, agent=goals.c.agent_id),
+    TextTable(notes, {"text": "text"}, agent=notes.c.agent_id),
+    TextTable(plans, {"name": "text", "instruction": "text"}, agent=plans.c.agent_id),
+    TextTable(panels, {"settings": "text"}, here=panels.c.organization_id == bindparam("organization_id")),
+    TextTable(
         advisors,
         {"name": "text", "description": "text", "in_group": "text", "settings": "text"},
         here=advisors.c.space_id.in_(_spaces_here),
     ),
-    Place(rounds, {"question": "text"}, here=rounds.c.space_id.in_(_spaces_here)),
-    Place(
+    TextTable(rounds, {"question": "text"}, here=rounds.c.space_id.in_(_spaces_here)),
+    TextTable(
         replies,
         {"name": "text", "text": "text", "thinking": "text", "result": "text", "error": "text", "recipe": "text"},
         here=replies.c.organization_id == bindparam("organization_id"),
     ),
-    Place(
+    TextTable(
         stances,
         {"preset_reason": "text", "profile_line": "text", "mind_line": "text", "imprints": "text", "overrides": "text"},
         agent=stances.c.agent_id,
     ),
-    Place(signals, {"rule": "text"}, agent=signals.c.agent_id),
-    Place(reflections, {"reason": "text"}, agent=reflections.c.agent_id),
-    Place(voice_stances, {"mind_line": "text", "imprints": "text"}, here=voice_stances.c.space_id.in_(_spaces_here)),
-    Place(voice_signals, {"rule": "text"}, here=voice_signals.c.space_id.in_(_spaces_here)),
-    Place(voice_reflections, {"reason": "text"}, here=voice_reflections.c.space_id.in_(_spaces_here)),
-    Place(openings, {"reason": "text"}, here=openings.c.organization_id == bindparam("organization_id")),
-    Place(webhooks, {"name": "text"}, agent=webhooks.c.agent_id, of_people=True),
-    Place(
+    TextTable(signals, {"rule": "text"}, agent=signals.c.agent_id),
+    TextTable(reflections, {"reason": "text"}, agent=reflections.c.agent_id),
+    TextTable(
+        voice_stances, {"mind_line": "text", "imprints": "text"}, here=voice_stances.c.space_id.in_(_spaces_here)
+    ),
+    TextTable(voice_signals, {"rule": "text"}, here=voice_signals.c.space_id.in_(_spaces_here)),
+    TextTable(voice_reflections, {"reason": "text"}, here=voice_reflections.c.space_id.in_(_spaces_here)),
+    TextTable(openings, {"reason": "text"}, here=openings.c.organization_id == bindparam("organization_id")),
+    TextTable(webhooks, {"name": "text"}, agent=webhooks.c.agent_id, of_people=True),
+    TextTable(
         entities,
         {"name": "text", "metadata": "text"},
         here=entities.c.organization_id == bindparam("organization_id"),
         of_people=True,
     ),
-    Place(spaces, {"name": "text"}, here=spaces.c.organization_id == bindparam("organization_id"), of_people=True),
-    Place(tokens, {"name": "text"}, here=tokens.c.entity_id.in_(_entities_here), of_people=True),
-    Place(organizations, {"name": "text"}, here=organizations.c.id == bindparam("organization_id"), of_people=True),
+    TextTable(spaces, {"name": "text"}, here=spaces.c.organization_id == bindparam("organization_id"), of_people=True),
+    TextTable(tokens, {"name": "text"}, here=tokens.c.entity_id.in_(_entities_here), of_people=True),
+    TextTable(organizations, {"name": "text"}, here=organizations.c.id == bindparam("organization_id"), of_people=True),
 )
 """All places except the messages themselves, the passages for recall, and the definitions of agents."""

@@ -251,7 +251,7 @@ def newest_of_space(tx: Tx, agent_id: AgentId, space_id: str, *, up_to: int) -> 
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class InboxEntry:
     """An event with its delivery state."""
 
     event: Event
@@ -279,14 +279,14 @@ _in_lane = statement(
 
 def listed(
     tx: Tx, agent_id: AgentId, state: OpenState, *, lane: Lane = "urgent", after: int = 0, limit: int = LOOKED_AT
-) -> list[Listed]:
+) -> list[InboxEntry]:
     """The events in this state in the order of draining, starting after number `after` of that lane."""
     lanes = (("urgent", after), ("normal", 0)) if lane == "urgent" else (("normal", after),)
     rows: list[tuple[Any, ...]] = []
     for name, behind in lanes:
         where = {"state": state, "lane": int(name == "normal"), "after": behind, "limit": limit - len(rows)}
         rows += tx.all(_in_lane, agent_id=agent_id, **where)
-    return [Listed(_event(row), *row[_MORE:]) for row in rows]
+    return [InboxEntry(_event(row), *row[_MORE:]) for row in rows]
 
 
 def taken(tx: Tx, agent_id: AgentId, cycle_id: CycleId) -> list[Event]:

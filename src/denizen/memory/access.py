@@ -10,7 +10,7 @@ from denizen.errors import InvalidInput, NotFound
 from denizen.ids import EntityId, OrganizationId, SpaceId
 from denizen.memory import items, rolling
 from denizen.memory.audience import Owner
-from denizen.memory.items import SNAPSHOT, Remembered
+from denizen.memory.items import SNAPSHOT, MemoryItem
 from denizen.spaces import directory
 from denizen.storage.database import Tx
 
@@ -25,7 +25,7 @@ class Visitor:
     """Their effective role: their own, limited by the token they used."""
 
 
-def may_see(tx: Tx, memory: Remembered, who: Visitor) -> bool:
+def may_see(tx: Tx, memory: MemoryItem, who: Visitor) -> bool:
     """Whether this person may see the memory.
 
     Members of a conversation see its memories, and a person sees their own. A memory between a person and an agent is
@@ -47,14 +47,14 @@ def may_see(tx: Tx, memory: Remembered, who: Visitor) -> bool:
             return reaches(who.role, "member")
 
 
-def may_change(tx: Tx, memory: Remembered, who: Visitor) -> bool:
+def may_change(tx: Tx, memory: MemoryItem, who: Visitor) -> bool:
     """Whether this person may change the memory: whoever may see it; for the organization's memories only its
     admins.
     """
     return may_see(tx, memory, who) and (memory.scope != "organization" or reaches(who.role, "admin"))
 
 
-def find(tx: Tx, memory_id: str, who: Visitor) -> Remembered:
+def find(tx: Tx, memory_id: str, who: Visitor) -> MemoryItem:
     """Returns the memory. Raises `NotFound` if this person may not see it."""
     memory = items.get(tx, memory_id)
     if not may_see(tx, memory, who):
@@ -62,7 +62,7 @@ def find(tx: Tx, memory_id: str, who: Visitor) -> Remembered:
     return memory
 
 
-def find_changeable(tx: Tx, memory_id: str, who: Visitor) -> Remembered:
+def find_changeable(tx: Tx, memory_id: str, who: Visitor) -> MemoryItem:
     """Returns the memory if this person may change it."""
     memory = find(tx, memory_id, who)
     if not may_change(tx, memory, who):
@@ -70,7 +70,7 @@ def find_changeable(tx: Tx, memory_id: str, who: Visitor) -> Remembered:
     return memory
 
 
-def owner_of(memory: Remembered) -> Owner:
+def owner_of(memory: MemoryItem) -> Owner:
     return Owner(memory.scope, memory.organization_id, SpaceId(memory.space_id), memory.user_id, memory.agent_id)
 
 
@@ -83,7 +83,7 @@ class Correction:
     embedder: str = ""
 
 
-def correct(tx: Tx, memory_id: str, by: Visitor, what: Correction) -> Remembered:
+def correct(tx: Tx, memory_id: str, by: Visitor, what: Correction) -> MemoryItem:
     """Corrects the memory, and its copies that belong to other owners as far as this person may change them.
 
     The old text is linked to the new one and is no longer found; the summary of the conversation is corrected as well.

@@ -97,7 +97,7 @@ SHAPE: Final = ToolDefinition(
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
+class MemoryUsage:
     """The usage of the requests of a pass."""
 
     model: str
@@ -107,9 +107,9 @@ class Spent:
     cache_write_tokens: int = 0
     cost_micros: int | None = None
 
-    def __add__(self, other: Spent) -> Spent:
+    def __add__(self, other: MemoryUsage) -> MemoryUsage:
         known = [each for each in (self.cost_micros, other.cost_micros) if each is not None]
-        return Spent(
+        return MemoryUsage(
             self.model,
             self.input_tokens + other.input_tokens,
             self.output_tokens + other.output_tokens,
@@ -137,7 +137,7 @@ class Answered:
 
     written: Written | None
     """None if no answer was usable."""
-    spent: Spent
+    spent: MemoryUsage
     problem: str = ""
     reserved: tuple[str, ...] = ()
     """The reservations to release when the usage is recorded."""
@@ -201,7 +201,7 @@ async def ask(
     """
     messages = question(made, instructions, profile)
     known = range(1, made.last + 1)
-    spent, problem, calls = Spent(name), "", list[str]()
+    spent, problem, calls = MemoryUsage(name), "", list[str]()
     try:
         async with asyncio.timeout(patience(model, SECONDS)):
             for _ in range(2):
@@ -262,8 +262,8 @@ class _Request:
         return self._answer.response
 
 
-def _price(response: ModelResponse, name: str, prices: Mapping[str, Price]) -> Spent:
+def _price(response: ModelResponse, name: str, prices: Mapping[str, Price]) -> MemoryUsage:
     used = usage_of(response)
     dollars = cost(response, prices, asked=name)
     micros = None if dollars is None else int(dollars * 1_000_000)
-    return Spent(name, used.input, used.output, used.cache_read, used.cache_write, micros)
+    return MemoryUsage(name, used.input, used.output, used.cache_read, used.cache_write, micros)

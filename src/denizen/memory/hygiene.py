@@ -14,7 +14,7 @@ from typing import Final, Literal
 from denizen.clock import SECOND
 from denizen.consciousness.recall.terms import count_terms
 from denizen.memory import items
-from denizen.memory.items import SNAPSHOT, Remembered
+from denizen.memory.items import SNAPSHOT, MemoryItem
 from denizen.memory.likeness import contradiction
 from denizen.storage.database import Tx
 
@@ -36,7 +36,7 @@ class Finding:
 
     problem: Problem
     scope: str
-    memories: tuple[Remembered, ...]
+    memories: tuple[MemoryItem, ...]
     why: str
 
 
@@ -55,14 +55,14 @@ def report(tx: Tx, organization_id: str) -> Report:
     return examine((each for each, _ in items.each_of(tx, organization_id)), tx.now)
 
 
-def examine(remembered: Iterable[Remembered], now: int) -> Report:
-    live, superseded = list[Remembered](), 0
+def examine(remembered: Iterable[MemoryItem], now: int) -> Report:
+    live, superseded = list[MemoryItem](), 0
     for each in remembered:
         if each.superseded_by is not None:
             superseded += 1
         elif each.kind != SNAPSHOT:
             live.append(each)
-    by_owner: defaultdict[tuple[str, str], list[Remembered]] = defaultdict(list)
+    by_owner: defaultdict[tuple[str, str], list[MemoryItem]] = defaultdict(list)
     for each in live:
         by_owner[each.owner, each.category].append(each)
     findings = [*_junk(live), *_unused(live, now)]
@@ -71,7 +71,7 @@ def examine(remembered: Iterable[Remembered], now: int) -> Report:
     return Report(Counter(each.scope for each in live), superseded, tuple(findings))
 
 
-def _junk(live: Sequence[Remembered]) -> Iterator[Finding]:
+def _junk(live: Sequence[MemoryItem]) -> Iterator[Finding]:
     for each in live:
         terms = count_terms(each.text)
         if not terms:
@@ -82,14 +82,14 @@ def _junk(live: Sequence[Remembered]) -> Iterator[Finding]:
             yield Finding("junk", each.scope, (each,), f"it is only {each.confidence} % certain")
 
 
-def _unused(live: Sequence[Remembered], now: int) -> Iterator[Finding]:
+def _unused(live: Sequence[MemoryItem], now: int) -> Iterator[Finding]:
     for each in live:
         days = (now - each.created_at) // (86_400 * SECOND)
         if each.uses == 0 and days >= OLD_DAYS:
             yield Finding("never used", each.scope, (each,), f"in {days} days nobody was reminded of it")
 
 
-def _pairs(some: Sequence[Remembered]) -> Iterator[Finding]:
+def _pairs(some: Sequence[MemoryItem]) -> Iterator[Finding]:
     """Yields duplicates and contradictions among the memories of one owner and category."""
     terms = {each.number: frozenset(count_terms(each.text)) for each in some}
     by_number = {each.number: each for each in some}

@@ -75,7 +75,7 @@ class Stored:
 
 
 @dataclass(frozen=True, slots=True)
-class Remembered:
+class MemoryItem:
     """A stored memory, as it is read."""
 
     number: int
@@ -132,9 +132,9 @@ COLUMNS: Final = (
 )
 
 
-def as_remembered(row: tuple[Any, ...]) -> Remembered:
+def as_remembered(row: tuple[Any, ...]) -> MemoryItem:
     told: tuple[Any, ...] = (*row[:12], tuple(json.loads(row[12])), *row[13:-1], bool(row[-1]))
-    return Remembered(*told)
+    return MemoryItem(*told)
 
 
 def hash_of(owner: str, text: str) -> str:
@@ -497,8 +497,8 @@ _reword = statement(update(memories).where(memories.c.number == bindparam("item"
 
 
 def correct(
-    tx: Tx, owner: Owner, memory: Remembered, text: str, vector: bytes | None = None, embedder: str = ""
-) -> Remembered:
+    tx: Tx, owner: Owner, memory: MemoryItem, text: str, vector: bytes | None = None, embedder: str = ""
+) -> MemoryItem:
     """Corrects the memory; the old text is linked to the new one and is no longer found."""
     key, text = owner.key, storable(text)
     hashed = hash_of(key, text)
@@ -581,7 +581,7 @@ _by_numbers = statement(
 _LATEST: Final = 2**62
 
 
-def get(tx: Tx, id: str) -> Remembered:
+def get(tx: Tx, id: str) -> MemoryItem:
     row = tx.one(_by_id, id=id)
     if row is None:
         raise NotFound("memory", id)
@@ -592,9 +592,9 @@ def is_there(tx: Tx, id: str) -> bool:
     return tx.one(_by_id, id=id) is not None
 
 
-def of_ids(tx: Tx, ids: Iterable[str]) -> list[Remembered]:
+def of_ids(tx: Tx, ids: Iterable[str]) -> list[MemoryItem]:
     """Returns the memories with these ids, superseded ones included."""
-    wanted, found = list(ids), list[Remembered]()
+    wanted, found = list(ids), list[MemoryItem]()
     for at in range(0, len(wanted), len(_IDS)):
         some = wanted[at : at + len(_IDS)]
         asked = {name: some[n] if n < len(some) else None for n, name in enumerate(_IDS)}
@@ -602,9 +602,9 @@ def of_ids(tx: Tx, ids: Iterable[str]) -> list[Remembered]:
     return found
 
 
-def find(tx: Tx, numbers: Sequence[int]) -> list[Remembered]:
+def find(tx: Tx, numbers: Sequence[int]) -> list[MemoryItem]:
     """Returns the memories with these numbers that are not superseded, in this order."""
-    found: dict[int, Remembered] = {}
+    found: dict[int, MemoryItem] = {}
     for at in range(0, len(numbers), len(_IDS)):
         some = numbers[at : at + len(_IDS)]
         asked = {name: some[n] if n < len(some) else None for n, name in enumerate(_IDS)}
@@ -628,25 +628,25 @@ _of_space = _page(memories.c.space_id == bindparam("space_id"))
 _of_agent = _page(memories.c.agent_id == bindparam("agent_id"), memories.c.scope == "persona")
 
 
-def owned(tx: Tx, owner: str, *, before: int | None = None, limit: int = 100) -> list[Remembered]:
+def owned(tx: Tx, owner: str, *, before: int | None = None, limit: int = 100) -> list[MemoryItem]:
     """Returns this owner's memories, newest first, superseded ones included."""
     rows = tx.all(_of_owner, owner=owner, before=before or _LATEST, limit=limit)
     return [as_remembered(row) for row in rows]
 
 
-def all_of(tx: Tx, organization_id: str, *, before: int | None = None, limit: int = 100) -> list[Remembered]:
+def all_of(tx: Tx, organization_id: str, *, before: int | None = None, limit: int = 100) -> list[MemoryItem]:
     """Returns all memories of the organization, newest first."""
     rows = tx.all(_of_organization, organization_id=organization_id, before=before or _LATEST, limit=limit)
     return [as_remembered(row) for row in rows]
 
 
-def learned_in(tx: Tx, space_id: str, *, before: int | None = None, limit: int = 100) -> list[Remembered]:
+def learned_in(tx: Tx, space_id: str, *, before: int | None = None, limit: int = 100) -> list[MemoryItem]:
     """Returns the memories that were learned in this space, of all owners, newest first."""
     rows = tx.all(_of_space, space_id=space_id, before=before or _LATEST, limit=limit)
     return [as_remembered(row) for row in rows]
 
 
-def of_agent(tx: Tx, agent_id: str, *, before: int | None = None, limit: int = 100) -> list[Remembered]:
+def of_agent(tx: Tx, agent_id: str, *, before: int | None = None, limit: int = 100) -> list[MemoryItem]:
     """Returns what this agent alone remembers about people, newest first."""
     rows = tx.all(_of_agent, agent_id=agent_id, before=before or _LATEST, limit=limit)
     return [as_remembered(row) for row in rows]
@@ -685,11 +685,11 @@ _after = statement(
 )
 
 
-def forget(tx: Tx, what: Iterable[Remembered], *, with_earlier: bool = True) -> list[Remembered]:
+def forget(tx: Tx, what: Iterable[MemoryItem], *, with_earlier: bool = True) -> list[MemoryItem]:
     """Deletes these memories with those they replaced, and keeps them from coming back; returns all that were
     deleted.
     """
-    gone: dict[int, Remembered] = {}
+    gone: dict[int, MemoryItem] = {}
     waiting = list(what)
     while waiting:
         each = waiting.pop()
@@ -703,7 +703,7 @@ def forget(tx: Tx, what: Iterable[Remembered], *, with_earlier: bool = True) -> 
     return list(gone.values())
 
 
-def _forget(tx: Tx, each: Remembered) -> None:
+def _forget(tx: Tx, each: MemoryItem) -> None:
     hashed = value(tx, _hash, number=each.number)
     if hashed is not None and hashed != SNAPSHOT:
         keep_out(tx, each.owner, hashed, tx.now)
@@ -715,7 +715,7 @@ def _forget(tx: Tx, each: Remembered) -> None:
     tx.run(_drop, item=each.number)
 
 
-def copies_of(tx: Tx, memory: Remembered) -> list[Remembered]:
+def copies_of(tx: Tx, memory: MemoryItem) -> list[MemoryItem]:
     """Returns the copies of the memory with other owners: the same text, from the same messages or from
     copies of them.
     """
@@ -730,20 +730,20 @@ def copies_of(tx: Tx, memory: Remembered) -> list[Remembered]:
     return list(found.values())
 
 
-def resting_on(tx: Tx, message_ids: Iterable[str]) -> list[Remembered]:
+def resting_on(tx: Tx, message_ids: Iterable[str]) -> list[MemoryItem]:
     """Returns the memories that were learned from these messages."""
     return [as_remembered(row) for each in message_ids for row in tx.all(_resting_on, message_id=each)]
 
 
-def of_person(tx: Tx, user_id: str) -> list[Remembered]:
+def of_person(tx: Tx, user_id: str) -> list[MemoryItem]:
     return [as_remembered(row) for row in tx.all(_of_user, user_id=user_id)]
 
 
-def of_place(tx: Tx, space_id: str) -> list[Remembered]:
+def of_place(tx: Tx, space_id: str) -> list[MemoryItem]:
     return [as_remembered(row) for row in tx.all(_all_there, space_id=space_id)]
 
 
-def each_of(tx: Tx, organization_id: str) -> Iterator[tuple[Remembered, str]]:
+def each_of(tx: Tx, organization_id: str) -> Iterator[tuple[MemoryItem, str]]:
     """Yields all memories of the organization, each with its whole text."""
     after = -1
     while rows := tx.all(_after, organization_id=organization_id, after=after):

@@ -23,9 +23,9 @@ from denizen.clock import SECOND, Clock
 from denizen.errors import InvalidInput, SettingsError, StorageError, explained
 from denizen.ids import EntityId, SpaceId
 from denizen.memory import asking, audience, documents, passing, rolling, sharing, sinks
-from denizen.memory.asking import Answered, Reserved, Spent
+from denizen.memory.asking import Answered, MemoryUsage, Reserved
 from denizen.memory.documents import Written
-from denizen.memory.rolling import EVERYONE, ConversationInfo, Pass, Rolled
+from denizen.memory.rolling import EVERYONE, ConversationInfo, ConversationSummary, Pass
 from denizen.memory.settings import CompactionProfile, Configuration
 from denizen.memory.sinks import Batch, Sink
 from denizen.models.embedders import Embedder
@@ -42,7 +42,7 @@ ModelFor = Callable[[ConversationInfo, str], Awaitable[tuple[str, Model]]]
 """Returns the model with this name, paid by the first agent or the panel, and its full name."""
 ReserveCall = Callable[[ConversationInfo, str, Model, Usage], Awaitable[Reserved]]
 """Reserves a call of the model in the budgets of the agent or panel that pays."""
-Pay = Callable[[Tx, ConversationInfo, Spent | None, Sequence[str]], None]
+Pay = Callable[[Tx, ConversationInfo, MemoryUsage | None, Sequence[str]], None]
 """Charges the usage to the first agent, or the panel, and releases these reservations."""
 SummedUp = Callable[[Tx, ConversationInfo], None]
 """Called in the transaction that stores a summary."""
@@ -269,7 +269,7 @@ class Keeper:
         except StorageError:
             raise
         except Exception as error:  # noqa: BLE001  no such prompt, or no such model: what was known stays
-            return Answered(None, Spent(profile.model), explained(error))
+            return Answered(None, MemoryUsage(profile.model), explained(error))
 
         async def reserve(need: Usage) -> Reserved:
             return await self._with.reserve(place, name, model, need)
@@ -374,7 +374,7 @@ def _batch(tx: Tx, place: ConversationInfo, made: Pass, written: Written) -> Bat
     )
 
 
-def told(state: Rolled) -> dict[str, object] | None:
+def told(state: ConversationSummary) -> dict[str, object] | None:
     """Returns the conversation's summary as clients see it; None while there is none."""
     if not state.upto:
         return None

@@ -11,15 +11,15 @@ from collections.abc import Sequence
 from denizen.ids import AgentId, SpaceId
 from denizen.memory import granting, items, reminding
 from denizen.memory.audience import Owner
-from denizen.memory.items import Remembered
-from denizen.memory.rolling import Rolled
+from denizen.memory.items import MemoryItem
+from denizen.memory.rolling import ConversationSummary
 from denizen.storage.database import Tx
 
 HEADER = "## What you remember\nFrom long-term memory, because of what was said; it may be out of date."
 HEADING = "## What was said before\nOlder messages are not shown; this is what they came to, as you heard it:"
 
 
-def summed_up(state: Rolled) -> str:
+def summed_up(state: ConversationSummary) -> str:
     """Returns the summary in an advisor's prompt that replaces the messages up to the cursor; empty if all
     are shown.
     """
@@ -33,7 +33,7 @@ def owners(tx: Tx, panel_id: SpaceId, message_id: str | None) -> granting.Readab
     return granting.Readable(tuple(each for each in found.owners if each.scope != "persona"), found.grant)
 
 
-def still_there(tx: Tx, found: Sequence[Remembered], allowed: Sequence[Owner]) -> list[Remembered]:
+def still_there(tx: Tx, found: Sequence[MemoryItem], allowed: Sequence[Owner]) -> list[MemoryItem]:
     """Returns those of the found memories that the panel's members may see now, with their present text."""
     own = {each.number: each for each in items.find(tx, [each.number for each in found if each.number > 0])}
     keys = {each.key for each in allowed}
@@ -42,7 +42,7 @@ def still_there(tx: Tx, found: Sequence[Remembered], allowed: Sequence[Owner]) -
     return [each for each in there if each is not None and each.owner in keys]
 
 
-def reminded(found: Sequence[Remembered], characters: int = 2_800) -> str:
+def reminded(found: Sequence[MemoryItem], characters: int = 2_800) -> str:
     """Renders the memories for an advisor's next turn; empty if there are none."""
     chosen = reminding.fitting(found, characters)
     return f"{HEADER}\n\n{reminding.render(chosen)}" if chosen else ""

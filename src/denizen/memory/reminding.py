@@ -25,9 +25,9 @@ from denizen.inbox.events import Event
 from denizen.inbox.format import entry_text, one_line
 from denizen.inbox.sources import distinct
 from denizen.memory import granting, items
-from denizen.memory.items import Remembered
+from denizen.memory.items import MemoryItem
 from denizen.memory.settings import Configuration
-from denizen.memory.sinks import Retriever, Wanted, retrieved
+from denizen.memory.sinks import MemoryQuery, Retriever, retrieved
 from denizen.storage.database import Database, Tx, statement
 from denizen.storage.schema import cycles, memories
 from denizen.storage.schema import log as log_rows
@@ -47,12 +47,12 @@ _TITLES: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Occasion:
+class FoundReminders:
     """The memories found for the next cycle."""
 
     spaces: frozenset[str]
     """The spaces they are for: a cycle in other spaces is shown none of them."""
-    found: tuple[Remembered, ...]
+    found: tuple[MemoryItem, ...]
     characters: int
     turn: str
     """Why memories were searched: `first`, `cadence`, `compaction`."""
@@ -122,7 +122,7 @@ class Reminder:
         if (last := known.get(spaces)) is not None:
             known[spaces] = replace(last, turns=last.turns_now(mind), next_seq=mind.next_seq)
 
-    async def before_cycle(self, mind: Mind) -> Occasion | None:
+    async def before_cycle(self, mind: Mind) -> FoundReminders | None:
         """Finds the memories for the agent's next cycle; None if no recall is due."""
         configured = self._configuration.now()
         agent_id = mind.lease.agent_id
@@ -134,9 +134,9 @@ class Reminder:
             return None
         seen = await self._db.read(_glance, agent_id, batch)
         owners = seen.readable.owners
-        found: Sequence[Remembered] = ()
+        found: Sequence[MemoryItem] = ()
         if owners:
-            wanted = Wanted(seen.query, owners, configured.long_term.top_k)
+            wanted = MemoryQuery(seen.query, owners, configured.long_term.top_k)
             found = await retrieved(self._retriever, wanted, agent=agent_id)
         known = shown_in(mind.past)
         new = [each for each in found if each.id not in known]
@@ -144,7 +144,7 @@ class Reminder:
         refused = {scope: each.read for scope, each in seen.readable.grant.decisions.items() if each.read != "yes"}
         looked_at = tuple(dict.fromkeys(each.scope for each in owners))
         characters = min(configured.long_term.max_characters, 2 * mind.budget.inbox)
-        return Occasion(spaces, tuple(new), characters, why, looked_at, dict(refused))
+        return FoundReminders(spaces, tuple(new), characters, why, looked_at, dict(refused))
 
     def _known(self, agent_id: AgentId) -> OrderedDict[frozenset[str], _Last]:
         return self._last.get(agent_id) or OrderedDict()
@@ -207,7 +207,7 @@ def spaces_shown_in(tx: Tx, entries: Iterable[Entry]) -> frozenset[str]:
 
 
 def remind(
-    tx: Tx, agent_id: AgentId, cycle_id: CycleId, seq: int, events: Sequence[Event], occasion: Occasion
+    tx: Tx, agent_id: AgentId, cycle_id: CycleId, seq: int, events: Sequence[Event], occasion: FoundReminders
 ) -> Entry | None:
     """Builds an entry, not yet written, with the memories that those present may hear; None if there are none.
 
@@ -231,7 +231,7 @@ def remind(
     return log.entry(seq, cycle_id, "remembered", message, request=json.dumps(told), outside=outside or None)
 
 
-def diagnostics(occasion: Occasion, chosen: Sequence[Remembered]) -> dict[str, JsonValue]:
+def diagnostics(occasion: FoundReminders, chosen: Sequence[MemoryItem]) -> dict[str, JsonValue]:
     """Returns what clients see about a recall: counts and refusals, never the texts."""
     counts: dict[str, JsonValue] = {scope: sum(each.scope == scope for each in chosen) for scope in occasion.looked_at}
     return {
@@ -242,9 +242,9 @@ def diagnostics(occasion: Occasion, chosen: Sequence[Remembered]) -> dict[str, J
     }
 
 
-def fitting(found: Sequence[Remembered], characters: int) -> list[Remembered]:
+def fitting(found: Sequence[MemoryItem], characters: int) -> list[MemoryItem]:
     """Returns as many memories as fit, the best of each scope first. A fact stored in two scopes is shown once."""
-    chosen: dict[str, Remembered] = {}
+    chosen: dict[str, MemoryItem] = {}
     for each in found:
         cost, fact = len(each.text) + 40, _plain_fact(each.text)
         if cost <= characters and fact not in chosen:
@@ -258,7 +258,7 @@ def _plain_fact(text: str) -> str:
     return one_line(text).casefold().rstrip(".! ")
 
 
-def render(chosen: Sequence[Remembered]) -> str:
+def render(chosen: Sequence[MemoryItem]) -> str:
     """Renders memories for a model: by scope, behind the gutter, because they are others' words."""
     lines: list[str] = []
     for scope in dict.fromkeys(each.scope for each in chosen):

@@ -43,7 +43,7 @@ ASSISTANT: Final = "assistant"
 
 
 @dataclass(frozen=True, slots=True)
-class Rolled:
+class ConversationSummary:
     """The stored summary of a conversation."""
 
     space_id: SpaceId
@@ -79,13 +79,13 @@ _state = statement(
 )
 
 
-def find(tx: Tx, space_id: SpaceId, reader_id: str = EVERYONE) -> Rolled:
+def find(tx: Tx, space_id: SpaceId, reader_id: str = EVERYONE) -> ConversationSummary:
     """Returns the present summary; an empty one with the cursor at 0 if there is none."""
     row = tx.one(_state, space_id=space_id, reader_id=reader_id)
     if row is None:
-        return Rolled(space_id, reader_id, "", Memory(), 0)
+        return ConversationSummary(space_id, reader_id, "", Memory(), 0)
     summary, memory, *rest, outside = row
-    return Rolled(space_id, reader_id, summary, documents.load(memory), *rest, outside=bool(outside))
+    return ConversationSummary(space_id, reader_id, summary, documents.load(memory), *rest, outside=bool(outside))
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,7 @@ def conversation_info(tx: Tx, space_id: SpaceId) -> ConversationInfo | None:
 class Pass:
     """The messages being summarized."""
 
-    before: Rolled
+    before: ConversationSummary
     messages: tuple[Message, ...]
     digest: str
     """A digest of the whole input."""
@@ -218,7 +218,7 @@ def _short(text: str) -> str:
 _PAGE: Final = 500
 
 
-def unsummed(tx: Tx, state: Rolled, profile: CompactionProfile) -> list[Message]:
+def unsummed(tx: Tx, state: ConversationSummary, profile: CompactionProfile) -> list[Message]:
     """Returns as many of the reader's messages after the cursor as decide what is summarized next."""
     found: list[Message] = []
     after, enough = state.upto, passing.wanted(profile)
@@ -242,14 +242,16 @@ def _answered(tx: Tx, space_id: SpaceId, said: Sequence[Message]) -> list[Messag
     return [each for each in said if first is None or each.seq < first]
 
 
-def look(tx: Tx, space_id: SpaceId, reader_id: str, profile: CompactionProfile) -> tuple[Rolled, Pass | None]:
+def look(
+    tx: Tx, space_id: SpaceId, reader_id: str, profile: CompactionProfile
+) -> tuple[ConversationSummary, Pass | None]:
     """Returns the present summary, and what to summarize next, if anything: also during the cool-down."""
     state = find(tx, space_id, reader_id)
     chosen = passing.head(unsummed(tx, state, profile), profile, state.failures)
     return state, Pass(state, tuple(chosen), _digest(state, chosen)) if chosen else None
 
 
-def _digest(state: Rolled, said: Sequence[Message]) -> str:
+def _digest(state: ConversationSummary, said: Sequence[Message]) -> str:
     told: list[list[str | int]] = [[state.upto, state.summary, documents.dump(state.memory), int(state.outside)]]
     told += [[each.seq, each.author_name, each.text, each.edited_at or 0, each.deleted_at or 0] for each in said]
     return hashlib.blake2b(json.dumps(told).encode(), digest_size=16).hexdigest()

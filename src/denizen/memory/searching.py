@@ -15,7 +15,7 @@ from sqlalchemy import BigInteger, Select, Text, bindparam, literal_column, sele
 
 from denizen.consciousness.recall.postings import rarity, weigh
 from denizen.consciousness.recall.terms import count_terms
-from denizen.memory.items import COLUMNS, COUNTED, Remembered, as_remembered
+from denizen.memory.items import COLUMNS, COUNTED, MemoryItem, as_remembered
 from denizen.storage.database import Row, Statement, Tx, statement
 from denizen.storage.schema import memories, memory_owners, memory_terms
 
@@ -40,7 +40,7 @@ _TERMS_AT_ONCE: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class MemoryQuestion:
     """A question: its words, and its vector if there is an embedder."""
 
     query: str
@@ -49,10 +49,10 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundMemory:
     """A search result with its score."""
 
-    item: Remembered
+    item: MemoryItem
     score: float
 
 
@@ -121,14 +121,14 @@ class _Scored(NamedTuple):
     scores: NDArray[float64]
 
 
-def search(tx: Tx, owner: str, asked: Asked, *, limit: int) -> list[Found]:
+def search(tx: Tx, owner: str, asked: MemoryQuestion, *, limit: int) -> list[FoundMemory]:
     """Returns this owner's memories that fit the question, best first, without superseded ones."""
     scored = _by_words(tx, owner, asked.query)
     if asked.vector is not None:
         scored = _with_meaning(tx, owner, asked, asked.vector, scored)
     best = _best(scored, min(limit, MOST_RANKED))
     found = {row[0]: as_remembered(row) for row in _listed_in(tx, _rows, best, owner=owner)}
-    return [Found(found[number], score) for number, score in best.items() if number in found]
+    return [FoundMemory(found[number], score) for number, score in best.items() if number in found]
 
 
 def _best(scored: _Scored, limit: int) -> dict[int, float]:
@@ -192,7 +192,7 @@ def _read(tx: Tx, owner: str, counts: Sequence[tuple[str, int]]) -> list[tuple[i
     return read
 
 
-def _with_meaning(tx: Tx, owner: str, asked: Asked, vector: bytes, words: _Scored) -> _Scored:
+def _with_meaning(tx: Tx, owner: str, asked: MemoryQuestion, vector: bytes, words: _Scored) -> _Scored:
     """Combines words and meaning: the best by words, and of the newest those near in meaning."""
     import numpy
 

@@ -18,9 +18,9 @@ from denizen.errors import SettingsError
 from denizen.ids import OrganizationId, SpaceId
 from denizen.memory import granting, items, searching
 from denizen.memory.audience import Owner
-from denizen.memory.items import Candidate, Remembered
+from denizen.memory.items import Candidate, MemoryItem
 from denizen.memory.policy import Scope
-from denizen.memory.searching import Asked
+from denizen.memory.searching import MemoryQuestion
 from denizen.models.embedders import Embedder
 from denizen.storage.database import Database, Tx
 
@@ -61,7 +61,7 @@ class Sink(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class MemoryQuery:
     """A query of an agent for memories."""
 
     query: str
@@ -74,14 +74,14 @@ class Wanted:
 class Retriever(Protocol):
     """Searches memories, best first."""
 
-    async def retrieve(self, wanted: Wanted) -> Sequence[Remembered]: ...
+    async def retrieve(self, wanted: MemoryQuery) -> Sequence[MemoryItem]: ...
 
 
 RETRIEVAL_SECONDS: Final = 10
 """How long a cycle waits for the retriever."""
 
 
-async def retrieved(retriever: Retriever, wanted: Wanted, **whose: str) -> list[Remembered]:
+async def retrieved(retriever: Retriever, wanted: MemoryQuery, **whose: str) -> list[MemoryItem]:
     """Searches with this retriever; returns nothing if it fails or takes too long."""
     try:
         async with asyncio.timeout(RETRIEVAL_SECONDS):
@@ -136,14 +136,14 @@ class DatabaseRetriever:
         self._db = db
         self._embedder = embedder
 
-    async def retrieve(self, wanted: Wanted) -> Sequence[Remembered]:
+    async def retrieve(self, wanted: MemoryQuery) -> Sequence[MemoryItem]:
         vectors = await vectors_of(self._embedder, [wanted.query], asking=True)
         name = "" if self._embedder is None else self._embedder.name
-        return await self._db.read(_retrieve, wanted, Asked(wanted.query, vectors.get(wanted.query), name))
+        return await self._db.read(_retrieve, wanted, MemoryQuestion(wanted.query, vectors.get(wanted.query), name))
 
 
-def _retrieve(tx: Tx, wanted: Wanted, asked: Asked) -> list[Remembered]:
-    found: list[Remembered] = []
+def _retrieve(tx: Tx, wanted: MemoryQuery, asked: MemoryQuestion) -> list[MemoryItem]:
+    found: list[MemoryItem] = []
     for owner in wanted.owners:
         most = wanted.top_k.get(owner.scope, 0)
         found += [each.item for each in searching.search(tx, owner.key, asked, limit=most)] if most > 0 else []
@@ -170,13 +170,13 @@ def load(place: str, what: str, method: str) -> Make:
 
 async def look(
     db: Database, embedder: Embedder | None, query: str, owners: Sequence[str], limit: int
-) -> list[searching.Found]:
+) -> list[searching.FoundMemory]:
     """Searches these owners' memories for people, best first."""
     vectors = await vectors_of(embedder, [query], asking=True)
-    asked = Asked(query, vectors.get(query), "" if embedder is None else embedder.name)
+    asked = MemoryQuestion(query, vectors.get(query), "" if embedder is None else embedder.name)
     return await db.read(_look, asked, owners, limit)
 
 
-def _look(tx: Tx, asked: Asked, owners: Sequence[str], limit: int) -> list[searching.Found]:
+def _look(tx: Tx, asked: MemoryQuestion, owners: Sequence[str], limit: int) -> list[searching.FoundMemory]:
     found = [each for owner in owners for each in searching.search(tx, owner, asked, limit=limit)]
     return sorted(found, key=lambda each: (-each.score, -each.item.number))[:limit]

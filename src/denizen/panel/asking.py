@@ -146,7 +146,7 @@ def settings_for(
 
 
 @dataclass(frozen=True)
-class Asked:
+class AdvisorRequest:
     """A request as it is sent."""
 
     model: Model
@@ -174,7 +174,7 @@ class Asking(Protocol):
         ...
 
 
-async def ask(clock: Clock, asked: Asked, by: Asking) -> ModelResponse:
+async def ask(clock: Clock, asked: AdvisorRequest, by: Asking) -> ModelResponse:
     """Returns the model's answer; retries as often as its errors allow."""
     attempt = 0
     while True:
@@ -189,7 +189,7 @@ async def ask(clock: Clock, asked: Asked, by: Asking) -> ModelResponse:
             await by.again()
 
 
-async def _ask_once(clock: Clock, asked: Asked, by: Asking) -> ModelResponse:
+async def _ask_once(clock: Clock, asked: AdvisorRequest, by: Asking) -> ModelResponse:
     begun = asyncio.Event()
     seconds = asked.first_byte_seconds
     if is_local(asked.model):

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_ai.messages import ModelResponse
 from pydantic_ai.tools import ToolDefinition
 
-from denizen.panel.context import Heard, Line, bracketed, literal
+from denizen.panel.context import Line, OtherReply, bracketed, literal
 from denizen.panel.tasks import fields_of, line
 
 WHY_CHARACTERS: Final = 400
@@ -45,7 +45,7 @@ TOOL: Final = ToolDefinition(
 )
 
 
-def lines(said: Heard, expected: Sequence[str]) -> list[Line]:
+def lines(said: OtherReply, expected: Sequence[str]) -> list[Line]:
     """Builds the request to check a reply of one advisor."""
     listed = "\n".join(f"{at}. {' '.join(each.split())}" for at, each in enumerate(expected, start=1))
     return [

@@ -38,7 +38,7 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class VoiceBackground:
     """What a voice is told in addition."""
 
     memory: str = ""
@@ -62,6 +62,6 @@ class Background(Protocol):
         """Looks up, outside any transaction, what these turns may need. The result has an entry for each panel."""
         ...
 
-    def tell(self, tx: Tx, ask: Ask, brought: Any) -> Told:
+    def tell(self, tx: Tx, ask: Ask, brought: Any) -> VoiceBackground:
         """Returns what the voice is told. Only reads."""
         ...

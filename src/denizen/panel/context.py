@@ -65,7 +65,7 @@ class Words:
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class OtherReply:
     """What another voice said, and in which round."""
 
     round_id: str
@@ -91,10 +91,10 @@ class Turn:
     """None if it was deleted: the replies stay."""
     exchanges: tuple[Exchange, ...] = ()
 
-    def last_words(self) -> dict[str, Heard]:
+    def last_words(self) -> dict[str, OtherReply]:
         """Returns the last words of each voice in the turn."""
         return {
-            voice: Heard(exchange.round_id, voice, words.name, words.text, words.outside)
+            voice: OtherReply(exchange.round_id, voice, words.name, words.text, words.outside)
             for exchange in self.exchanges
             for voice, words in exchange.words.items()
         }
@@ -230,7 +230,7 @@ def _present(voice: str, present: Turn, characters: int) -> Iterator[Line]:
             own = exchange.words[voice]
             yield _own(exchange.round_id, voice, own.text, outside=own.outside)
         others = [
-            Heard(exchange.round_id, each, words.name, words.text, words.outside)
+            OtherReply(exchange.round_id, each, words.name, words.text, words.outside)
             for each, words in exchange.words.items()
             if each != voice
         ]
@@ -238,7 +238,7 @@ def _present(voice: str, present: Turn, characters: int) -> Iterator[Line]:
             yield bracketed(ANSWERED, others, characters)
 
 
-def bracketed(heading: str, heard: Sequence[Heard], characters: int) -> Line:
+def bracketed(heading: str, heard: Sequence[OtherReply], characters: int) -> Line:
     """Puts the words of several voices into one user message, each shortened."""
     told = "\n\n".join(f"{each.name}: {capped(each.text, characters)}" for each in heard)
     kept = [[each.round_id, each.voice, each.name] for each in heard]
@@ -292,7 +292,7 @@ def rebuilt(
                 lines += [] if text is None else [_own(round_id, voice, text)]
             case {"heading": heading, "heard": heard}:
                 there = [(round_id, voice, name, words(round_id, voice)) for round_id, voice, name in heard]
-                known = [Heard(*each[:3], text) for each in there if (text := each[3]) is not None]
+                known = [OtherReply(*each[:3], text) for each in there if (text := each[3]) is not None]
                 lines += [bracketed(heading, known, made_of["cap"])] if known else []
             case _:
                 raise ValueError(f"unknown source {source!r}")

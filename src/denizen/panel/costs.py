@@ -185,7 +185,7 @@ def tokens_of(lines: Sequence[Line]) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Foretold:
+class CostEstimate:
     """The estimated usage of one advisor, for a reply of the usual length."""
 
     voice: str
@@ -205,12 +205,12 @@ TYPICAL_TOKENS: Final = 400
 
 def foretold(
     voice: str, name: str, lines: Sequence[Line], limit: int, model: Model, prices: Mapping[str, Price], asked: str
-) -> Foretold:
+) -> CostEstimate:
     """Estimates the cost of asking this advisor."""
     tokens, usual = tokens_of(lines), min(TYPICAL_TOKENS, limit)
     likely = expected_cost(model, Usage(tokens, usual), prices, asked=asked)
     worst = expected_cost(model, Usage(tokens, limit), prices, asked=asked)
-    return Foretold(voice, name, asked, tokens, usual, limit, _micros(likely), _micros(worst))
+    return CostEstimate(voice, name, asked, tokens, usual, limit, _micros(likely), _micros(worst))
 
 
 def _micros(dollars: Decimal | None) -> int | None:

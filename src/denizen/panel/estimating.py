@@ -17,10 +17,10 @@ from denizen.models.prices import Usage
 from denizen.models.thinking import most_output
 from denizen.panel import advisors, context, costs, history, panels, suggesting
 from denizen.panel.advisors import Advisor
-from denizen.panel.asking import Asked, PanelDeps, TooLate, ask, in_time, settings_for
-from denizen.panel.background import Ask, Background, Told, Turned
+from denizen.panel.asking import AdvisorRequest, PanelDeps, TooLate, ask, in_time, settings_for
+from denizen.panel.background import Ask, Background, Turned, VoiceBackground
 from denizen.panel.context import Line, Persona, Said, Turn
-from denizen.panel.costs import Foretold, NoRoom
+from denizen.panel.costs import CostEstimate, NoRoom
 from denizen.panel.panels import Panel
 from denizen.panel.phases import stage_at
 from denizen.panel.rounds import ASSISTANT
@@ -47,7 +47,7 @@ async def suggest(kit: PanelDeps, panel_id: SpaceId, topic: str, count: int = su
     reserved = await kit.db.write(_reserve, panel, need, None if call is None else call.near)
     if isinstance(reserved, NoRoom):
         raise BudgetSpent(reserved.text)
-    asked = Asked(model, lines, sent, suggesting.TOOL, settings.first_byte_seconds, panel_id)
+    asked = AdvisorRequest(model, lines, sent, suggesting.TOOL, settings.first_byte_seconds, panel_id)
     asking = _Unheard()
     try:
         response = await in_time(kit.clock, patience(model, settings.total_seconds), ask(kit.clock, asked, asking))
@@ -91,10 +91,10 @@ def _pay(tx: Tx, panel: Panel, charges: Sequence[Charge], reserved: str) -> None
         costs.enter(tx, panel.organization_id, panel.id, each)
 
 
-async def foretell(kit: PanelDeps, panel_id: SpaceId, text: str) -> list[Foretold]:
+async def foretell(kit: PanelDeps, panel_id: SpaceId, text: str) -> list[CostEstimate]:
     """Estimates what the message would cost, by advisor."""
     panel, asked = await kit.db.read(_requests, panel_id, text, kit.background)
-    told: list[Foretold] = []
+    told: list[CostEstimate] = []
     for voice, called, wanted, limit, lines in asked:
         name, model = await kit.model_for(panel.organization_id, wanted)
         told.append(costs.foretold(voice, called, lines, limit, model, kit.prices, name))
@@ -139,12 +139,14 @@ def _requests(
     return panel, built
 
 
-def _told(tx: Tx, panel: Panel, text: str, voice: str, handle: str, had: int, background: Background | None) -> Told:
+def _told(
+    tx: Tx, panel: Panel, text: str, voice: str, handle: str, had: int, background: Background | None
+) -> VoiceBackground:
     """What the advisor would be told, without long-term memories: they are searched for only when a message
     was posted.
     """
     if background is None:
-        return Told()
+        return VoiceBackground()
     turn = panel.turns + 1
     before = history.last_kept(tx, panel.id, voice, turn)
     return background.tell(tx, Ask(Turned(panel.id, turn, None, text), voice, handle, had, before), None)

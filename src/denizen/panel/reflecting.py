@@ -26,11 +26,11 @@ from denizen.ids import EntityId, MessageId, SpaceId
 from denizen.inbox.format import one_line
 from denizen.models.discovery import utility_model_for
 from denizen.models.prices import Usage, expected_cost
-from denizen.panel import costs, panels, reflection_cursor, rounds, standing
+from denizen.panel import advisor_stances, costs, panels, reflection_cursor, rounds
+from denizen.panel.advisor_stances import Voice
 from denizen.panel.asking import PanelDeps
 from denizen.panel.costs import NoRoom
 from denizen.panel.panels import Panel
-from denizen.panel.standing import Voice
 from denizen.panel.taking import QUESTION_GONE
 from denizen.reflection import configuration, signals, thinking
 from denizen.reflection.claims import Claimant
@@ -38,7 +38,17 @@ from denizen.reflection.configuration import Configuration, Effective
 from denizen.reflection.sentiment import Classifier, Reading
 from denizen.reflection.settings import Metaprompt
 from denizen.reflection.stance_store import VOICES, Conversation, Run
-from denizen.reflection.thinking import Felt, NamedModel, Reflector, Tried, Turn, last_felt, quoted, reading_of, think
+from denizen.reflection.thinking import (
+    Felt,
+    MetapromptTrial,
+    NamedModel,
+    Reflector,
+    Turn,
+    last_felt,
+    quoted,
+    reading_of,
+    think,
+)
 from denizen.spaces import posting
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import entities, messages, replies
@@ -86,7 +96,7 @@ def next_held(tx: Tx, panel_id: SpaceId) -> Held | None:
     if any(state not in rounds.OVER for *_, state, _code in asked):
         return None
     had = {voice for *_, voice, state, code in asked if state != "cancelled" and code != QUESTION_GONE}
-    voices = tuple(each for each in standing.voices_once_asked(tx, panel, had) if each.reflection.is_on)
+    voices = tuple(each for each in advisor_stances.voices_once_asked(tx, panel, had) if each.reflection.is_on)
     turns = _turns(tx, panel_id, mark + 1, voices, *asked[0][:2]) if voices else {}
     return Held(panel, mark + 1, turns, voices, reflection_cursor.redactions_so_far(tx, panel_id))
 
@@ -98,7 +108,7 @@ def _turns(
     panel's age.
     """
     said = _said(tx, message_id, asked_by)
-    minds = standing.minds(tx, panel_id, turn, asked_by)
+    minds = advisor_stances.minds(tx, panel_id, turn, asked_by)
     exchanges, tried = _exchanges(tx, panel_id, turn), _tried(tx, panel_id, turn)
     return {
         each.id: Turn(
@@ -225,7 +235,7 @@ class Reflecting:
         held = await self._db.read(next_held, panel_id)
         if held is None or not await self._db.write(reflection_cursor.claim, panel_id, held.number, self._claimant):
             return False
-        purse, readings = Purse(self._panel_deps, held.panel), _Readings()
+        purse, readings = PanelPurse(self._panel_deps, held.panel), _Readings()
         at_once = asyncio.Semaphore(held.panel.settings.at_once)
 
         async def over(voice: Voice) -> tuple[str, Conversation]:
@@ -242,25 +252,25 @@ class Reflecting:
             await asyncio.gather(*thoughts, return_exceptions=True)
         forgotten, instance = held.forgotten, self._claimant.instance
         where = panel_id, held.number
-        await self._db.write(standing.keep_panel_turn, *where, came, forgotten=forgotten, instance=instance)
+        await self._db.write(advisor_stances.keep_panel_turn, *where, came, forgotten=forgotten, instance=instance)
         return True
 
     async def try_metaprompt(
         self, panel_id: SpaceId, voice_id: str, wanted: str | Metaprompt, *, apply: bool, by: EntityId | None
-    ) -> Tried:
+    ) -> MetapromptTrial:
         """Asks the metaprompt now for one advisor. Only with `apply` does the answer change anything; it is paid for in
         any case.
         """
         panel, voice, turn, felt, forgotten = await self._db.read(_situation, panel_id, voice_id)
-        reflector = self._reflector(panel, voice, Purse(self._panel_deps, panel))
+        reflector = self._reflector(panel, voice, PanelPurse(self._panel_deps, panel))
         asked = configuration.find(reflector.settings, reflector.configuration, wanted)
 
         async def keep(run: Run) -> bool:
-            return await self._db.write(standing.keep_tried, panel_id, voice_id, run, forgotten, by)
+            return await self._db.write(advisor_stances.keep_tried, panel_id, voice_id, run, forgotten, by)
 
         return await thinking.try_metaprompt(reflector, turn, felt, asked, keep if apply else None)
 
-    def _reflector(self, panel: Panel, voice: Voice, purse: Purse) -> Reflector:
+    def _reflector(self, panel: Panel, voice: Voice, purse: PanelPurse) -> Reflector:
         async def model_for(name: str | None) -> NamedModel:
             own = self._panel_deps.server_models.default if voice.model == "default" else voice.model
             wanted = name or panel.settings.utility_model or utility_model_for(own)
@@ -279,9 +289,9 @@ class Reflecting:
 
 def _situation(tx: Tx, panel_id: SpaceId, voice_id: str) -> tuple[Panel, Voice, Turn, Felt, int]:
     panel = panels.get(tx, panel_id)
-    voice = standing.voice(tx, panel, voice_id)
+    voice = advisor_stances.voice(tx, panel, voice_id)
     turn = Turn(
-        standing.stance(tx, panel_id, voice_id),
+        advisor_stances.stance(tx, panel_id, voice_id),
         recent=_recent(_exchanges(tx, panel_id, panel.turns), voice),
         errors=_errors(_tried(tx, panel_id, panel.turns).get(voice_id, [])),
     )
@@ -312,7 +322,7 @@ async def _by_whom(reflector: Reflector, settings: Effective) -> str | None:
     return (await reflector.model_for(settings.sentiment.model or settings.model))[0]
 
 
-class Purse:
+class PanelPurse:
     """Pays for the reflection on one turn, within the budgets of the panel and the organization."""
 
     def __init__(self, kit: PanelDeps, panel: Panel) -> None:

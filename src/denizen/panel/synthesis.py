@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from denizen.panel.context import Heard, Line, Persona, Turn, bracketed, context
+from denizen.panel.context import Line, OtherReply, Persona, Turn, bracketed, context
 
 SYSTEM: Final = """\
 Several independent voices have answered someone who is thinking something through. Sum up for that person what they \
@@ -24,7 +24,10 @@ def lines(present: Turn, characters: int) -> list[Line]:
     exchanges = [
         bracketed(
             SAID,
-            [Heard(each.round_id, voice, said.name, said.text, said.outside) for voice, said in each.words.items()],
+            [
+                OtherReply(each.round_id, voice, said.name, said.text, said.outside)
+                for voice, said in each.words.items()
+            ],
             characters,
         )
         for each in present.exchanges

@@ -22,10 +22,10 @@ from denizen.errors import LeaseLost, NotFound
 from denizen.ids import OrganizationId, SpaceId
 from denizen.panel import advisors, assertions, costs, crosstalk, history, panels, rounds, synthesis, voting
 from denizen.panel.advisors import Advisor
-from denizen.panel.background import Ask, Background, Brought, Told, Turned
+from denizen.panel.background import Ask, Background, Brought, Turned, VoiceBackground
 from denizen.panel.context import (
-    Heard,
     Line,
+    OtherReply,
     Persona,
     Said,
     Turn,
@@ -86,7 +86,7 @@ class Work:
     expected: tuple[str, ...]
     """The expectations, if it is a check."""
     panel: Panel
-    told: Told = field(default_factory=Told)
+    told: VoiceBackground = field(default_factory=VoiceBackground)
     """What the background tells the voice."""
 
 
@@ -444,7 +444,7 @@ class _Reading:
         tool: ToolDefinition | None = None
         expected: tuple[str, ...] = ()
         advisor = _advisor(tx, claim)
-        told = Told()
+        told = VoiceBackground()
         if claim.part == "synthesis":
             lines = synthesis.lines(self._present(claim, asked.step + 1), reference)
         elif claim.part == "check":
@@ -453,7 +453,7 @@ class _Reading:
             said_now = asked.part("reply", claim.voice)
             text = "" if said_now is None else said_now.text or ""
             outside = said_now is not None and said_now.outside
-            lines = assertions.lines(Heard(claim.round_id, claim.voice, advisor.name, text, outside), expected)
+            lines = assertions.lines(OtherReply(claim.round_id, claim.voice, advisor.name, text, outside), expected)
             tool = assertions.TOOL
         else:
             persona, stage, told = self._persona(claim, asked, advisor)
@@ -478,7 +478,9 @@ class _Reading:
             self._rounds[claim.round_id] = rounds.get(self._tx, claim.panel_id, claim.round_id)
         return self._rounds[claim.round_id]
 
-    def _persona(self, claim: Claim, asked: Round, advisor: Advisor | None) -> tuple[Persona, Stage | None, Told]:
+    def _persona(
+        self, claim: Claim, asked: Round, advisor: Advisor | None
+    ) -> tuple[Persona, Stage | None, VoiceBackground]:
         had = history.turns_had(self._tx, claim.panel_id, claim.voice, asked.turn)
         told = self._told(claim, asked, ASSISTANT if advisor is None else advisor.handle, had)
         if advisor is None:
@@ -495,9 +497,9 @@ class _Reading:
         persona = Persona(claim.voice, prompt, told.upto, told.outside)
         return persona, stage if claim.part == "reply" else None, told
 
-    def _told(self, claim: Claim, asked: Round, handle: str, had: int) -> Told:
+    def _told(self, claim: Claim, asked: Round, handle: str, had: int) -> VoiceBackground:
         if self._background is None:
-            return Told()
+            return VoiceBackground()
         said = Turned(claim.panel_id, asked.turn, asked.message_id, _text_of(self._tx, asked.message_id))
         before = history.last_kept(self._tx, claim.panel_id, claim.voice, asked.turn)
         ask = Ask(said, claim.voice, handle, had, before)
@@ -534,7 +536,7 @@ def _advisor(tx: Tx, claim: Claim) -> Advisor | None:
         return None
 
 
-def context_of(tx: Tx, panel_id: SpaceId, round_id: str, voice: str, part: Part | None = None) -> Shown:
+def context_of(tx: Tx, panel_id: SpaceId, round_id: str, voice: str, part: Part | None = None) -> AdvisorContext:
     """Rebuilds the request of a reply as it was sent, and tells whether it is still exactly that."""
     reply = rounds.reply_of(tx, panel_id, round_id, voice, part)
     if reply.recipe is None:
@@ -552,7 +554,7 @@ def context_of(tx: Tx, panel_id: SpaceId, round_id: str, voice: str, part: Part 
         return None if row is None else row[0]
 
     lines = rebuilt(reply.recipe, message, words)
-    return Shown(tuple(lines), digest(lines) == reply.recipe["digest"], reply)
+    return AdvisorContext(tuple(lines), digest(lines) == reply.recipe["digest"], reply)
 
 
 _words = statement(
@@ -565,7 +567,7 @@ _words = statement(
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class AdvisorContext:
     """The request that a voice was sent."""
 
     lines: tuple[Line, ...]

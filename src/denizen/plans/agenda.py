@@ -13,7 +13,7 @@ from denizen.errors import InvalidInput, NotFound
 from denizen.ids import AgentId, new_id
 from denizen.inbox.format import one_line, quoted_name
 from denizen.inbox.sources import Source, distinct
-from denizen.plans import known
+from denizen.plans import told_changes
 from denizen.plans.limits import checked_text
 from denizen.plans.schedule import Schedule, cron, describe, dump, load, next_run, once_after, once_at, say
 from denizen.plans.settings import HeartbeatSettings
@@ -157,8 +157,8 @@ def set_plans(
     tx: Tx, agent_id: AgentId, drafts: Sequence[PlanDraft], *, hop: int = 0, outside: bool = False
 ) -> list[Plan]:
     """Set these plans, each in place of one with its name. All of them or, with an error, none."""
-    home, suspended = known.zone_of(tx, agent_id)
-    known.lock(tx, agent_id)
+    home, suspended = told_changes.zone_of(tx, agent_id)
+    told_changes.lock(tx, agent_id)
     planned = [_planned(tx, agent_id, draft, home, suspended, hop) for draft in drafts]
     wanted = {plan.name: replace(plan, outside=outside) for plan in planned}
     there = {plan.name: plan for plan in plans_of(tx, agent_id) if plan.kind == "plan"}
@@ -171,8 +171,8 @@ def set_plans(
 
 def set_timer(tx: Tx, agent_id: AgentId, reason: str, when: When, *, hop: int = 0, outside: bool = False) -> Plan:
     """Wake the agent at that time, once, with the reason."""
-    home, suspended = known.zone_of(tx, agent_id)
-    known.lock(tx, agent_id)
+    home, suspended = told_changes.zone_of(tx, agent_id)
+    told_changes.lock(tx, agent_id)
     text = checked_text("The reason of a timer", reason, INSTRUCTION_CHARACTERS)
     plan = _plan(tx, agent_id, "timer", "", text, when.schedule(home, tx.now), suspended, hop)
     _make_room(tx, agent_id, 1)
@@ -253,7 +253,7 @@ def _replace(tx: Tx, old: Plan, new: Plan) -> Plan:
 
 def remove_plans(tx: Tx, agent_id: AgentId, names: Iterable[str]) -> list[Plan]:
     """Remove plans by name, or timers by id. Returns what was removed."""
-    known.lock(tx, agent_id)
+    told_changes.lock(tx, agent_id)
     there = {key: plan for plan in plans_of(tx, agent_id) for key in (plan.id, plan.name) if key}
     found = {name: there.get(name) or there.get(one_line(name)) for name in names}
     gone: dict[str, Plan] = {}
@@ -270,13 +270,13 @@ def remove_plans(tx: Tx, agent_id: AgentId, names: Iterable[str]) -> list[Plan]:
 
 def keep_heartbeat(tx: Tx, agent_id: AgentId, settings: HeartbeatSettings | None) -> None:
     """Set the agent's heartbeat, or remove it. One that has not changed continues as it was."""
-    known.lock(tx, agent_id)
+    told_changes.lock(tx, agent_id)
     old = next((plan for plan in plans_of(tx, agent_id) if plan.kind == "heartbeat"), None)
     if settings is None:
         if old is not None:
             tx.run(_remove, plan=old.id)
         return
-    home, suspended = known.zone_of(tx, agent_id)
+    home, suspended = told_changes.zone_of(tx, agent_id)
     schedule = settings.schedule(home)
     if old is not None and (old.schedule, old.instruction) == (schedule, settings.instruction):
         return

@@ -20,7 +20,7 @@ from denizen.inbox import delivery
 from denizen.inbox.delivery import Delivery
 from denizen.inbox.events import FROM_SPACES, OUTSIDE
 from denizen.inbox.format import quoted_name
-from denizen.plans import known, origins
+from denizen.plans import origins, told_changes
 from denizen.plans.schedule import Once, load, next_run
 from denizen.spaces import directory
 from denizen.storage.database import Tx, statement
@@ -87,7 +87,7 @@ def fire_due(tx: Tx, *, limit: int = BATCH) -> int:
     rows = tx.all(_due, now=tx.now, limit=limit)
     deliveries: list[Delivery] = []
     for row in sorted(rows, key=lambda each: each[1]):  # two instances lock minds in the same order
-        known.lock(tx, row[1])
+        told_changes.lock(tx, row[1])
         deliveries += _fire(tx, *row)
     delivery.deliver(tx, deliveries)
     return len(rows)
@@ -100,7 +100,7 @@ def _fire(tx: Tx, plan_id: str, agent_id: AgentId, stored: str, due: Instant) ->
         row = tx.one(_end, **still)
         if row is not None:
             # The event itself says that it is over.
-            known.know(tx, agent_id, {f"plan:{plan_id}": None})
+            told_changes.know(tx, agent_id, {f"plan:{plan_id}": None})
     else:
         new = "waiting" if problem is None else "failed"
         row = tx.one(_move_on, **still, next=following or due, ran=due, at=tx.now, new=new)
@@ -174,7 +174,7 @@ def reckon_again(tx: Tx, *, limit: int = BATCH) -> int:
     """
     rows = tx.all(_displaced, slack=tx.now + CLOCK_SLACK_SECONDS * SECOND, limit=limit)
     for plan_id, agent_id, stored, due in sorted(rows, key=lambda each: each[1]):
-        known.lock(tx, agent_id)
+        told_changes.lock(tx, agent_id)
         following, _ = _following(stored, tx.now)
         soonest = due if following is None or isinstance(load(stored), Once) else min(due, following)
         tx.run(_reckon, plan=plan_id, due=due, when=stored, next=soonest, at=tx.now)

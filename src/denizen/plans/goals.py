@@ -11,7 +11,7 @@ from sqlalchemy import bindparam, delete, select, update
 from denizen.errors import InvalidInput, NotFound
 from denizen.ids import AgentId
 from denizen.inbox.format import one_line
-from denizen.plans import known
+from denizen.plans import told_changes
 from denizen.plans.limits import checked_text
 from denizen.shapes.vocabulary import GoalStatus, Priority
 from denizen.storage.database import Tx, insert_into, statement
@@ -76,8 +76,8 @@ def goals_of(tx: Tx, agent_id: AgentId) -> list[Goal]:
 
 def change_goals(tx: Tx, agent_id: AgentId, changes: Sequence[GoalChange], *, outside: bool = False) -> list[Goal]:
     """Add or change these goals. Returns them as they are now. All of it or, with an error, nothing."""
-    known.zone_of(tx, agent_id)
-    known.lock(tx, agent_id)
+    told_changes.zone_of(tx, agent_id)
+    told_changes.lock(tx, agent_id)
     there = {goal.number: goal for goal in goals_of(tx, agent_id)}
     made: list[Goal] = []
     for change in changes:
@@ -136,7 +136,7 @@ def _write(tx: Tx, agent_id: AgentId, goal: Goal, *, is_new: bool) -> None:
 
 def remove_goals(tx: Tx, agent_id: AgentId, numbers: Iterable[int]) -> None:
     """Remove the goals with these numbers."""
-    known.lock(tx, agent_id)
+    told_changes.lock(tx, agent_id)
     wanted, there = list(dict.fromkeys(numbers)), {goal.number for goal in goals_of(tx, agent_id)}
     for number in wanted:
         if number not in there:

@@ -11,7 +11,7 @@ from sqlalchemy import bindparam, delete, select, update
 from denizen.errors import InvalidInput, NotFound
 from denizen.ids import AgentId
 from denizen.inbox.format import one_line
-from denizen.plans import known, origins
+from denizen.plans import origins, told_changes
 from denizen.plans.limits import checked_text
 from denizen.storage.database import Tx, insert_into, statement
 from denizen.storage.schema import notes
@@ -53,8 +53,8 @@ def notes_of(tx: Tx, agent_id: AgentId) -> list[Note]:
 
 def set_notes(tx: Tx, agent_id: AgentId, texts: Mapping[str, str], *, outside: bool = False) -> list[Note]:
     """Set these notes by key, in place of the old ones. All of them or, with an error, none."""
-    known.zone_of(tx, agent_id)
-    known.lock(tx, agent_id)
+    told_changes.zone_of(tx, agent_id)
+    told_changes.lock(tx, agent_id)
     wanted = [
         Note(_checked_key(key), checked_text(f"The memory {one_line(key)!r}", text, NOTE_CHARACTERS), outside)
         for key, text in texts.items()
@@ -80,7 +80,7 @@ def _checked_key(key: str) -> str:
 
 def remove_notes(tx: Tx, agent_id: AgentId, keys: Iterable[str]) -> list[str]:
     """Remove the notes with these keys. Returns the keys as they were stored."""
-    known.lock(tx, agent_id)
+    told_changes.lock(tx, agent_id)
     wanted, there = [one_line(key) for key in dict.fromkeys(keys)], {note.key for note in notes_of(tx, agent_id)}
     for key in wanted:
         if key not in there:

@@ -19,7 +19,7 @@ from denizen.consciousness.privacy import ELSEWHERE
 from denizen.consciousness.recall.fetching import said
 from denizen.errors import InvalidInput, NotFound
 from denizen.ids import AgentId, EntityId, OrganizationId, SpaceId
-from denizen.portability import memories, panels, rows, standing, withholding
+from denizen.portability import memories, panels, rows, stance_lines, withholding
 from denizen.portability.hiding import Hidden
 from denizen.portability.lines import (
     AdvisorLine,
@@ -402,10 +402,10 @@ def _begin_agent(tx: Tx, agent_id: AgentId, person: EntityId | None, kept_back: 
     )
     kept: list[Line] = [_line(kind, *row) for kind, query in _KEPT for row in tx.all(query, id=agent_id)]
     kept = withholding.readable_lines(tx, agent_id, person, kept_back, kept)
-    made: list[Line] = [*standing.of_agent(tx, agent_id), *memories.of_agent(tx, agent_id)]
+    made: list[Line] = [*stance_lines.of_agent(tx, agent_id), *memories.of_agent(tx, agent_id)]
     made = withholding.readable_lines(tx, agent_id, person, kept_back, made)
     home = agent.entity.organization_id
-    return _Begun(home, _times_forgotten(tx, home), count, (line, *kept, *standing.named(tx, made), *made))
+    return _Begun(home, _times_forgotten(tx, home), count, (line, *kept, *stance_lines.named(tx, made), *made))
 
 
 _toolset = statement(select(toolsets.c.digest, toolsets.c.tools).where(toolsets.c.digest == bindparam("digest")))

@@ -29,7 +29,7 @@ from denizen.inbox import sources
 from denizen.memory.audience import Owner
 from denizen.models import codec
 from denizen.plans import agenda, schedule
-from denizen.portability import company, standing
+from denizen.portability import company, stance_lines
 from denizen.portability.company import Company
 from denizen.portability.exporting import MESSAGE_EVENTS, SAID
 from denizen.portability.imported import Imported
@@ -62,7 +62,7 @@ from denizen.portability.lines import (
 from denizen.portability.memories import Remembering
 from denizen.portability.reading import Fault, Source, first_line, require, require_valid
 from denizen.portability.rows import Rows, into, values
-from denizen.portability.standing import Conversations, Importer
+from denizen.portability.stance_lines import Conversations, Importer
 from denizen.reflection import records
 from denizen.spaces import directory
 from denizen.spaces.handles import check_handle, check_name
@@ -432,9 +432,9 @@ class _Arriving:
             case EntityLine():
                 self.company.receive(line)
             case PlaceLine():
-                self._places[line.id] = standing.find_place(self._tx, self._importer, line)
+                self._places[line.id] = stance_lines.find_place(self._tx, self._importer, line)
             case StanceLine() | FeelingLine() | SignalLine() | ReflectionLine():
-                standing.add(self._rows, self._agent_id, line, self._places, self.company.get)
+                stance_lines.add(self._rows, self._agent_id, line, self._places, self.company.get)
             case MemoryLine():
                 self._memories.add(line, self._places[line.space_id], self._source)
             case KeptOutLine():

@@ -32,7 +32,7 @@ from denizen.portability.lines import (
 )
 from denizen.portability.reading import Fault, require, require_valid
 from denizen.portability.rows import Rows, columns, into, line_of, values
-from denizen.portability.standing import COUNTERS, check_counters
+from denizen.portability.stance_lines import COUNTERS, check_counters
 from denizen.reflection.state import StateOfMind
 from denizen.spaces.handles import check_handle, check_name
 from denizen.storage.database import Statement, Tx, insert_ignore, statement

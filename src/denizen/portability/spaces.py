@@ -17,7 +17,7 @@ from denizen.ids import OrganizationId, SpaceId
 from denizen.memory import documents
 from denizen.memory.audience import Owner
 from denizen.memory.policy import Policy
-from denizen.portability import panels, standing
+from denizen.portability import panels, stance_lines
 from denizen.portability.company import Company
 from denizen.portability.imported import Imported
 from denizen.portability.lines import (
@@ -191,7 +191,7 @@ def import_space(
 def _admit(tx: Tx, home: OrganizationId, line: SpaceLine, name: str) -> SpaceId:
     """Creates a space without members, or takes the placeholder that an earlier import of an agent made."""
     private = bool(line.private)
-    if standing.is_kept_place(tx, home, line.id):
+    if stance_lines.is_kept_place(tx, home, line.id):
         settings = {"of_kind": line.kind, "is_private": int(private), "new_limit": line.agent_run_limit}
         tx.run(_take_place, space=line.id, called=name, new_floor=line.floor, **settings)
         return SpaceId(line.id)
@@ -203,7 +203,7 @@ def _admit(tx: Tx, home: OrganizationId, line: SpaceLine, name: str) -> SpaceId:
         private=private,
         floor=line.floor,
         agent_run_limit=line.agent_run_limit,
-        id=standing.free_id(tx, home, line.id),
+        id=stance_lines.free_id(tx, home, line.id),
     ).id
 
 

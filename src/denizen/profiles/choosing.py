@@ -18,7 +18,7 @@ from denizen.consciousness.selfhood import ANSWER_FROM_NOW, ANSWER_NO_LONGER, of
 from denizen.ids import AgentId, SpaceId
 from denizen.inbox.events import Event
 from denizen.inbox.format import one_line
-from denizen.plans import known
+from denizen.plans import told_changes
 from denizen.profiles.presets import Presets
 from denizen.profiles.router import Cached, Choice, Chosen, choose
 from denizen.storage.database import Tx, statement
@@ -180,7 +180,7 @@ def keep(tx: Tx, agent_id: AgentId, turns: Iterable[Mapping[str, Any]]) -> None:
         frame = StanceChanged(agent_id, SpaceId(each["space"]))
         tx.announce(agent_topic(agent_id), frame.to_payload())
         if each["changed"]:
-            known.know(tx, agent_id, {f"{FACT}:{each['space']}": each["fact"]})
+            told_changes.know(tx, agent_id, {f"{FACT}:{each['space']}": each["fact"]})
 
 
 _ask = statement(update(stances).where(stances.c.agent_id == bindparam("agent")).values(review_asked=1))

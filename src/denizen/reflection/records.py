@@ -15,7 +15,7 @@ from sqlalchemy import bindparam, delete, func, or_, select, update
 from denizen.bus.streams import StanceChanged, agent_topic
 from denizen.errors import NotFound
 from denizen.ids import AgentId, EntityId, SpaceId
-from denizen.plans import known
+from denizen.plans import told_changes
 from denizen.reflection import claims
 from denizen.reflection.claims import Claimant
 from denizen.reflection.stance_store import AGENTS, Conversation, Run, Stance, upsert
@@ -51,20 +51,20 @@ def set_state(
 
 def enter(tx: Tx, agent_id: AgentId, space_id: SpaceId, run: Run, *, by: EntityId | None = None) -> Stance:
     """Records a change by hand in the history and applies it; the agent is told in its next cycle."""
-    known.lock(tx, agent_id)
+    told_changes.lock(tx, agent_id)
     require_there(tx, agent_id, space_id)
     if AGENTS.enter(tx, agent_id, space_id, run, by=by):
-        known.tell(tx, agent_id)
+        told_changes.tell(tx, agent_id)
     announce(tx, agent_id, space_id)
     return AGENTS.stance(tx, agent_id, space_id)
 
 
 def reset(tx: Tx, agent_id: AgentId, space_id: SpaceId, *, by: EntityId | None = None) -> Stance:
     """Clears imprints, counters and the state of mind. The history stays."""
-    known.lock(tx, agent_id)
+    told_changes.lock(tx, agent_id)
     require_there(tx, agent_id, space_id)
     if AGENTS.reset(tx, agent_id, space_id, by=by):
-        known.tell(tx, agent_id)
+        told_changes.tell(tx, agent_id)
     announce(tx, agent_id, space_id)
     return AGENTS.stance(tx, agent_id, space_id)
 
@@ -86,7 +86,7 @@ def set_overrides(tx: Tx, agent_id: AgentId, space_id: SpaceId, wanted: Mapping[
 
     `reflects`: whether the agent reflects in other conversations.
     """
-    known.lock(tx, agent_id)
+    told_changes.lock(tx, agent_id)
     require_there(tx, agent_id, space_id)
     encoded = json.dumps(dict(wanted), ensure_ascii=False) if wanted else None
     tx.run(_put_overrides, agent_id=agent_id, space_id=space_id, overrides=encoded, updated_at=tx.now)
@@ -161,7 +161,7 @@ def keep_turn(
     The same if more was forgotten than `redactions_so_far` returned before: the model may have been shown, and may have
     repeated, just that.
     """
-    known.lock(tx, agent_id)
+    told_changes.lock(tx, agent_id)
     if redactions_so_far(tx, agent_id) != forgotten:
         return False
     if tx.run(_advance, whose=agent_id, before=cycle - 1, after=cycle, claimant=instance) == 0:
@@ -170,7 +170,7 @@ def keep_turn(
         if tx.one(_is_member, space_id=each.space_id, agent_id=agent_id) is None:
             continue  # Left or forgotten meanwhile.
         if AGENTS.keep(tx, agent_id, cycle, each):
-            known.tell(tx, agent_id)
+            told_changes.tell(tx, agent_id)
         if each.seen or each.runs:
             announce(tx, agent_id, each.space_id)
     return True

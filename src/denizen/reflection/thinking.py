@@ -51,7 +51,7 @@ _LINE_CHARACTERS: Final = 500
 NamedModel = tuple[str, Model]
 
 
-class Purse(Protocol):
+class ReflectionPurse(Protocol):
     """Pays for the model calls of reflection."""
 
     async def keep(self, named: NamedModel, most: Usage) -> object:
@@ -76,7 +76,7 @@ class Reflector:
     configuration: Configuration
     model_for: Callable[[str | None], Awaitable[NamedModel]]
     """Returns the model with this name, paid like the agent's own; None: the agent's own."""
-    purse: Purse
+    purse: ReflectionPurse
     classifier: Classifier | None = None
 
     def effective(self, stance: Stance) -> Effective:
@@ -389,7 +389,7 @@ def _answer(response: ModelResponse, tool: str) -> object:
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class MetapromptTrial:
     """The result of a metaprompt that someone asked by hand."""
 
     prompt: str
@@ -407,7 +407,7 @@ Keep = Callable[[Run], Awaitable[bool]]
 
 async def try_metaprompt(
     reflector: Reflector, turn: Turn, felt: Felt, metaprompt: Metaprompt, keep: Keep | None
-) -> Tried:
+) -> MetapromptTrial:
     """Asks the metaprompt now. Only with `keep` does the answer change anything; it is paid for in any case."""
     stance = turn.stance
     told = values(stance, felt, turn.recent, turn.errors, stance.reflected_turns)
@@ -415,7 +415,7 @@ async def try_metaprompt(
     run = await run_metaprompt(reflector, reflector.effective(stance), metaprompt, "manual", prompt)
     if keep is not None and not await keep(run):
         run = Run(run.metaprompt, run.cause, None, "Something was forgotten meanwhile: ask again.")
-    return Tried(
+    return MetapromptTrial(
         prompt, run, stance, stance_store.settle(stance, run).state, keep is not None and run.adjustment is not None
     )
 

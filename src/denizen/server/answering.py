@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 from starlette.types import Receive
 
 from denizen.agents import chatting, explaining
-from denizen.agents.chatting import Answer, Asked
+from denizen.agents.chatting import Answer, AwaitedMessage
 from denizen.bus.port import Gap
 from denizen.bus.streams import (
     WANTED,
@@ -51,7 +51,11 @@ LastWords: TypeAlias = Callable[[Answer], Awaitable[str]]
 
 
 async def wait(
-    context: Context, asked: Asked, seconds: float, pass_on: Pass | None = None, last_words: LastWords | None = None
+    context: Context,
+    asked: AwaitedMessage,
+    seconds: float,
+    pass_on: Pass | None = None,
+    last_words: LastWords | None = None,
 ) -> Answer:
     """Waits until the answer is settled, the time is over, or the server stops."""
     until = context.runtime.clock.now() + int(seconds * SECOND)
@@ -82,7 +86,7 @@ async def something_came(context: Context, ear: Ear, seconds: float) -> bool:
         ending.cancel()
 
 
-async def wait_while_there(context: Context, asked: Asked, seconds: float, receive: Receive) -> Answer | None:
+async def wait_while_there(context: Context, asked: AwaitedMessage, seconds: float, receive: Receive) -> Answer | None:
     """Like `wait`, for a client that may disconnect: then stops waiting and returns None."""
     return await while_there(wait(context, asked, seconds), receive)
 
@@ -115,7 +119,7 @@ def _stopped(answer: Answer) -> Answer:
 class _Waiting:
     """Follows the answer to one message."""
 
-    def __init__(self, context: Context, asked: Asked, ear: Ear, pass_on: Pass | None) -> None:
+    def __init__(self, context: Context, asked: AwaitedMessage, ear: Ear, pass_on: Pass | None) -> None:
         self._context = context
         self._asked = asked
         self._ear = ear

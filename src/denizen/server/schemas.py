@@ -12,7 +12,7 @@ from denizen.access.signatures import Scheme
 from denizen.access.webhooks import Webhook
 from denizen.agents.fitness import Unable
 from denizen.agents.registry import Agent, Status
-from denizen.agents.space_statuses import Queued, ShownStatus
+from denizen.agents.space_statuses import QueuedStatus, ShownStatus
 from denizen.clock import Instant, moment
 from denizen.errors import InvalidInput
 from denizen.ids import AgentId, EntityId
@@ -28,7 +28,7 @@ from denizen.shapes.webhooks import WebhookOut
 from denizen.spaces.directory import Member, Organization, namesakes
 from denizen.spaces.handles import check_name
 from denizen.spaces.posting import MESSAGE_CHARACTERS, Message
-from denizen.spaces.reading import Place
+from denizen.spaces.reading import ReadPosition
 from denizen.storage.database import storable
 from denizen.tools.calls import Call
 from denizen.tools.grants import Grant
@@ -160,14 +160,14 @@ def status_out(status: ShownStatus) -> StatusOut:
         actions=list(status.actions),
         message_id=status.message_id,
         retry_at=None if status.retry_at is None else moment(Instant(status.retry_at)),
-        behind=status.behind if isinstance(status, Queued) else None,
+        behind=status.behind if isinstance(status, QueuedStatus) else None,
         round_id=status.round_id if isinstance(status, PanelStatus) else None,
         created_at=moment(Instant(status.created_at)),
     )
 
 
 def space_out(
-    place: Place,
+    place: ReadPosition,
     members: list[Member],
     statuses: Iterable[ShownStatus],
     unable: Mapping[AgentId, Unable] | None = None,

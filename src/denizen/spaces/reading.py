@@ -26,7 +26,7 @@ from denizen.storage.schema import entities, memberships, messages, spaces
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ReadPosition:
     """A space as one of its members sees it."""
 
     space: Space
@@ -100,7 +100,7 @@ _mark = statement(
 )
 
 
-def place_of(tx: Tx, space_id: SpaceId, entity_id: EntityId) -> Place:
+def place_of(tx: Tx, space_id: SpaceId, entity_id: EntityId) -> ReadPosition:
     """The space as this member sees it. Raises `NotFound` for an entity that is not in it."""
     directory.require_member(tx, space_id, entity_id)
     row = tx.one(_one, space_id=space_id, entity_id=entity_id)
@@ -108,7 +108,7 @@ def place_of(tx: Tx, space_id: SpaceId, entity_id: EntityId) -> Place:
     return _with_mentions(tx, entity_id, [_as_place(row)])[0]
 
 
-def places_of(tx: Tx, entity_id: EntityId, *, after: str = "", limit: int) -> list[tuple[Place, list[Member]]]:
+def places_of(tx: Tx, entity_id: EntityId, *, after: str = "", limit: int) -> list[tuple[ReadPosition, list[Member]]]:
     """The spaces of this entity with their members, ordered by id, after the given one."""
     # An id is a position in this list, but not in time: a space that is created meanwhile may be missed.
     places = [_as_place(row) for row in tx.all(_page, entity_id=entity_id, after=after, limit=limit)]
@@ -120,7 +120,7 @@ def places_of(tx: Tx, entity_id: EntityId, *, after: str = "", limit: int) -> li
     return [(each, there[each.space.id]) for each in _with_mentions(tx, entity_id, places)]
 
 
-def _with_mentions(tx: Tx, entity_id: EntityId, places: list[Place]) -> list[Place]:
+def _with_mentions(tx: Tx, entity_id: EntityId, places: list[ReadPosition]) -> list[ReadPosition]:
     """The places, ordered by id, with the number of unread mentions of the member."""
     if not any(each.unread for each in places):
         return places
@@ -131,7 +131,7 @@ def _with_mentions(tx: Tx, entity_id: EntityId, places: list[Place]) -> list[Pla
     return [replace(each, unread_mentions=counted[each.space.id]) for each in places]
 
 
-def mark_read(tx: Tx, space_id: SpaceId, entity_id: EntityId, seq: int) -> Place:
+def mark_read(tx: Tx, space_id: SpaceId, entity_id: EntityId, seq: int) -> ReadPosition:
     """Set the member's read position to that message; later ones are unread. Announced to their other devices."""
     place = place_of(tx, space_id, entity_id)
     if not 0 <= seq <= place.last_seq:
@@ -143,5 +143,5 @@ def mark_read(tx: Tx, space_id: SpaceId, entity_id: EntityId, seq: int) -> Place
     return place_of(tx, space_id, entity_id)
 
 
-def _as_place(row: tuple[Any, ...]) -> Place:
-    return Place(directory.as_space(row), *row[-3:])
+def _as_place(row: tuple[Any, ...]) -> ReadPosition:
+    return ReadPosition(directory.as_space(row), *row[-3:])

@@ -66,7 +66,7 @@ def _folded(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class MessageQuery:
     """A search query."""
 
     words: Words
@@ -76,7 +76,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SearchResults:
     """Messages, newest first."""
 
     messages: list[Message]
@@ -199,12 +199,12 @@ class _Effort:
 def search(
     tx: Tx,
     reader_id: EntityId,
-    wanted: Wanted,
+    wanted: MessageQuery,
     *,
     before: Cursor | None = None,
     limit: int = 20,
     look_at: int = MESSAGES_LOOKED_AT,
-) -> Found:
+) -> SearchResults:
     """Messages of the reader's spaces that have all the words; never one that was deleted or forgotten.
 
     If it ends before everything was read, `next` continues, whether or not anything was found so far.
@@ -220,7 +220,7 @@ def search(
                 break
     positions = {_name(each.space_id): each.at for each in walks if each.begun}
     is_more = any(each.at > 0 for each in walks)
-    return Found(found, str(Cursor(time, positions)) if is_more else None)
+    return SearchResults(found, str(Cursor(time, positions)) if is_more else None)
 
 
 def _walks(tx: Tx, reader_id: EntityId, space_id: SpaceId | None, before: Cursor | None) -> Iterator[_Walk]:
@@ -267,7 +267,7 @@ def _read_on(tx: Tx, walk: _Walk, effort: _Effort) -> None:
     effort.characters -= sum(len(each.plain) for each in walk.rows)
 
 
-def _is_wanted(row: _Row, wanted: Wanted) -> bool:
+def _is_wanted(row: _Row, wanted: MessageQuery) -> bool:
     if row.deleted_at is not None or wanted.author_id not in (None, row.author_id):
         return False
     return wanted.words.occur_in(row.plain)

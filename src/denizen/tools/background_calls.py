@@ -19,7 +19,7 @@ from denizen.ids import CallId, CycleId
 from denizen.storage.database import Database
 from denizen.tools import calls
 from denizen.tools.calls import Call
-from denizen.tools.tool import Occasion, OutsideTool, Toolbox
+from denizen.tools.tool import CallIdentity, OutsideTool, Toolbox
 
 log_line = structlog.get_logger(__name__)
 
@@ -122,7 +122,7 @@ async def again(call: Call, toolbox: Toolbox) -> str:
     tool = toolbox.by_name.get(call.tool)
     if not isinstance(tool, OutsideTool):
         return f"There is no tool {call.tool!r} any more. Whether the call was carried out is unknown."
-    occasion = Occasion(call.agent_id, call.cycle_id, call.step, call.position, call.id)
+    occasion = CallIdentity(call.agent_id, call.cycle_id, call.step, call.position, call.id)
     return await tool.call(tool.check(call.arguments), occasion)
 
 

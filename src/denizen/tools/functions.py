@@ -13,7 +13,7 @@ from pydantic_ai.tools import Tool as SchemaTool
 from pydantic_core import to_json
 
 from denizen.errors import InvalidInput
-from denizen.tools.tool import Occasion, OnCrash, OutsideTool, Results, explain_arguments
+from denizen.tools.tool import CallIdentity, OnCrash, OutsideTool, Results, explain_arguments
 from denizen.trust.values import Kind
 
 
@@ -92,7 +92,7 @@ def _from_function(function: Callable[..., Any], name: str | None) -> OutsideToo
         except ValidationError as error:
             raise InvalidInput(explain_arguments(definition.name, error)) from error
 
-    async def call(arguments: Mapping[str, Any], _: Occasion) -> str:
+    async def call(arguments: Mapping[str, Any], _: CallIdentity) -> str:
         if inspect.iscoroutinefunction(function):
             return as_text(await function(**arguments))
         return as_text(await asyncio.to_thread(function, **arguments))

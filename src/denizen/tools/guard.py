@@ -28,7 +28,7 @@ from denizen.access.audit import Actor
 from denizen.consciousness import privacy
 from denizen.consciousness.recall import settling
 from denizen.consciousness.recall.fetching import said as text_of_passage
-from denizen.consciousness.recall.full_text import Listed, lists, numbers_of
+from denizen.consciousness.recall.full_text import PostingList, lists, numbers_of
 from denizen.consciousness.recall.settling import Extent
 from denizen.consciousness.recall.terms import count_terms
 from denizen.folding import hidden_letters
@@ -37,7 +37,7 @@ from denizen.inbox.events import Event
 from denizen.inbox.outside import parsed
 from denizen.memory import items
 from denizen.memory.audience import audience
-from denizen.memory.items import Remembered
+from denizen.memory.items import MemoryItem
 from denizen.spaces import directory
 from denizen.spaces.markdown import render
 from denizen.spaces.posting import Draft, draft
@@ -142,7 +142,7 @@ def caution(tx: Tx, agent_id: AgentId, space_ids: Iterable[str], remembered: Ite
     return Caution(free, settings.words)
 
 
-def _is_free(tx: Tx, agent_id: AgentId, space_id: SpaceId, private: Iterable[str], kept: Sequence[Remembered]) -> bool:
+def _is_free(tx: Tx, agent_id: AgentId, space_id: SpaceId, private: Iterable[str], kept: Sequence[MemoryItem]) -> bool:
     closed, readers = _closed(tx, agent_id, space_id, private)
     return not closed and not _not_theirs(tx, agent_id, space_id, kept, readers)
 
@@ -277,14 +277,14 @@ def private_words(
 # Memories that the agent was shown
 
 
-def _kept(tx: Tx, remembered: Iterable[str]) -> list[Remembered]:
+def _kept(tx: Tx, remembered: Iterable[str]) -> list[MemoryItem]:
     """The memories with these ids that still exist."""
     return items.of_ids(tx, sorted(remembered))
 
 
 def _not_theirs(
-    tx: Tx, agent_id: AgentId, to_space_id: SpaceId | None, kept: Sequence[Remembered], readers: set[str]
-) -> list[Remembered]:
+    tx: Tx, agent_id: AgentId, to_space_id: SpaceId | None, kept: Sequence[MemoryItem], readers: set[str]
+) -> list[MemoryItem]:
     """Those of these memories that not everyone who reads there may know."""
     if not kept:
         return []
@@ -293,7 +293,7 @@ def _not_theirs(
     return [each for each in kept if each.owner not in theirs and not _said_before(tx, each, to_space_id, readers)]
 
 
-def _said_before(tx: Tx, memory: Remembered, to_space_id: SpaceId | None, readers: set[str]) -> bool:
+def _said_before(tx: Tx, memory: MemoryItem, to_space_id: SpaceId | None, readers: set[str]) -> bool:
     """Whether it is based on something that was said where all of them may know it."""
     said_in = {row[0] for source in memory.sources if (row := tx.one(_said, id=source)) is not None}
     return any(each == to_space_id or _may_know(tx, each, readers) for each in said_in)
@@ -304,7 +304,7 @@ _LEAST_WORDS: Final = 4
 
 
 def _quoted_memory(
-    tx: Tx, forms: Sequence[str], length: int, closed: Sequence[Remembered]
+    tx: Tx, forms: Sequence[str], length: int, closed: Sequence[MemoryItem]
 ) -> tuple[str, str, int] | None:
     """The first of these memories that is repeated: a short one as a whole, a longer one in part."""
     written = [said(form)[:MOST_WORDS] for form in dict.fromkeys(forms)] if closed else []
@@ -480,7 +480,7 @@ class _Search:
     def _common(self, runs: Iterable[frozenset[str]], life: Extent) -> Iterator[set[int]]:
         """The passages that hold the rarest terms of each run, in themselves or in a neighbour."""
         wanted = sorted({term for run in runs for term in run})
-        found: defaultdict[str, list[Listed]] = defaultdict(list)
+        found: defaultdict[str, list[PostingList]] = defaultdict(list)
         for each in lists(self.tx, self._agent_id, life, wanted) if wanted else ():
             found[each.term].append(each)
         sizes = {term: sum(each.size for each in found[term]) for term in found}
@@ -494,10 +494,10 @@ class _Search:
                 yield {at for at in rarest if all(at in each or at + 1 in each or at - 1 in each for each in others)}
 
     def _holding(
-        self, terms: Iterable[str], sizes: Mapping[str, int], found: Mapping[str, Sequence[Listed]]
+        self, terms: Iterable[str], sizes: Mapping[str, int], found: Mapping[str, Sequence[PostingList]]
     ) -> Mapping[str, set[int]]:
         """The passages of each term, without terms that are too common to decide."""
-        chosen: list[Listed] = []
+        chosen: list[PostingList] = []
         room = MOST_POSTINGS
         for term in sorted(terms, key=lambda term: (sizes[term], term)):
             if sizes[term] <= room:

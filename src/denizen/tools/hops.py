@@ -30,7 +30,7 @@ _INBOX_READ: Final = "[inbox: characters "
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class SeenMessages:
     """What a cycle has seen besides its events."""
 
     waiting: int = 0
@@ -39,10 +39,10 @@ class Shown:
     """The number of the newest message on a page that it read, by space."""
 
 
-NOTHING: Final = Shown()
+NOTHING: Final = SeenMessages()
 
 
-def shown_in(entries: Iterable[Entry]) -> Shown:
+def shown_in(entries: Iterable[Entry]) -> SeenMessages:
     """What these entries of a cycle, with the requests of its responses, have shown to the model. Pure."""
     waiting, read = 0, dict[str, int]()
     for entry in entries:
@@ -61,10 +61,12 @@ def shown_in(entries: Iterable[Entry]) -> Shown:
             elif part.tool_name == "read_messages" and (page := shown_page(str(part.content))) is not None:
                 space_id, last = page
                 read[space_id] = max(read.get(space_id, 0), last)
-    return Shown(waiting, read) if waiting or read else NOTHING
+    return SeenMessages(waiting, read) if waiting or read else NOTHING
 
 
-def hop_of_send(tx: Tx, agent_id: AgentId, space_id: SpaceId, events: Sequence[Event], shown: Shown = NOTHING) -> int:
+def hop_of_send(
+    tx: Tx, agent_id: AgentId, space_id: SpaceId, events: Sequence[Event], shown: SeenMessages = NOTHING
+) -> int:
     """One more than the hop of the newest message of that space that the cycle has seen; a human message has hop 0."""
     held = list(events)
     if shown.waiting:

@@ -27,7 +27,7 @@ from denizen.tools.outbound import Outbound
 from denizen.tools.references import Secret, filled
 from denizen.tools.schemas import checker
 from denizen.tools.settings import PLACE, HttpTool
-from denizen.tools.tool import Occasion, OutsideTool
+from denizen.tools.tool import CallIdentity, OutsideTool
 
 LONGEST: Final = 1_000_000
 """How many bytes of an answer are read; the rest is dropped."""
@@ -48,7 +48,7 @@ def http_tool(
 ) -> OutsideTool:
     """The tool that makes this request."""
 
-    async def call(arguments: Mapping[str, Any], occasion: Occasion) -> str:
+    async def call(arguments: Mapping[str, Any], occasion: CallIdentity) -> str:
         fixed, secrets = filled(settings.headers, secret)
         try:
             request = _request(settings, arguments, fixed, _own_headers(settings, occasion, answer_to))
@@ -102,7 +102,7 @@ def _request(
     return _Request(settings.method, url, {**plain, **_lowered(fixed), **own}, plain, content)
 
 
-def _own_headers(settings: HttpTool, occasion: Occasion, answer_to: AnswerTo | None) -> dict[str, str]:
+def _own_headers(settings: HttpTool, occasion: CallIdentity, answer_to: AnswerTo | None) -> dict[str, str]:
     headers = passed_on()
     if settings.method != "GET":
         headers["idempotency-key"] = occasion.key

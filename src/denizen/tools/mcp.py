@@ -28,7 +28,7 @@ from denizen.tools.outbound import Outbound
 from denizen.tools.references import Secret, filled
 from denizen.tools.schemas import UnusableSchema, checker, compile_schema
 from denizen.tools.settings import McpServer
-from denizen.tools.tool import Occasion, OutsideTool
+from denizen.tools.tool import CallIdentity, OutsideTool
 
 if TYPE_CHECKING:
     import httpx2
@@ -136,7 +136,7 @@ class McpConnections:
         for place in schema.unusable_patterns:
             self._warn(name, "mcp tool: a pattern cannot be used and is not checked", f"{called}: {place}")
 
-        async def call(arguments: Mapping[str, Any], _: Occasion) -> str:
+        async def call(arguments: Mapping[str, Any], _: CallIdentity) -> str:
             return await server.call(offer.name, arguments, again=settings.on_crash == "retry")
 
         return OutsideTool(

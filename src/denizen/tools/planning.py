@@ -16,7 +16,7 @@ from denizen.consciousness import privacy
 from denizen.errors import NotFound
 from denizen.inbox.format import one_line
 from denizen.inbox.sources import Source, distinct
-from denizen.plans import agenda, goals, known, notes, origins
+from denizen.plans import agenda, goals, notes, origins, told_changes
 from denizen.plans.agenda import Plan, PlanDraft, When
 from denizen.plans.goals import GoalChange, GoalStatus, Priority
 from denizen.plans.schedule import describe, say
@@ -69,7 +69,9 @@ def set_memories(tx: Tx, hand: Hand, arguments: SetMemories) -> Done:
     made = notes.set_notes(tx, hand.agent_id, wanted, outside=hand.outside) if wanted else []
     _keep_origin(tx, hand, [notes.fact(note)[0] for note in made])
     gone = notes.remove_notes(tx, hand.agent_id, unwanted)
-    known.know(tx, hand.agent_id, {**dict(notes.fact(note) for note in made), **{f"note:{key}": None for key in gone}})
+    told_changes.know(
+        tx, hand.agent_id, {**dict(notes.fact(note) for note in made), **{f"note:{key}": None for key in gone}}
+    )
     return _done(keys=[note.key for note in made], deleted=gone)
 
 
@@ -102,13 +104,13 @@ def set_goals(tx: Tx, hand: Hand, arguments: SetGoals) -> Done:
     number = arguments.goal
     if number is not None and arguments.text is not None and not arguments.text.strip():
         goals.remove_goals(tx, hand.agent_id, [number])
-        known.know(tx, hand.agent_id, {f"goal:{number}": None})
+        told_changes.know(tx, hand.agent_id, {f"goal:{number}": None})
         return _done(deleted=number)
     change = GoalChange(number, arguments.text, arguments.status, arguments.priority)
     [goal] = goals.change_goals(tx, hand.agent_id, [change], outside=hand.outside)
     fact, line = goals.fact(goal)
     _keep_origin(tx, hand, [fact], _origin(tx, hand, [fact] if number is not None else []))
-    known.know(tx, hand.agent_id, {fact: line})
+    told_changes.know(tx, hand.agent_id, {fact: line})
     return _done(goal=goal.number)
 
 
@@ -117,7 +119,7 @@ def set_timer(tx: Tx, hand: Hand, arguments: SetTimer) -> Done:
     name = (arguments.name or "").strip()
     if name and not arguments.reason.strip():
         gone = agenda.remove_plans(tx, hand.agent_id, [name])
-        known.know(tx, hand.agent_id, {f"plan:{plan.id}": None for plan in gone})
+        told_changes.know(tx, hand.agent_id, {f"plan:{plan.id}": None for plan in gone})
         return _done(deleted=[plan.name or plan.id for plan in gone])
     when = When(arguments.cron, arguments.at, arguments.after, arguments.zone)
     hop = hop_of_plan(hand.events)
@@ -151,7 +153,7 @@ def _origin(tx: Tx, hand: Hand, facts: Iterable[str]) -> frozenset[str]:
 
 
 def _know_plans(tx: Tx, hand: Hand, made: Iterable[Plan]) -> None:
-    known.know(tx, hand.agent_id, dict(fact for plan in made if (fact := agenda.fact(plan)) is not None))
+    told_changes.know(tx, hand.agent_id, dict(fact for plan in made if (fact := agenda.fact(plan)) is not None))
 
 
 def _described(plan: Plan) -> dict[str, object]:

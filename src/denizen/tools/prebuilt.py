@@ -19,7 +19,7 @@ from denizen.spaces import directory, floor, posting
 from denizen.spaces.posting import Message
 from denizen.spaces.transcript import format_transcript
 from denizen.storage.database import Tx
-from denizen.tools import guard, looking, planning
+from denizen.tools import guard, planning, self_view
 from denizen.tools.hops import hop_of_send
 from denizen.tools.planning import PLANNING, SET_TIMER
 from denizen.tools.recalling import RECALLING, Recall
@@ -168,7 +168,7 @@ def _whole_text(tx: Tx, hand: Hand, pointer: str) -> Done:
             text, sources = entry_text(event), privacy.sources_of_event(event)
             outside = sources_of_events([event])
     elif kind == "cycles" and (before := _NEWEST if not id else _number(id)) is not None:
-        return looking.read_cycles(tx, hand, before)
+        return self_view.read_cycles(tx, hand, before)
     elif pointer in _LISTS:
         return _LISTS[pointer](tx, hand)
     if text is None:
@@ -177,7 +177,7 @@ def _whole_text(tx: Tx, hand: Hand, pointer: str) -> Done:
 
 
 _LISTS: Final[Mapping[str, Callable[[Tx, Hand], Done]]] = {
-    INBOX: looking.read_inbox,
+    INBOX: self_view.read_inbox,
     "memories": planning.read_memories,
     "plans": planning.read_plans,
 }

@@ -12,15 +12,15 @@ from pydantic import Field
 
 from denizen.consciousness import recollection
 from denizen.consciousness.recall.cues import Period, period_of
-from denizen.consciousness.recall.embedding import Asked, Meaning, ask, meaning
-from denizen.consciousness.recall.fetching import Filter, Found
+from denizen.consciousness.recall.embedding import Meaning, QuestionVectors, ask, meaning
+from denizen.consciousness.recall.fetching import Filter, RecalledPassage
 from denizen.consciousness.recall.rendering import pack, render
 from denizen.consciousness.recall.searching import Ranking, rank, read
 from denizen.errors import InvalidInput
 from denizen.ids import AgentId
 from denizen.inbox.format import quoted_name
 from denizen.models.embedders import Embedder
-from denizen.plans import known, origins
+from denizen.plans import origins, told_changes
 from denizen.spaces import directory
 from denizen.storage.database import Database, Tx
 from denizen.tools.background_calls import is_being_cancelled
@@ -57,7 +57,7 @@ class Recall(Arguments):
 
 def recall(tx: Tx, hand: Hand, arguments: Recall) -> Done:
     """What the agent's history has on the question, as much as fits; text from private spaces only inside them."""
-    zone, _ = known.zone_of(tx, hand.agent_id)
+    zone, _ = told_changes.zone_of(tx, hand.agent_id)
     audience = spaces_of(hand.events, hand.active_space_id)
     prepared = cast("Prepared | None", hand.prepared)
     if prepared is not None and prepared.ranking.audience == audience:
@@ -73,7 +73,7 @@ def recall(tx: Tx, hand: Hand, arguments: Recall) -> Done:
     return Done(render(chosen, zone=zone), sources=_sources(tx, hand.agent_id, chosen), outside=outside)
 
 
-def _sources(tx: Tx, agent_id: AgentId, found: Sequence[Found]) -> frozenset[str]:
+def _sources(tx: Tx, agent_id: AgentId, found: Sequence[RecalledPassage]) -> frozenset[str]:
     """The spaces that these come from; for notes, all spaces in which the agent has written some."""
     spaces = {each.space_id for each in found if each.space_id}
     noted = origins.origins_of(tx, agent_id) if any(each.kind == "note" for each in found) else {}
@@ -83,7 +83,7 @@ def _sources(tx: Tx, agent_id: AgentId, found: Sequence[Found]) -> frozenset[str
 def _rank(
     tx: Tx, agent_id: AgentId, arguments: Recall, audience: frozenset[str], near: Meaning | None = None
 ) -> Ranking:
-    zone, _ = known.zone_of(tx, agent_id)
+    zone, _ = told_changes.zone_of(tx, agent_id)
     only = Filter(
         period=_period(tx, arguments.when, zone),
         speakers=_speakers(tx, agent_id, arguments.who),
@@ -134,7 +134,7 @@ def _space(tx: Tx, agent_id: AgentId, space: str | None) -> str | None:
     raise InvalidInput(f"You are in no space called {quoted_name(wanted)}. Yours are: {names or 'none'}.")
 
 
-async def in_meaning(embedder: Embedder, agent_id: AgentId, query: str) -> Asked | None:
+async def in_meaning(embedder: Embedder, agent_id: AgentId, query: str) -> QuestionVectors | None:
     """The meaning of the question; None if the embedder fails: then the search is by words only."""
     try:
         return await ask(embedder, query)
@@ -146,7 +146,7 @@ async def in_meaning(embedder: Embedder, agent_id: AgentId, query: str) -> Asked
 
 
 def _prepare(
-    tx: Tx, agent_id: AgentId, arguments: Recall, audience: frozenset[str], embedder: str, asked: Asked | None
+    tx: Tx, agent_id: AgentId, arguments: Recall, audience: frozenset[str], embedder: str, asked: QuestionVectors | None
 ) -> Prepared:
     near = None if asked is None else meaning(tx, agent_id, embedder, asked)
     return Prepared(_rank(tx, agent_id, arguments, audience, near), near)
@@ -154,15 +154,15 @@ def _prepare(
 
 async def look(
     db: Database, embedder: Embedder | None, agent_id: AgentId, wanted: Recall, audience: frozenset[str]
-) -> list[Found]:
+) -> list[RecalledPassage]:
     """What the agent would find in a cycle that is in these spaces, the best first. For people who inspect it."""
     asked = None if embedder is None else await in_meaning(embedder, agent_id, wanted.query)
     return await db.read(_look, agent_id, wanted, audience, embedder.name if embedder else "", asked)
 
 
 def _look(
-    tx: Tx, agent_id: AgentId, wanted: Recall, audience: frozenset[str], embedder: str, asked: Asked | None
-) -> list[Found]:
+    tx: Tx, agent_id: AgentId, wanted: Recall, audience: frozenset[str], embedder: str, asked: QuestionVectors | None
+) -> list[RecalledPassage]:
     return read(tx, agent_id, _prepare(tx, agent_id, wanted, audience, embedder, asked).ranking)
 
 

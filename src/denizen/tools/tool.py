@@ -22,7 +22,7 @@ from denizen.ids import AgentId, CycleId, MessageId, SpaceId
 from denizen.inbox.events import Event
 from denizen.inbox.sources import Source
 from denizen.storage.database import Tx
-from denizen.tools.hops import NOTHING, Shown
+from denizen.tools.hops import NOTHING, SeenMessages
 from denizen.trust.policy import EffectSettings
 from denizen.trust.values import Kind
 
@@ -59,7 +59,7 @@ class Hand:
     """What the tool's `prepare` has returned for this call."""
     remembered: frozenset[str] = frozenset()
     """The ids of the memories that the agent was shown and still sees."""
-    shown: Shown = NOTHING
+    shown: SeenMessages = NOTHING
     """What the request held besides the events."""
     outside: bool = False
     """Whether the request held text from outside, or text made from it: what is made of it must be marked."""
@@ -127,7 +127,7 @@ class OwnTool(Generic[A]):
 
 
 @dataclass(frozen=True, slots=True)
-class Occasion:
+class CallIdentity:
     """Identifies a call. The same after a crash, if the tool is called again."""
 
     agent_id: AgentId
@@ -154,7 +154,7 @@ class OutsideTool:
 
     definition: ToolDefinition
     check: Check
-    call: Callable[[Mapping[str, Any], Occasion], Awaitable[str]]
+    call: Callable[[Mapping[str, Any], CallIdentity], Awaitable[str]]
     """Makes the call; returns the text for the model."""
     on_crash: OnCrash = "report"
     independent: bool = False

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
-from denizen.cli.chat.questions import Asked, Ended, News, Questions, Used, concerns, hear, read_answer
+from denizen.cli.chat.questions import Ended, News, PendingQuestion, Questions, Used, concerns, hear, read_answer
 from denizen.client import Call, Member, Space
 from denizen.errors import InvalidInput
 from tests.made import made
@@ -38,20 +38,20 @@ def heard(*calls: Call) -> tuple[Questions, list[News]]:
 def test_a_question_is_told_when_it_is_asked_and_when_it_is_answered() -> None:
     """However often one hears of it."""
     state, told = heard(asked("a"), asked("a"), asked("a", "answered"), asked("a", "answered"), asked("a"))
-    assert told == [Asked(asked("a"), None, {}), Ended(asked("a", "answered"), None)]
+    assert told == [PendingQuestion(asked("a"), None, {}), Ended(asked("a", "answered"), None)]
     assert state.known == {}
 
 
 def test_several_questions_have_numbers() -> None:
     state, told = heard(asked("a"), asked("b"), asked("a", "answered"))
-    assert told[1:] == [Asked(asked("b"), 2, {1: asked("a")}), Ended(asked("a", "answered"), 1)]
+    assert told[1:] == [PendingQuestion(asked("b"), 2, {1: asked("a")}), Ended(asked("a", "answered"), 1)]
     assert state.waiting == {2: asked("b")}
 
 
 def test_no_number_is_given_twice() -> None:
     """What is typed for a question that has just been settled does not answer the next one."""
     state, told = heard(asked("a"), asked("b"), asked("a", "answered"), asked("b", "cancelled"), asked("c"))
-    assert told[-1] == Asked(asked("c"), 3, {})
+    assert told[-1] == PendingQuestion(asked("c"), 3, {})
     with pytest.raises(InvalidInput, match="Question 1 no longer waits"):
         read_answer(state, "/answer", "1 egg")
     assert read_answer(state, "/answer", "3 1 egg") == (asked("c"), "1 egg")
@@ -133,7 +133,7 @@ def test_whatever_is_heard_in_whatever_order_nothing_is_asked_twice(calls: list[
     state, told = heard(*calls)
     for id_ in "abc":
         of_it = [news for news in told if news.call.id == id_]
-        assert sum(isinstance(each, Asked) for each in of_it) <= 1
-        assert not any(isinstance(each, Asked) for each in of_it[1:])
+        assert sum(isinstance(each, PendingQuestion) for each in of_it) <= 1
+        assert not any(isinstance(each, PendingQuestion) for each in of_it[1:])
     for number, call in state.waiting.items():
         assert read_answer(state, "/yes", str(number))[0] == call

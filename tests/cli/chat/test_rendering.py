@@ -10,7 +10,7 @@ from pydantic import JsonValue
 from rich.console import Console, ConsoleRenderable
 
 from denizen.cli.chat import rendering
-from denizen.cli.chat.questions import Asked, Ended, Questions, Used
+from denizen.cli.chat.questions import Ended, PendingQuestion, Questions, Used
 from denizen.cli.chat.screen import fit
 from denizen.client import Author, Call, Message
 from tests.made import made
@@ -67,14 +67,14 @@ def question(tool: str = "confirm_action", text: str = "Deploy **v2.1**?", **mor
 
 
 def test_a_question_says_who_asks_what_and_how_to_answer() -> None:
-    asked = Asked(question(where="the barn"), None, {})
+    asked = PendingQuestion(question(where="the barn"), None, {})
     assert shown(*rendering.news_block(asked, {"a": "Ada"}), columns=60) == (
         "Ada  asks: confirm action\n  Deploy v2.1?\n  where: the barn\n  /yes, /no, or /answer and your own words\n"
     )
 
 
 def test_one_of_several_questions_has_its_number_and_names_the_others() -> None:
-    asked = Asked(question(), 2, {1: question(text="Water the plants?")})
+    asked = PendingQuestion(question(), 2, {1: question(text="Water the plants?")})
     assert shown(*rendering.news_block(asked, {}), columns=60) == (
         "Someone  asks 2: confirm action\n"
         "  Deploy v2.1?\n"
@@ -107,7 +107,7 @@ def test_a_text_cannot_steer_the_terminal(evil: str) -> None:
         assert evil not in seen
         assert "\ufffd" in seen
     asked = question(tool=f"x{evil}", text=f"before {evil} after", where=evil)
-    for news in (Asked(asked, 2, {1: asked}), Ended(asked, 2), Used(asked)):
+    for news in (PendingQuestion(asked, 2, {1: asked}), Ended(asked, 2), Used(asked)):
         assert evil not in shown(*rendering.news_block(news, {"a": f"A{evil}"})).replace("\ufffd", "")
     assert evil not in shown(rendering.table_of_questions(Questions({1: asked}), {}))
 

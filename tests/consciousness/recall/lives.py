@@ -10,7 +10,7 @@ from denizen import ManualClock, Runtime
 from denizen.agents.registry import Agent
 from denizen.clock import SECOND
 from denizen.consciousness.recall import passages, settling
-from denizen.consciousness.recall.fetching import Found
+from denizen.consciousness.recall.fetching import RecalledPassage
 from denizen.consciousness.recall.passages import Piece
 from denizen.consciousness.recall.searching import search
 from denizen.storage.database import Database, Params, Row, Statement, Tx
@@ -42,7 +42,7 @@ async def live(
         await settling.settle(db, agent.id)
 
 
-async def found(db: Database, agent: Agent, query: str, **options: Any) -> list[Found]:
+async def found(db: Database, agent: Agent, query: str, **options: Any) -> list[RecalledPassage]:
     return await db.read(search, agent.id, query, **options)
 
 

@@ -12,7 +12,7 @@ from pydantic_ai.embeddings import Embedder as ProvidersEmbedder
 from pydantic_ai.embeddings import TestEmbeddingModel
 
 from denizen.consciousness.recall import embedding, wording
-from denizen.consciousness.recall.embedding import Asked, Progress, ask, reindex
+from denizen.consciousness.recall.embedding import Progress, QuestionVectors, ask, reindex
 from denizen.consciousness.recall.passages import VECTORS_IN_A_ROW, forget_cycles
 from denizen.models.embedders import ProviderEmbedder, Reading
 from denizen.storage.database import Tx, statement
@@ -65,7 +65,7 @@ async def test_work_that_was_stopped_goes_on_where_it_was(ready_url: str) -> Non
         with pytest.raises(ConnectionError):
             await reindex(runtime.db, failing)
         assert await runtime.db.read(embedding.progress, "small") == Progress(VECTORS_IN_A_ROW, 80)
-        near = await runtime.db.read(embedding.meaning, ada.id, "small", Asked(bytes([1] * 8)))
+        near = await runtime.db.read(embedding.meaning, ada.id, "small", QuestionVectors(bytes([1] * 8)))
         assert near is not None
         assert len(await found(runtime.db, ada, "number", meaning=near)) == 80
         assert await reindex(runtime.db, failing) == 80 - VECTORS_IN_A_ROW
@@ -79,7 +79,7 @@ async def test_another_embedder_begins_anew_and_ends_the_old_one(ready_url: str)
         assert await runtime.db.read(embedding.progress, "large") == Progress(0, 40)
         await reindex(runtime.db, an_embedder("large", dimensions=16))
         assert {embedder for embedder, _, _ in await runtime.db.read(_rows)} == {"large"}
-        assert await runtime.db.read(embedding.meaning, ada.id, "small", Asked(bytes(8))) is None
+        assert await runtime.db.read(embedding.meaning, ada.id, "small", QuestionVectors(bytes(8))) is None
 
 
 async def test_what_is_forgotten_means_nothing_any_more(ready_url: str) -> None:
@@ -145,7 +145,7 @@ async def test_words_say_nothing_where_none_are_known(ready_url: str) -> None:
         await _embed_as_before(runtime.db)
         asked = await ask(Spelling(), "fiction number 7")
         near = await runtime.db.read(embedding.meaning, ada.id, "spelling", asked)
-        bare = await runtime.db.read(embedding.meaning, ada.id, "spelling", Asked(asked.vector))
+        bare = await runtime.db.read(embedding.meaning, ada.id, "spelling", QuestionVectors(asked.vector))
         order = await found(runtime.db, ada, "fiction number 7", meaning=near)
         assert len(order) == 50
         assert order == await found(runtime.db, ada, "fiction number 7", meaning=bare)

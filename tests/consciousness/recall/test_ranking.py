@@ -10,19 +10,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from denizen.consciousness.recall.ranking import REACH, Place, best_first, with_neighbours
+from denizen.consciousness.recall.ranking import REACH, PassagePosition, best_first, with_neighbours
 
 PLACES = st.lists(
     st.tuples(st.sampled_from(["hall", "attic"]), st.integers(0, 3_000), st.integers(0, 300)), min_size=1, max_size=12
 ).map(lambda given: _in_order(given))
 
 
-def _in_order(stand: Sequence[tuple[str, int, int]]) -> list[Place]:
-    return [Place(at, space, place, size, "", 0, 0) for at, (space, place, size) in enumerate(sorted(stand), start=1)]
+def _in_order(stand: Sequence[tuple[str, int, int]]) -> list[PassagePosition]:
+    return [
+        PassagePosition(at, space, place, size, "", 0, 0)
+        for at, (space, place, size) in enumerate(sorted(stand), start=1)
+    ]
 
 
 @given(places=PLACES, data=st.data())
-def test_the_best_neighbours_share_is_what_it_is_by_definition(places: list[Place], data: st.DataObject) -> None:
+def test_the_best_neighbours_share_is_what_it_is_by_definition(
+    places: list[PassagePosition], data: st.DataObject
+) -> None:
     """Compared with every pair there is; a neighbour of a neighbour is not one by that."""
     rows = data.draw(
         st.lists(st.lists(st.floats(0, 9), min_size=len(places), max_size=len(places)), min_size=1, max_size=3)
@@ -31,7 +36,7 @@ def test_the_best_neighbours_share_is_what_it_is_by_definition(places: list[Plac
     assert with_neighbours(numpy.array(rows), places) == pytest.approx(numpy.array(expected))
 
 
-def _reaching(row: Sequence[float], places: Sequence[Place], at: int) -> list[float]:
+def _reaching(row: Sequence[float], places: Sequence[PassagePosition], at: int) -> list[float]:
     reaching = [row[at]]
     for other, place in enumerate(places):
         first, second = (place, places[at]) if other < at else (places[at], place)

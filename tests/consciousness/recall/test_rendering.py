@@ -5,14 +5,18 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from denizen.consciousness.recall.fetching import Found
+from denizen.consciousness.recall.fetching import RecalledPassage
 from denizen.consciousness.recall.rendering import pack, render
 from tests.consciousness.recall.lives import MINUTE, START
 
 
-def passage(number: int, text: str = "Hello.", *, minute: int = 0, kind: str = "heard", space: str = "Home") -> Found:
+def passage(
+    number: int, text: str = "Hello.", *, minute: int = 0, kind: str = "heard", space: str = "Home"
+) -> RecalledPassage:
     who = "Noor" if kind == "heard" else ""
-    return Found(number, number, START + minute * MINUTE, kind, space, space, who, text, "", 1.0 / (number + 1))
+    return RecalledPassage(
+        number, number, START + minute * MINUTE, kind, space, space, who, text, "", 1.0 / (number + 1)
+    )
 
 
 FOUND = st.lists(
@@ -30,7 +34,7 @@ FOUND = st.lists(
 
 
 @given(FOUND, st.integers(0, 600))
-def test_what_is_shown_fits(found: list[Found], tokens: int) -> None:
+def test_what_is_shown_fits(found: list[RecalledPassage], tokens: int) -> None:
     """Headers and names included; and what is shown is of what was found, in order of time."""
     chosen = pack(found, tokens=tokens)
     assert len(render(chosen)) <= 4 * tokens

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final, TextIO, cast
 import typer
 
 from denizen.cli.chat import rendering, wording
-from denizen.cli.chat.once import Heard, say_once
+from denizen.cli.chat.once import OnceResult, say_once
 from denizen.cli.chat.opening import opened
 from denizen.cli.chat.panels import ask_panel_once
 from denizen.cli.chat.remembering import Remembering
@@ -150,7 +150,7 @@ def _print_reply(message: Message, own_id: str) -> None:
         sys.stdout.flush()
 
 
-def _as_object(space: Space, heard: Heard) -> dict[str, Any]:
+def _as_object(space: Space, heard: OnceResult) -> dict[str, Any]:
     return {
         "space": {"id": space.id, "name": space.name},
         "message": heard.said.model_dump(mode="json"),

@@ -34,7 +34,7 @@ hint missed.
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class OnceResult:
     """The result."""
 
     said: Message
@@ -66,7 +66,7 @@ def lasts(status: SpaceStatus) -> bool:
 
 async def say_once(
     client: Client, space: Space, text: str, *, seconds: float, on_reply: Callable[[Message], None]
-) -> Heard:
+) -> OnceResult:
     """Posts the message, and passes on each reply, until the agents of the space have finished or the time is up."""
     listening = _Listening(client, space, on_reply)
     async with asyncio.TaskGroup() as tasks:
@@ -101,7 +101,7 @@ class _Listening:
                     raise ServerUnreachable(event.reason)
                 self._events.put_nowait(event)
 
-    async def say(self, text: str, seconds: float) -> Heard:
+    async def say(self, text: str, seconds: float) -> OnceResult:
         # Listening first: an agent may be done before our post returns.
         await self._listens.wait()
         said = await self._client.post(self._space.id, text, key=new_id())
@@ -120,7 +120,7 @@ class _Listening:
         await self._mark_read()
         statuses = self._shown_for(said, await self._statuses_now())
         unfinished = tuple(each.name for each in self._settling.waiting_for)
-        return Heard(said, replies, unfinished, await self._questions(said.seq), statuses)
+        return OnceResult(said, replies, unfinished, await self._questions(said.seq), statuses)
 
     def _tries_again(self, said: Message) -> bool:
         """Whether an agent has failed, and will retry by itself: it has not finished."""

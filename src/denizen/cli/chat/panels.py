@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
 
-from denizen.cli.chat.once import Heard
+from denizen.cli.chat.once import OnceResult
 from denizen.cli.panel.columns import Columns
 from denizen.cli.panel.following import follow, panel_events
 from denizen.client import Author, Client, Message, Space, SpaceStatus
@@ -36,7 +36,7 @@ class Answers:
 
 async def ask_panel_once(
     client: Client, space: Space, text: str, *, seconds: float, on_reply: Callable[[Message], None]
-) -> Heard:
+) -> OnceResult:
     """Asks the panel, and passes on each complete answer, until the turn is over or the time is up."""
     panel, answers, replies = await client.panel(space.id), Answers(), list[Message]()
     async with panel_events(client, panel.id) as events:
@@ -59,7 +59,7 @@ async def ask_panel_once(
     unfinished = [each.name for each in voices if not each.completed]
     statuses = [] if unfinished else await _statuses(client, said)
     errors = [] if statuses else [_error(each) for each in voices if each.state == "failed"]
-    return Heard(said, tuple(replies), tuple(unfinished), (), tuple(statuses), tuple(errors))
+    return OnceResult(said, tuple(replies), tuple(unfinished), (), tuple(statuses), tuple(errors))
 
 
 async def _statuses(client: Client, said: Message) -> list[SpaceStatus]:

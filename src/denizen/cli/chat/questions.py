@@ -44,7 +44,7 @@ class Questions:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PendingQuestion:
     """An agent waits for an answer."""
 
     call: Call
@@ -69,7 +69,7 @@ class Used:
     call: Call
 
 
-News: TypeAlias = Asked | Ended | Used
+News: TypeAlias = PendingQuestion | Ended | Used
 
 
 def concerns(call: Call, space: Space | None) -> bool:
@@ -99,11 +99,11 @@ def _stage(call: Call) -> int:
     return {"waiting": 0, "late": 2}.get(call.state, 1)
 
 
-def _asked(state: Questions, call: Call) -> tuple[Questions, Asked]:
+def _asked(state: Questions, call: Call) -> tuple[Questions, PendingQuestion]:
     number, others = state.given + 1, state.waiting
     known = {**state.known, number: call}
     after = replace(state, known=known, given=number, numbered=len(known) > 1 or state.numbered)
-    return after, Asked(call, number if after.numbered else None, others)
+    return after, PendingQuestion(call, number if after.numbered else None, others)
 
 
 def _ended(state: Questions, call: Call) -> tuple[Questions, Ended]:

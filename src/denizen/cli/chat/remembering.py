@@ -16,14 +16,14 @@ FILE_NAME: Final = "chat.json"
 HISTORY_NAME: Final = "chat_history"
 
 
-class Place(BaseModel):
+class LastPlace(BaseModel):
     """Someone's last space."""
 
     space: str | None = None
 
 
 class _Places(BaseModel):
-    people: dict[str, Place] = {}
+    people: dict[str, LastPlace] = {}
 
 
 @dataclass
@@ -32,15 +32,15 @@ class Remembering:
 
     home: Path
     person: str
-    place: Place = field(default_factory=Place)
+    place: LastPlace = field(default_factory=LastPlace)
 
     def load(self) -> None:
         """Reads the file; empty if it does not exist or is not ours."""
-        self.place = self._all().people.get(self.person, Place())
+        self.place = self._all().people.get(self.person, LastPlace())
 
     def save(self, space: str) -> None:
         """Stores the person's last space. Does nothing if the folder is not writable."""
-        self.place = Place(space=space)
+        self.place = LastPlace(space=space)
         everyone = self._all()
         everyone.people[self.person] = self.place
         path = self.home / FILE_NAME

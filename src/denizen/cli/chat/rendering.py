@@ -19,7 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 from denizen.cli.chat import wording
-from denizen.cli.chat.questions import Asked, Ended, News, Questions, Used
+from denizen.cli.chat.questions import Ended, News, PendingQuestion, Questions, Used
 from denizen.cli.chat.typed import COMMANDS
 from denizen.client import Agent, Member, Message, Space
 
@@ -142,7 +142,7 @@ def note(sentence: str, style: str = "dim") -> Text:
 def news_block(news: News, names: Mapping[str, str]) -> Iterator[ConsoleRenderable]:
     """Renders what is new about a call; `names` are those of the members, by id."""
     match news:
-        case Asked():
+        case PendingQuestion():
             yield from _question(news, names)
         case Ended(call, number):
             yield note(wording.ended(call, number, names.get(call.settled_by or "", "Someone")))
@@ -150,7 +150,7 @@ def news_block(news: News, names: Mapping[str, str]) -> Iterator[ConsoleRenderab
             yield note(wording.used(call, names.get(call.agent_id, "Someone")))
 
 
-def _question(asked: Asked, names: Mapping[str, str]) -> Iterator[ConsoleRenderable]:
+def _question(asked: PendingQuestion, names: Mapping[str, str]) -> Iterator[ConsoleRenderable]:
     call, number = asked.call, "" if asked.number is None else f" {asked.number}"
     yield author_line(
         names.get(call.agent_id, "Someone"), f"asks{number}: {printable(wording.in_words(call))}", own=False

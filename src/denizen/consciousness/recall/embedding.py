@@ -69,7 +69,7 @@ class Meaning:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class QuestionVectors:
     """The meaning of a question."""
 
     vector: bytes
@@ -284,23 +284,23 @@ _all = statement(
 )
 
 
-async def ask(embedder: Embedder, question: str) -> Asked:
+async def ask(embedder: Embedder, question: str) -> QuestionVectors:
     """Embed the question."""
     if isinstance(embedder, Reader):
         (reading,) = await embedder.read([question], asking=True)
-        return Asked(reading.vector, wording.words_of(reading))
+        return QuestionVectors(reading.vector, wording.words_of(reading))
     (vector,) = await embedder.embed([question], asking=True)
-    return Asked(vector)
+    return QuestionVectors(vector)
 
 
-def meaning(tx: Tx, agent_id: AgentId, embedder: str, asked: Asked) -> Meaning | None:
+def meaning(tx: Tx, agent_id: AgentId, embedder: str, asked: QuestionVectors) -> Meaning | None:
     """How near the agent's passages are to the question; None if there are no vectors."""
     rows = tx.all(_all, agent_id=agent_id, embedder=embedder)
     rows = [row for row in reversed(rows) if row[1] == len(asked.vector)]
     return _nearness(embedder, rows, asked) if rows else None
 
 
-def _nearness(embedder: str, rows: Sequence[tuple[Any, ...]], asked: Asked) -> Meaning:
+def _nearness(embedder: str, rows: Sequence[tuple[Any, ...]], asked: QuestionVectors) -> Meaning:
     import numpy
 
     size = len(asked.vector)
@@ -325,7 +325,7 @@ _SAMPLED_ROWS: Final = 8
 
 
 def kinship(
-    tx: Tx, agent_id: AgentId, embedder: str, asked: Asked, numbers: Iterable[int], newest: int
+    tx: Tx, agent_id: AgentId, embedder: str, asked: QuestionVectors, numbers: Iterable[int], newest: int
 ) -> dict[int, float]:
     """How much nearer these passages are to the question than the agent's passages are to one another on average.
 

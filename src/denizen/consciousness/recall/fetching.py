@@ -15,7 +15,7 @@ from sqlalchemy import Integer, bindparam, case, cast, exists, func, or_, select
 
 from denizen.consciousness.recall.cues import Period
 from denizen.consciousness.recall.passages import PASSAGE_CHARACTERS
-from denizen.consciousness.recall.ranking import Place, reaches
+from denizen.consciousness.recall.ranking import PassagePosition, reaches
 from denizen.ids import AgentId
 from denizen.storage.database import Params, Row, Tx, statement
 from denizen.storage.schema import entities, messages, passages, spaces
@@ -40,7 +40,7 @@ class Filter:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class RecalledPassage:
     """A passage, or a note, that was found."""
 
     number: int
@@ -150,11 +150,11 @@ _texts = statement(
 )
 
 
-_as_place: Callable[[Row], Place] = partial(tuple.__new__, Place)  # pyright: ignore[reportUnknownMemberType]
+_as_place: Callable[[Row], PassagePosition] = partial(tuple.__new__, PassagePosition)  # pyright: ignore[reportUnknownMemberType]
 """Converts a row of `_place`. A question needs hundreds, and `Place._make` takes several times as long."""
 
 
-class Door:
+class PassageAccess:
     """One question's access to the passages of one agent."""
 
     def __init__(self, tx: Tx, agent_id: AgentId, audience: Iterable[str], only: Filter) -> None:
@@ -173,15 +173,15 @@ class Door:
             "before": only.before_cycle or _LATEST,
         }
 
-    def places(self, numbers: Sequence[int]) -> list[Place]:
+    def places(self, numbers: Sequence[int]) -> list[PassagePosition]:
         """The places of these passages, in the order of `numbers`, without those that may not be seen."""
         found = {row[0]: _as_place(row) for some in _in_parts(numbers) for row in self._all(_places, **_spelled(some))}
         return [found[number] for number in numbers if number in found]
 
-    def around(self, sources: Sequence[Place], limit: int) -> list[Place]:
+    def around(self, sources: Sequence[PassagePosition], limit: int) -> list[PassagePosition]:
         """The neighbours of the sources, and the sources themselves; not many more than `limit`."""
         stretches = [(space_id, *each) for space_id, some in reaches(sources).items() for each in some]
-        found: list[Place] = []
+        found: list[PassagePosition] = []
         for at in range(0, len(stretches), _STRETCHES):
             wanted: dict[str, Params] = {}
             for slot, (space_id, low, high) in enumerate((stretches[at:] + _NOWHERE)[:_STRETCHES]):
@@ -190,16 +190,16 @@ class Door:
             found.extend(map(_as_place, rows))
         return found
 
-    def of_period(self, period: Period) -> list[Place]:
+    def of_period(self, period: Period) -> list[PassagePosition]:
         """The newest passages of this time."""
         return [_as_place(row) for row in self._all(_of_period, since=period.first, until=period.end)]
 
-    def of_cycle(self, cycle: int, limit: int) -> list[Found]:
+    def of_cycle(self, cycle: int, limit: int) -> list[RecalledPassage]:
         """The passages of that cycle, in order: what was heard and said in it, and what the agent did."""
         numbers = [row[0] for row in self._all(_of_cycle, cycle=cycle, limit=limit)]
         return list(self.texts(numbers, dict.fromkeys(numbers, 0.0)))
 
-    def texts(self, numbers: Sequence[int], scores: Mapping[int, float]) -> Iterator[Found]:
+    def texts(self, numbers: Sequence[int], scores: Mapping[int, float]) -> Iterator[RecalledPassage]:
         """The passages in the order of `numbers`, fetched lazily."""
         for some in _in_parts(numbers):
             rows = {row[0]: row for row in self._all(_texts, **_spelled(some))}
@@ -225,8 +225,10 @@ def _spelled(numbers: Sequence[int]) -> dict[str, int | None]:
     return {name: numbers[at] if at < len(numbers) else None for at, name in enumerate(_NUMBERS)}
 
 
-def _found(row: tuple[Any, ...], score: float) -> Found:
+def _found(row: tuple[Any, ...], score: float) -> RecalledPassage:
     number, cycle, at, kind, space_id, space, name, handle, speaker, message_id, event_id, text, part = row
     who = (name or speaker or "someone") if kind == "heard" else ""
     source = f"message:{message_id}" if message_id else f"event:{event_id}" if event_id else ""
-    return Found(number, cycle, at, kind, space_id, space or "", who, text, source if part else "", score, handle)
+    return RecalledPassage(
+        number, cycle, at, kind, space_id, space or "", who, text, source if part else "", score, handle
+    )

@@ -56,7 +56,7 @@ class Scored:
     """The mean number of terms of a passage."""
 
 
-class Listed(NamedTuple):
+class PostingList(NamedTuple):
     """The occurrences of a term in consecutive passages."""
 
     block: int
@@ -113,27 +113,27 @@ def _weighed(parts: Mapping[str, Sequence[tuple[int, bytes]]], rare: Mapping[str
     return Scored(there, scores, terms, rare, mean)
 
 
-def lists(tx: Tx, agent_id: AgentId, life: Extent, terms: Sequence[str]) -> Iterator[Listed]:
+def lists(tx: Tx, agent_id: AgentId, life: Extent, terms: Sequence[str]) -> Iterator[PostingList]:
     """The occurrences of these terms in all settled passages, newest first; short lists of entries are read already."""
     unmerged = settling.all_segments(tx, agent_id)
     sought = segments.sought(terms)
     for first, segment in reversed(unmerged):
         for term, entries in segments.look_up(segment, sought):
-            yield Listed(block_of(first), term, len(entries) // ENTRY_BYTES, entries)
+            yield PostingList(block_of(first), term, len(entries) // ENTRY_BYTES, entries)
     # A block that still has segments is not completely written to rows.
     whole = block_of(unmerged[0][0]) if unmerged else block_of(life.settled + 1)
     for block in range(whole - 1, -1, -1):
         for term, size in _block_sizes(tx, agent_id, block, terms):
-            yield Listed(block, term, size, None)
+            yield PostingList(block, term, size, None)
 
 
-def numbers_of(tx: Tx, agent_id: AgentId, chosen: Sequence[Listed]) -> Iterator[tuple[Listed, Sequence[int]]]:
+def numbers_of(tx: Tx, agent_id: AgentId, chosen: Sequence[PostingList]) -> Iterator[tuple[PostingList, Sequence[int]]]:
     """The passages of each of these lists."""
     for each, entries in _read(tx, agent_id, chosen):
         yield each, numbers_in(each.block, entries)
 
 
-def _read(tx: Tx, agent_id: AgentId, chosen: Sequence[Listed]) -> Iterator[tuple[Listed, bytes]]:
+def _read(tx: Tx, agent_id: AgentId, chosen: Sequence[PostingList]) -> Iterator[tuple[PostingList, bytes]]:
     """The entries of each; the remaining rows of a block are read at once."""
     rows: dict[int, dict[str, bytes]] = {}
     for each in chosen:
@@ -169,13 +169,13 @@ def _block_sizes(tx: Tx, agent_id: AgentId, block: int, terms: Sequence[str]) ->
             yield term, size // ENTRY_BYTES
 
 
-def _within_bounds(terms: Sequence[str], listed: Iterable[Listed]) -> list[Listed]:
+def _within_bounds(terms: Sequence[str], listed: Iterable[PostingList]) -> list[PostingList]:
     """What to read: the rarest terms first, and of each the newest."""
-    by_term: dict[str, list[Listed]] = {term: [] for term in terms}
+    by_term: dict[str, list[PostingList]] = {term: [] for term in terms}
     for each in listed:
         if each.term in by_term:
             by_term[each.term].append(each)
-    chosen: list[Listed] = []
+    chosen: list[PostingList] = []
     room = MOST_POSTINGS
     for term in terms:
         for each in by_term[term]:
@@ -199,7 +199,7 @@ _last_until = statement(
 )
 
 
-def _near(tx: Tx, agent_id: AgentId, listed: Sequence[Listed], period: Period | None) -> Sequence[Listed]:
+def _near(tx: Tx, agent_id: AgentId, listed: Sequence[PostingList], period: Period | None) -> Sequence[PostingList]:
     """The lists that may have passages of the period."""
     if period is None:
         return listed

@@ -32,7 +32,7 @@ _TIME = 2.0
 _OWN_WORDS = 0.2
 
 
-class Place(NamedTuple):
+class PassagePosition(NamedTuple):
     """The position of a passage, and the other inputs of its rank."""
 
     number: int
@@ -53,7 +53,7 @@ def deviation(scores: NDArray[float64], passages: int) -> float:
     return math.sqrt(max(squares - mean * mean, 0.0)) or 1.0
 
 
-def reaches(sources: Iterable[Place]) -> dict[str, list[tuple[int, int]]]:
+def reaches(sources: Iterable[PassagePosition]) -> dict[str, list[tuple[int, int]]]:
     """The ranges of each space in which neighbours of these passages may be, in order and disjoint."""
     by_space: dict[str, list[tuple[int, int]]] = {}
     for each in sorted(sources, key=lambda each: (each.space_id, each.place)):
@@ -66,7 +66,7 @@ def reaches(sources: Iterable[Place]) -> dict[str, list[tuple[int, int]]]:
     return by_space
 
 
-def with_neighbours(shares: NDArray[float64], places: Sequence[Place]) -> NDArray[float64]:
+def with_neighbours(shares: NDArray[float64], places: Sequence[PassagePosition]) -> NDArray[float64]:
     """The scores, a row for each search term, with those of neighbours where they are more.
 
     The places, a column each, are ordered by space and position.
@@ -91,7 +91,7 @@ def with_neighbours(shares: NDArray[float64], places: Sequence[Place]) -> NDArra
 
 
 def with_cues(
-    scores: Sequence[float], places: Sequence[Place], named: frozenset[str], period: Period | None
+    scores: Sequence[float], places: Sequence[PassagePosition], named: frozenset[str], period: Period | None
 ) -> dict[int, float]:
     """The scores by number of the passage, including the cues. `named` are ids and names of speakers."""
     present = {place.space_id for place in places if place.speaker in named} - {""}

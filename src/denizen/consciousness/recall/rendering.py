@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from denizen.clock import Instant, moment, zone_or_utc
-from denizen.consciousness.recall.fetching import Found
+from denizen.consciousness.recall.fetching import RecalledPassage
 from denizen.inbox.format import quote, quoted_name, speaker
 
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
@@ -19,10 +19,10 @@ _SLACK_CHARACTERS = 150
 """With less room than this left, no shorter passages are tried."""
 
 
-def pack(found: Iterable[Found], *, tokens: int, zone: str = "UTC") -> list[Found]:
+def pack(found: Iterable[RecalledPassage], *, tokens: int, zone: str = "UTC") -> list[RecalledPassage]:
     """As many passages as fit, the best first, in order of time. If a long one does not fit, shorter ones are tried."""
     room = 4 * tokens
-    chosen: list[Found] = []
+    chosen: list[RecalledPassage] = []
     headers: set[str] = set()
     for each in found:
         header = _header(each, zone)
@@ -36,15 +36,15 @@ def pack(found: Iterable[Found], *, tokens: int, zone: str = "UTC") -> list[Foun
     return _in_order(chosen)
 
 
-def _in_order(found: Iterable[Found]) -> list[Found]:
+def _in_order(found: Iterable[RecalledPassage]) -> list[RecalledPassage]:
     return sorted(found, key=lambda each: (each.at, each.number))
 
 
 def pack_cycles(
-    found: Sequence[Found], whole: Sequence[Sequence[Found]], *, tokens: int, zone: str = "UTC"
-) -> list[Found]:
+    found: Sequence[RecalledPassage], whole: Sequence[Sequence[RecalledPassage]], *, tokens: int, zone: str = "UTC"
+) -> list[RecalledPassage]:
     """As many of these whole cycles as fit, then as many single passages, the best first; in order of time."""
-    chosen: dict[int, Found] = {}
+    chosen: dict[int, RecalledPassage] = {}
     for group in (*whole, *([each] for each in found)):
         wider = chosen | {each.number: each for each in group}
         if len(render(_in_order(wider.values()), zone=zone)) <= 4 * tokens:
@@ -52,7 +52,7 @@ def pack_cycles(
     return _in_order(chosen.values())
 
 
-def render(chosen: Sequence[Found], *, zone: str = "UTC") -> str:
+def render(chosen: Sequence[RecalledPassage], *, zone: str = "UTC") -> str:
     """The passages, which are in order of time, as text."""
     groups: dict[str, list[str]] = {}
     for each in chosen:
@@ -60,7 +60,7 @@ def render(chosen: Sequence[Found], *, zone: str = "UTC") -> str:
     return "\n\n".join("\n".join([header, *lines]) for header, lines in groups.items())
 
 
-def _header(found: Found, zone: str) -> str:
+def _header(found: RecalledPassage, zone: str) -> str:
     if found.kind == "note":
         return "[Your notes]"
     at = _local(found.at, zone)
@@ -68,7 +68,7 @@ def _header(found: Found, zone: str) -> str:
     return f"[{quoted_name(found.space)} | {day}]" if found.space else f"[{day}]"
 
 
-def _line(found: Found, zone: str) -> str:
+def _line(found: RecalledPassage, zone: str) -> str:
     who = _OWN.get(found.kind) or speaker(found.who, None, found.handle)
     when = "" if found.kind == "note" else f"Cycle {found.cycle}, {_local(found.at, zone):%H:%M}, "
     text = quote(found.text)

@@ -20,10 +20,17 @@ from denizen.clock import Instant
 from denizen.consciousness.recall import full_text, settling, wording
 from denizen.consciousness.recall.cues import Period, period_in
 from denizen.consciousness.recall.embedding import Meaning
-from denizen.consciousness.recall.fetching import Door, Filter, Found
+from denizen.consciousness.recall.fetching import Filter, PassageAccess, RecalledPassage
 from denizen.consciousness.recall.full_text import Scored
 from denizen.consciousness.recall.postings import shape, weigh
-from denizen.consciousness.recall.ranking import SOURCES, Place, best_first, deviation, with_cues, with_neighbours
+from denizen.consciousness.recall.ranking import (
+    SOURCES,
+    PassagePosition,
+    best_first,
+    deviation,
+    with_cues,
+    with_neighbours,
+)
 from denizen.consciousness.recall.terms import count_terms
 from denizen.ids import AgentId
 from denizen.storage.database import Tx, statement
@@ -78,7 +85,7 @@ def search(
     now: Instant | None = None,
     meaning: Meaning | None = None,
     limit: int = FOUND,
-) -> list[Found]:
+) -> list[RecalledPassage]:
     """The passages and notes most relevant to `query`, the best first.
 
     `audience` are the spaces of the current cycle: passages from a private space are found only if that space is the
@@ -103,7 +110,7 @@ def rank(
 ) -> Ranking:
     """The result of `search` without the texts: the slow part, which needs no write transaction."""
     here = frozenset(audience)
-    door = Door(tx, agent_id, here, only)
+    door = PassageAccess(tx, agent_id, here, only)
     life = settling.extent(tx, agent_id)
     scored = full_text.score(tx, agent_id, life, list(count_terms(query)), only.period)
     unit = deviation(scored.scores, life.there)
@@ -123,9 +130,9 @@ def rank(
     return Ranking(here, only, best, limit, scored.rarity, scored.mean, unit)
 
 
-def read(tx: Tx, agent_id: AgentId, ranking: Ranking) -> list[Found]:
+def read(tx: Tx, agent_id: AgentId, ranking: Ranking) -> list[RecalledPassage]:
     """The passages and notes with their texts, without those that may not be seen now, or have been forgotten."""
-    door = Door(tx, agent_id, ranking.audience, ranking.only)
+    door = PassageAccess(tx, agent_id, ranking.audience, ranking.only)
     found = list(door.texts(list(ranking.scores), ranking.scores))
     if ranking.only == EVERYTHING:
         found += _noted(tx, agent_id, ranking)
@@ -156,7 +163,9 @@ def _among(wanted: NDArray[int64], numbers: NDArray[int64], values: NDArray[floa
 _by_space_and_place = itemgetter(1, 2, 0)
 
 
-def _with_others(door: Door, seen: Sequence[Place], sources: int, period: Period | None) -> list[Place]:
+def _with_others(
+    door: PassageAccess, seen: Sequence[PassagePosition], sources: int, period: Period | None
+) -> list[PassagePosition]:
     """All passages to rank, by space and position: these, neighbours of the first of them, and those of the period."""
     found = {each.number: each for each in (*door.around(seen[:sources], MOST_AROUND), *seen)}
     if period is not None:
@@ -165,7 +174,7 @@ def _with_others(door: Door, seen: Sequence[Place], sources: int, period: Period
 
 
 def _scores(
-    tx: Tx, agent_id: AgentId, places: Sequence[Place], scored: Scored, unit: float, meaning: Meaning | None
+    tx: Tx, agent_id: AgentId, places: Sequence[PassagePosition], scored: Scored, unit: float, meaning: Meaning | None
 ) -> list[float]:
     """The score of each of the places before the cues."""
     import numpy
@@ -185,7 +194,7 @@ def _scores(
 def _by_words(
     tx: Tx,
     agent_id: AgentId,
-    places: Sequence[Place],
+    places: Sequence[PassagePosition],
     numbers: NDArray[int64],
     scores: NDArray[float64],
     scored: Scored,
@@ -211,9 +220,9 @@ def _by_words(
     return more
 
 
-def _sources(door: Door, order: Sequence[int], only: Filter, many: int) -> list[Place]:
+def _sources(door: PassageAccess, order: Sequence[int], only: Filter, many: int) -> list[PassagePosition]:
     """The best passages that may be seen; with a filter on speakers, as many of theirs."""
-    sources: list[Place] = []
+    sources: list[PassagePosition] = []
     by_them = 0
     for at in range(0, len(order), many):
         seen = door.places(order[at : at + many])
@@ -235,7 +244,7 @@ _names = statement(
 )
 
 
-def _named(tx: Tx, places: Iterable[Place], query: str) -> frozenset[str]:
+def _named(tx: Tx, places: Iterable[PassagePosition], query: str) -> frozenset[str]:
     """The speakers whom the question names, by id or, if they have none, by name."""
     asked = set(_WORD.findall(query.casefold()))
     speakers = sorted({each.speaker for each in places})
@@ -256,11 +265,11 @@ _notes = statement(
 )
 
 
-def _noted(tx: Tx, agent_id: AgentId, ranking: Ranking) -> list[Found]:
+def _noted(tx: Tx, agent_id: AgentId, ranking: Ranking) -> list[RecalledPassage]:
     """The agent's notes that share words with the question. They are few, and need no index."""
     import numpy
 
-    found: list[Found] = []
+    found: list[RecalledPassage] = []
     for key, text, at in tx.all(_notes, agent_id=agent_id):
         counts = count_terms(f"{key} {text}")
         length = sum(counts.values())
@@ -268,5 +277,5 @@ def _noted(tx: Tx, agent_id: AgentId, ranking: Ranking) -> list[Found]:
         weights = weigh(numpy.array([shape(counts[term], length) for term in shared], numpy.uint16), ranking.mean)
         score = sum(ranking.rarity[term] * float(weight) for term, weight in zip(shared, weights, strict=True))
         if score > 0:
-            found.append(Found(0, 0, at, "note", "", "", "", f"{key}: {text}", "", score / ranking.unit))
+            found.append(RecalledPassage(0, 0, at, "note", "", "", "", f"{key}: {text}", "", score / ranking.unit))
     return found

@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from datetime import timedelta
 
-from denizen.models.demo.reading import Heard, Place
+from denizen.models.demo.reading import DemoEvent, DemoSpace
 
 EXCHANGE = timedelta(minutes=10)
 """How long an agent that was addressed stays the one who is meant."""
@@ -38,7 +38,7 @@ def leading_mentions(text: str) -> tuple[set[str], str]:
     return _handles(found[1]), text[found.end() :] or text[: found.start(1)]
 
 
-def addressees(text: str, place: Place) -> set[str]:
+def addressees(text: str, place: DemoSpace) -> set[str]:
     """Returns the handles of those whom `text` itself addresses; empty if none."""
     leading, _ = leading_mentions(text)
     if leading:
@@ -66,12 +66,12 @@ def _handles(text: str) -> set[str]:
     return {found[0][1:].lower() for found in _MENTION.finditer(text)}
 
 
-def is_only_agent(place: Place) -> bool:
+def is_only_agent(place: DemoSpace) -> bool:
     """Whether there is no other agent to answer."""
     return all(each.me for each in place.agents)
 
 
-def whose_turn(event: Heard, place: Place, before: Sequence[Heard]) -> str:
+def whose_turn(event: DemoEvent, place: DemoSpace, before: Sequence[DemoEvent]) -> str:
     """Returns the handle of the agent who answers a message that addresses nobody, by the messages before it in the
     space.
     """

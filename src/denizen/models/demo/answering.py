@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from denizen.models.demo.arithmetic import result_of, sum_in
 from denizen.models.demo.passing import Relay, relay_in
-from denizen.models.demo.reading import Member, Place
+from denizen.models.demo.reading import DemoSpace, Member
 from denizen.models.demo.recalling import (
     Moment,
     count_messages,
@@ -155,7 +155,7 @@ def _described(member: Member) -> str:
     return f"{member.name} ({member.kind})"
 
 
-def _names(place: Place) -> str:
+def _names(place: DemoSpace) -> str:
     return listed([each.name for each in place.others]) or "nobody else"
 
 

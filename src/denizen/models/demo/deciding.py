@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeVar
 from denizen.models.demo.addressing import addressees, is_only_agent, whose_turn
 from denizen.models.demo.answering import Answer, Remember, Remind, Reply, answer
 from denizen.models.demo.passing import Relay, answer_to_bring_back
-from denizen.models.demo.reading import Heard, Inbox, Place, Scene, read_transcript, succeeded
+from denizen.models.demo.reading import DemoEvent, DemoSpace, Inbox, Scene, read_transcript, succeeded
 from denizen.models.demo.recalling import Moment, essence, fact_in
 from denizen.models.demo.reminding import memory_arguments, reminder_in, timer_arguments, timer_text
 from denizen.models.demo.wording import NOTHING_PENDING, listed, one_of, quoted
@@ -90,7 +90,7 @@ def _live(scene: Scene, tools: Tools) -> Script[Call | Say]:
     return skip(reason) if "skip" in tools else Say(f"Did nothing: {reason}.")
 
 
-def _attend(cycle: _Cycle, inbox: Inbox, before: Sequence[Heard]) -> Script[None]:
+def _attend(cycle: _Cycle, inbox: Inbox, before: Sequence[DemoEvent]) -> Script[None]:
     """Handles everything in one inbox message."""
     elsewhere = [_not_a_message(cycle, event) for event in inbox.events if event.what != "Message"]
     relations = yield from _sort(cycle, inbox)
@@ -105,8 +105,8 @@ def _attend(cycle: _Cycle, inbox: Inbox, before: Sequence[Heard]) -> Script[None
     yield from _speak(cycle, [*filter(None, elsewhere), *(yield from _compose(cycle, answers))])
 
 
-def _place(scene: Scene, event: Heard) -> Place:
-    return scene.places.get(event.space_id) or Place(event.space_id, event.space, False, ())
+def _place(scene: Scene, event: DemoEvent) -> DemoSpace:
+    return scene.places.get(event.space_id) or DemoSpace(event.space_id, event.space, False, ())
 
 
 # Whose message it is
@@ -117,7 +117,7 @@ def _sort(cycle: _Cycle, inbox: Inbox) -> Script[list[Relation]]:
     relations: list[Relation] = [_relation(cycle.scene, event) for event in inbox.events]
     unsure = [event for event, each in zip(inbox.events, relations, strict=True) if each == "unsure"]
     spaces = list(dict.fromkeys(event.space_id for event in unsure))
-    pages: dict[str, list[Heard]] = {}
+    pages: dict[str, list[DemoEvent]] = {}
     if spaces and "read_messages" in cycle.tools:
         results = yield [call("read_messages", space_id=each, limit=_PAGE) for each in spaces]
         pages = {each: read_transcript(result) for each, result in zip(spaces, results, strict=False)}
@@ -127,7 +127,7 @@ def _sort(cycle: _Cycle, inbox: Inbox) -> Script[list[Relation]]:
     return relations
 
 
-def _relation(scene: Scene, event: Heard) -> Relation:
+def _relation(scene: Scene, event: DemoEvent) -> Relation:
     place = _place(scene, event)
     meant = addressees(event.text, place)
     if event.kind == "agent":
@@ -142,7 +142,7 @@ def _relation(scene: Scene, event: Heard) -> Relation:
     return "mine" if is_only_agent(place) else "unsure"
 
 
-def _settled(scene: Scene, event: Heard, page: Sequence[Heard]) -> Relation:
+def _settled(scene: Scene, event: DemoEvent, page: Sequence[DemoEvent]) -> Relation:
     place, start = _place(scene, event), event.text[:200]
     for at in range(len(page) - 1, -1, -1):
         if page[at].sender == event.sender and page[at].text.startswith(start):
@@ -168,7 +168,7 @@ def _answer(cycle: _Cycle, moment: Moment, relation: Relation) -> Answer | None:
     return found
 
 
-def _not_a_message(cycle: _Cycle, event: Heard) -> Utterance | None:
+def _not_a_message(cycle: _Cycle, event: DemoEvent) -> Utterance | None:
     """Returns what to say for a timer or a plan; other events are only noted."""
     named = f"{event.what} {quoted(event.sender)}" if event.sender else event.what
     if (reminder := reminder_in(event.text)) is not None and reminder[1] in cycle.scene.places:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from denizen.models.demo.reading import Cycle, Heard, Member, Place, Scene
+from denizen.models.demo.reading import Cycle, DemoEvent, DemoSpace, Member, Scene
 from denizen.models.demo.recalling import Moment
 from denizen.models.demo.wording import quoted
 
@@ -23,7 +23,7 @@ _ASKED = re.compile(r"@(?P<handle>\S+), [^:\n]+ asks: ")
 class Relay:
     """A message for another space, and its confirmation."""
 
-    place: Place
+    place: DemoSpace
     text: str
     confirmation: str
     """Said in the space of the request, once it is done; empty if the message itself was said there."""
@@ -55,7 +55,7 @@ def _tell(moment: Moment, verb: str, rest: str) -> Relay | None:
         if asks
         else f"{moment.event.sender} asks me to tell you: {said}"
     )
-    if isinstance(target, Place):
+    if isinstance(target, DemoSpace):
         return Relay(place, words, _elsewhere(moment, place, "I have passed it on"))
     done = f"I have {'asked' if asks else 'told'} {target.name}"
     awaits = f"the answer of {target.name}" if asks and place.id != moment.place.id else ""
@@ -72,21 +72,21 @@ def _say(moment: Moment, text: str, named: str) -> Relay | None:
     place = _where(moment, target)
     if target is None or place is None or left.strip(" .!?"):
         return None
-    words = text if isinstance(target, Place) else f"@{target.handle} {text}"
+    words = text if isinstance(target, DemoSpace) else f"@{target.handle} {text}"
     if place.id != moment.place.id:
         words = f"{words} (from {moment.event.sender})"
     return Relay(place, words, _elsewhere(moment, place, "I have said it"))
 
 
-def _elsewhere(moment: Moment, place: Place, done: str) -> str:
+def _elsewhere(moment: Moment, place: DemoSpace, done: str) -> str:
     """Returns the confirmation of a message in another space; one in this space needs none."""
     return "" if place.id == moment.place.id else f"{done}, in the space {quoted(place.name)}."
 
 
-def _find(moment: Moment, text: str) -> tuple[Member | Place | None, str]:
+def _find(moment: Moment, text: str) -> tuple[Member | DemoSpace | None, str]:
     """Returns the member or space that `text` begins with, and what follows; the longest name wins."""
     text = re.sub(r"\A(?:the\s+)?(?:space\s+)?[\"'“]?@?", "", text.strip(), flags=re.IGNORECASE)
-    best: Member | Place | None = None
+    best: Member | DemoSpace | None = None
     length = 0
     for name, known in _known(moment.scene, moment.place):
         if len(name) > length and re.match(rf"{re.escape(name)}(?![\w-])", text, re.IGNORECASE):
@@ -94,15 +94,15 @@ def _find(moment: Moment, text: str) -> tuple[Member | Place | None, str]:
     return best, text[length:].lstrip("\"'”")
 
 
-def _known(scene: Scene, here: Place) -> list[tuple[str, Member | Place]]:
+def _known(scene: Scene, here: DemoSpace) -> list[tuple[str, Member | DemoSpace]]:
     places = [here, *scene.places.values()]
-    known: list[tuple[str, Member | Place]] = [(place.name, place) for place in places]
+    known: list[tuple[str, Member | DemoSpace]] = [(place.name, place) for place in places]
     for each in (member for place in places for member in place.others):
         known += [(each.handle, each), (each.name, each), (each.name.partition(" ")[0], each)]
     return known
 
 
-def _where(moment: Moment, target: Member | Place | None) -> Place | None:
+def _where(moment: Moment, target: Member | DemoSpace | None) -> DemoSpace | None:
     """Returns the space in which to speak to someone: the smallest one with both, and this one only if there is no
     other.
     """
@@ -114,7 +114,7 @@ def _where(moment: Moment, target: Member | Place | None) -> Place | None:
     return min(shared, key=lambda place: (place.id == moment.place.id, len(place.members)), default=None)
 
 
-def answer_to_bring_back(scene: Scene, event: Heard) -> Relay | None:
+def answer_to_bring_back(scene: Scene, event: DemoEvent) -> Relay | None:
     """If `event` is the first answer to a relayed question, returns what to tell the asker, and where."""
     for cycle in reversed(scene.past):
         if any(_same_source(each, event) for each in cycle.events):
@@ -125,11 +125,11 @@ def answer_to_bring_back(scene: Scene, event: Heard) -> Relay | None:
     return None
 
 
-def _same_source(one: Heard, other: Heard) -> bool:
+def _same_source(one: DemoEvent, other: DemoEvent) -> bool:
     return (one.space_id, one.sender) == (other.space_id, other.sender)
 
 
-def _bring_back(scene: Scene, event: Heard, cycle: Cycle, words: str) -> Relay | None:
+def _bring_back(scene: Scene, event: DemoEvent, cycle: Cycle, words: str) -> Relay | None:
     asked = _ASKED.match(words)
     place = scene.places.get(event.space_id)
     author = next((each for each in place.others if each.name == event.sender), None) if place else None

@@ -61,7 +61,7 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class DemoSpace:
     """A space that the agent is in."""
 
     id: str
@@ -79,7 +79,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class DemoEvent:
     """One event of an inbox message, or one line of a transcript."""
 
     what: str
@@ -99,7 +99,7 @@ class Inbox:
 
     now: datetime | None
     changes: tuple[str, ...]
-    events: tuple[Heard, ...]
+    events: tuple[DemoEvent, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ class Cycle:
     reminded: bool = False
 
     @property
-    def events(self) -> tuple[Heard, ...]:
+    def events(self) -> tuple[DemoEvent, ...]:
         return sum((each.events for each in self.updates), self.inbox.events)
 
     @property
@@ -161,7 +161,7 @@ class Scene:
     handle: str
     role: str
     notes: tuple[str, ...]
-    places: dict[str, Place]
+    places: dict[str, DemoSpace]
     """The spaces by their ids, in the order of the self."""
     past: tuple[Cycle, ...]
     present: Cycle
@@ -263,13 +263,13 @@ def read_inbox(text: str) -> Inbox:
     )
 
 
-def read_transcript(text: str) -> list[Heard]:
+def read_transcript(text: str) -> list[DemoEvent]:
     """Parses the messages of a page of `read_messages`, oldest first."""
-    found: list[Heard] = []
+    found: list[DemoEvent] = []
     for first, below in _entries(text.split("\n")):
         if (line := _LINE.fullmatch(first)) is not None:
             said, sender = _said(line["said"], below), unquoted(line["sender"])
-            found.append(Heard("Message", said, sender=sender, kind=_kind(line["kind"]), at=_moment(line["at"])))
+            found.append(DemoEvent("Message", said, sender=sender, kind=_kind(line["kind"]), at=_moment(line["at"])))
     return found
 
 
@@ -287,9 +287,9 @@ def _entries(lines: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
         yield first, below
 
 
-def _event(first: str, below: list[str]) -> Heard | None:
+def _event(first: str, below: list[str]) -> DemoEvent | None:
     if (found := _MESSAGE.fullmatch(first)) is not None:
-        return Heard(
+        return DemoEvent(
             "Message",
             _said(found["said"], below),
             unquoted(found["id"]),
@@ -301,7 +301,7 @@ def _event(first: str, below: list[str]) -> Heard | None:
     if (found := _OTHER.fullmatch(first)) is not None:
         place = _ITS_SPACE.search(found["marks"])
         space_id, space = (unquoted(place["id"]).strip(), place["space"]) if place else ("", "")
-        return Heard(found["kind"], _said(found["said"], below), space_id, space, found["name"] or "")
+        return DemoEvent(found["kind"], _said(found["said"], below), space_id, space, found["name"] or "")
     return None
 
 
@@ -325,9 +325,9 @@ def unquoted(text: str) -> str:
     return text[1:-1] if len(text) > 1 and text[0] == text[-1] == '"' else text
 
 
-def _places(listed: str, cycles: Sequence[Cycle], name: str, handle: str) -> dict[str, Place]:
+def _places(listed: str, cycles: Sequence[Cycle], name: str, handle: str) -> dict[str, DemoSpace]:
     """Returns the spaces of the self, with the changes since."""
-    places: dict[str, Place] = {}
+    places: dict[str, DemoSpace] = {}
     for line in listed.split("\n"):
         _note_place(places, line.removeprefix("  - "), name, handle)
     for cycle in _since_the_self(cycles):
@@ -351,7 +351,7 @@ def _since_the_self(cycles: Sequence[Cycle]) -> Sequence[Cycle]:
     return cycles
 
 
-def _note_place(places: dict[str, Place], line: str, name: str, handle: str) -> None:
+def _note_place(places: dict[str, DemoSpace], line: str, name: str, handle: str) -> None:
     found = _SPACE.fullmatch(line)
     if found is None:
         return
@@ -361,4 +361,4 @@ def _note_place(places: dict[str, Place], line: str, name: str, handle: str) -> 
         else Member(unquoted(each["name"]), _kind(each["kind"]) or "human", each["handle"].lower())
         for each in _MEMBER.finditer(found["members"])
     )
-    places[found["id"]] = Place(found["id"], found["name"], bool(found["private"]), members)
+    places[found["id"]] = DemoSpace(found["id"], found["name"], bool(found["private"]), members)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from denizen.models.demo.addressing import calls_by_name, leading_mentions
-from denizen.models.demo.reading import Cycle, Heard, Place, Scene
+from denizen.models.demo.reading import Cycle, DemoEvent, DemoSpace, Scene
 from denizen.models.demo.wording import NOTHING_PENDING, counted, cut, listed, quoted
 
 _SHOWN = 4
@@ -39,9 +39,9 @@ class Moment:
     """A message to answer, and what is known at that time."""
 
     scene: Scene
-    place: Place
-    event: Heard
-    before: Sequence[Heard]
+    place: DemoSpace
+    event: DemoEvent
+    before: Sequence[DemoEvent]
     """Every event before it, as far as the window reaches."""
 
     @cached_property
@@ -142,7 +142,7 @@ def said_before(moment: Moment, start: str) -> bool:
     return any(each.space_id == moment.place.id and each.text.startswith(start) for each in said)
 
 
-def may_hear(scene: Scene, place: Place, space_id: str) -> bool:
+def may_hear(scene: Scene, place: DemoSpace, space_id: str) -> bool:
     """Whether everyone in `place` is also in that space."""
     if place.id == space_id:
         return True
@@ -150,7 +150,7 @@ def may_hear(scene: Scene, place: Place, space_id: str) -> bool:
     return source is not None and {each.handle for each in place.members} <= {each.handle for each in source.members}
 
 
-def _tellable(moment: Moment) -> Iterator[Heard]:
+def _tellable(moment: Moment) -> Iterator[DemoEvent]:
     return (
         each for each in moment.before if each.what == "Message" and may_hear(moment.scene, moment.place, each.space_id)
     )
@@ -161,11 +161,11 @@ def _may_be_told(moment: Moment, cycle: Cycle) -> bool:
     return all(may_hear(moment.scene, moment.place, each) for each in spaces)
 
 
-def _whom(moment: Moment, event: Heard) -> str:
+def _whom(moment: Moment, event: DemoEvent) -> str:
     return "You" if (event.sender, event.kind) == (moment.event.sender, moment.event.kind) else event.sender
 
 
-def _is_by(moment: Moment, event: Heard, name: str) -> bool:
+def _is_by(moment: Moment, event: DemoEvent, name: str) -> bool:
     """Whether someone of that name or handle said it."""
     if event.sender.casefold() == name.casefold():
         return True

@@ -9,12 +9,12 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from denizen.models.demo.reading import Place
+from denizen.models.demo.reading import DemoSpace
 
 _REMINDER = re.compile(r"Remind @(?P<handle>\S+) in the space (?P<space>\S+): (?P<what>.*)", re.DOTALL)
 
 
-def timer_text(handle: str, place: Place, what: str) -> str:
+def timer_text(handle: str, place: DemoSpace, what: str) -> str:
     """Returns the text of a timer, which `reminder_in` can parse."""
     return f"Remind @{handle} in the space {place.id}: {what}"
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 from pydantic_ai.messages import ModelMessage, SystemPromptPart, UserPromptPart
 from pydantic_ai.tools import ToolDefinition
 
-from denizen.models.demo.reading import Cycle, Heard, Scene, read
+from denizen.models.demo.reading import Cycle, DemoEvent, Scene, read
 
 SEND, SKIP = "send_message", "skip"
 CHARACTERS: Final = 400
@@ -69,7 +69,7 @@ def _past(scene: Scene) -> Iterator[tuple[str, str]]:
             yield "assistant", said
 
 
-def _told(events: Sequence[Heard]) -> str:
+def _told(events: Sequence[DemoEvent]) -> str:
     lines = [f"{each.sender}: {_cut(each.text)}" if each.sender else _cut(each.text) for each in events[-EVENTS:]]
     return "\n".join(lines) or "Nothing has happened."
 

@@ -11,7 +11,7 @@ from fastapi import Query, Request, Response
 from starlette.responses import StreamingResponse
 
 from denizen.access import audit, openings
-from denizen.access.audit import Actor, Entry, Kind, Wanted
+from denizen.access.audit import Actor, AuditFilter, Entry, Kind
 from denizen.access.openings import Opening
 from denizen.app import Runtime
 from denizen.clock import instant
@@ -74,7 +74,7 @@ async def export_audit(
     return StreamingResponse(_lines(runtime, caller, by, _wanted(kind, since, until, newest)), media_type=LINES[0])
 
 
-async def _lines(runtime: Runtime, caller: Caller, by: str | None, wanted: Wanted) -> AsyncGenerator[str]:
+async def _lines(runtime: Runtime, caller: Caller, by: str | None, wanted: AuditFilter) -> AsyncGenerator[str]:
     while True:
         found = await runtime.db.read(_page, caller, by, wanted, _AT_ONCE)
         for each in found:
@@ -84,8 +84,8 @@ async def _lines(runtime: Runtime, caller: Caller, by: str | None, wanted: Wante
         wanted = replace(wanted, before=found[-1].number)
 
 
-def _wanted(kind: Kind | None, since: datetime | None, until: datetime | None, before: int | None) -> Wanted:
-    return Wanted(
+def _wanted(kind: Kind | None, since: datetime | None, until: datetime | None, before: int | None) -> AuditFilter:
+    return AuditFilter(
         kind=kind,
         since=None if since is None else instant(since),
         until=None if until is None else instant(until),
@@ -93,7 +93,7 @@ def _wanted(kind: Kind | None, since: datetime | None, until: datetime | None, b
     )
 
 
-def _page(tx: Tx, caller: Caller, by: str | None, wanted: Wanted, limit: int) -> list[Entry]:
+def _page(tx: Tx, caller: Caller, by: str | None, wanted: AuditFilter, limit: int) -> list[Entry]:
     who = None if by is None else find_entity(tx, caller, by).id
     return audit.entries(tx, caller.entity.organization_id, caller.entity.id, replace(wanted, by=who), limit=limit)
 
@@ -101,7 +101,7 @@ def _page(tx: Tx, caller: Caller, by: str | None, wanted: Wanted, limit: int) ->
 def _note_export(tx: Tx, caller: Caller) -> int | None:
     """The number of the entry that tells of the export: the file holds those before it."""
     audit.record(tx, caller.entity.organization_id, caller.actor, "export_audit")
-    found = audit.entries(tx, caller.entity.organization_id, caller.entity.id, Wanted(), limit=1)
+    found = audit.entries(tx, caller.entity.organization_id, caller.entity.id, AuditFilter(), limit=1)
     return found[0].number if found else None
 
 

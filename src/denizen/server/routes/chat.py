@@ -11,7 +11,7 @@ from fastapi import Request
 from pydantic import JsonValue
 
 from denizen.agents import chatting
-from denizen.agents.chatting import Answer, Asked
+from denizen.agents.chatting import Answer, AwaitedMessage
 from denizen.agents.prompt_config import PromptConfig
 from denizen.agents.registry import Agent
 from denizen.app import Runtime
@@ -94,7 +94,7 @@ async def chat(request: Request, caller: Person, said: ChatRequest, key: Idempot
     )
 
 
-def _remembered(tx: Tx, asked: Asked, answer: Answer) -> dict[str, JsonValue]:
+def _remembered(tx: Tx, asked: AwaitedMessage, answer: Answer) -> dict[str, JsonValue]:
     """What memory had to do with an answer."""
     told: dict[str, JsonValue] = {}
     state = rolling.find(tx, asked.space_id)
@@ -111,13 +111,13 @@ def _remembered(tx: Tx, asked: Asked, answer: Answer) -> dict[str, JsonValue]:
     return told
 
 
-async def ask(runtime: Runtime, caller: Caller, question: Question) -> Asked:
+async def ask(runtime: Runtime, caller: Caller, question: Question) -> AwaitedMessage:
     """The message stands in the space and in the agent's inbox: the door to both."""
     # Rendering long Markdown takes its time: not on the event loop.
     what = await asyncio.to_thread(posting.draft, question.text)
     chosen = new_id() if question.key is None else str(uuid5(_KEYS, f"{caller.entity.id} {question.key}"))
 
-    async def post() -> Asked:
+    async def post() -> AwaitedMessage:
         return await runtime.db.write(_ask, caller, question, what, MessageId(chosen))
 
     try:
@@ -129,7 +129,7 @@ async def ask(runtime: Runtime, caller: Caller, question: Question) -> Asked:
     return asked
 
 
-def _ask(tx: Tx, caller: Caller, question: Question, what: Draft, chosen: MessageId) -> Asked:
+def _ask(tx: Tx, caller: Caller, question: Question, what: Draft, chosen: MessageId) -> AwaitedMessage:
     agent = find_agent(tx, question.agent, caller)
     space_id = _where(tx, caller, agent, question)
     if question.policy is not None:
@@ -148,7 +148,7 @@ def _where(tx: Tx, caller: Caller, agent: Agent, question: Question) -> SpaceId:
     return chatting.private_space(tx, caller.entity, agent, question.conversation).id
 
 
-def _check_same(tx: Tx, asked: Asked, question: Question) -> None:
+def _check_same(tx: Tx, asked: AwaitedMessage, question: Question) -> None:
     message = posting.get_message(tx, asked.message_id)
     if (message.text, message.metadata) != (storable(question.text), question.metadata or {}):
         raise _reused()
@@ -159,7 +159,7 @@ def _reused() -> Problem:
 
 
 def _seen(
-    tx: Tx, caller: Caller, asked: Asked, answer: Answer, prompt_config: PromptConfig
+    tx: Tx, caller: Caller, asked: AwaitedMessage, answer: Answer, prompt_config: PromptConfig
 ) -> tuple[list[Call], dict[str, JsonValue]]:
     # Where neither profiles nor reflection are wanted, nothing more is read.
     tells = answer.cycle is not None and (asked.reflects or prompt_config.presets() is not None)

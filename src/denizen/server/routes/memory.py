@@ -16,7 +16,7 @@ from denizen.ids import SpaceId
 from denizen.memory import access, hygiene, items, rolling, settled, sinks
 from denizen.memory.access import Correction, Visitor
 from denizen.memory.audience import Owner
-from denizen.memory.items import Remembered
+from denizen.memory.items import MemoryItem
 from denizen.memory.policy import OrganizationMemory
 from denizen.server.auth import Admin, Caller, Person
 from denizen.server.context import context_of
@@ -80,7 +80,7 @@ def _owners(tx: Tx, caller: Caller, scope: _Scope, agent: str | None) -> list[st
     return [Owner(scope, home, user_id=who).key]
 
 
-def _newest(tx: Tx, owners: Sequence[str], before: int | None, limit: int) -> list[Remembered]:
+def _newest(tx: Tx, owners: Sequence[str], before: int | None, limit: int) -> list[MemoryItem]:
     found = [each for owner in owners for each in items.owned(tx, owner, before=before, limit=limit)]
     return sorted(found, key=lambda each: -each.number)[:limit]
 
@@ -93,7 +93,7 @@ def _number(before: str | None) -> int | None:
     return int(before)
 
 
-def _page(found: Sequence[Remembered], limit: int) -> MemoryPage:
+def _page(found: Sequence[MemoryItem], limit: int) -> MemoryPage:
     page = found[:limit]
     more = str(page[-1].number) if len(found) > limit else None
     return MemoryPage(memories=[memory_out(each) for each in page], next=more)
@@ -180,7 +180,7 @@ async def list_agent_memories(
     return _page(found, limit)
 
 
-def _of_agent(tx: Tx, caller: Caller, agent_id: str, before: int | None, limit: int) -> list[Remembered]:
+def _of_agent(tx: Tx, caller: Caller, agent_id: str, before: int | None, limit: int) -> list[MemoryItem]:
     agent = find_agent(tx, agent_id, caller)
     if reaches(caller.role, "admin"):
         visitor = _visitor(caller)

@@ -16,7 +16,7 @@ from denizen.consciousness.log import Dated, Entry
 from denizen.consciousness.privacy import Reader, Run, stand_in
 from denizen.cycles import records
 from denizen.cycles.records import CycleRecord
-from denizen.cycles.unkept import Unkept, unkept
+from denizen.cycles.skipped_cycles import Unkept, unkept
 from denizen.cycles.usage import answers_of_cycles
 from denizen.errors import InvalidInput, NotAllowed, NotFound
 from denizen.ids import AgentId, SpaceId

@@ -20,7 +20,7 @@ from sqlalchemy import bindparam, select
 from starlette.types import Receive
 
 from denizen.agents import registry
-from denizen.agents.chatting import Answer, Asked
+from denizen.agents.chatting import Answer, AwaitedMessage
 from denizen.agents.explaining import answer_so_far
 from denizen.clock import SECOND
 from denizen.cycles.ledger import Charge
@@ -182,7 +182,7 @@ class _End:
     spent: Charge
 
 
-def _ended(asked: Asked, answer: Answer) -> _End:
+def _ended(asked: AwaitedMessage, answer: Answer) -> _End:
     about = About(outcome=answer.outcome, space_id=asked.space_id, message_id=asked.message_id, cycle=answer.cycle)
     return _End("length" if answer.outcome == "working" else "stop", about, answer.spent)
 

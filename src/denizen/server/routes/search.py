@@ -17,7 +17,7 @@ from denizen.server.schemas import message_out
 from denizen.shapes.spaces import MessageOut, SearchPage
 from denizen.spaces import directory, posting, searching
 from denizen.spaces.posting import Message
-from denizen.spaces.searching import QUERY_CHARACTERS, Cursor, Found, Wanted, Words
+from denizen.spaces.searching import QUERY_CHARACTERS, Cursor, MessageQuery, SearchResults, Words
 from denizen.storage.database import Tx, storable
 
 router = new_router()
@@ -49,8 +49,8 @@ async def search_messages(
 
 def _search(
     tx: Tx, caller: Caller, words: Words, space: str | None, author: str | None, before: Cursor | None, limit: int
-) -> Found:
-    wanted = Wanted(
+) -> SearchResults:
+    wanted = MessageQuery(
         words,
         None if space is None else enter(tx, space, caller.entity.id).id,
         None if author is None else find_profile(tx, author, caller).entity.id,

@@ -172,5 +172,5 @@ def _continue(tx: Tx, space_id: str, entity_id: EntityId) -> SpaceOut:
     return _one(tx, space_id, entity_id)
 
 
-def _mark(tx: Tx, space_id: str, entity_id: EntityId, seq: int) -> reading.Place:
+def _mark(tx: Tx, space_id: str, entity_id: EntityId, seq: int) -> reading.ReadPosition:
     return reading.mark_read(tx, enter(tx, space_id, entity_id).id, entity_id, seq)

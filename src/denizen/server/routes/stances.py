@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 from fastapi import Query, Request
 
-from denizen.agents import inspection, standing
+from denizen.agents import inspection, stance_changes
 from denizen.agents.prompt_config import PromptConfig
 from denizen.consciousness import privacy
 from denizen.errors import InvalidInput, NotFound
@@ -169,7 +169,9 @@ def _set_settings(
     tx: Tx, agent_id: str, conversation_id: str, caller: Caller, wanted: SetStance, prompt_config: PromptConfig
 ) -> StanceOut:
     agent, space = _find(tx, agent_id, conversation_id, caller)
-    return stance_out(standing.set_settings(tx, agent, space, wanted.model_dump(exclude_none=True), prompt_config))
+    return stance_out(
+        stance_changes.set_settings(tx, agent, space, wanted.model_dump(exclude_none=True), prompt_config)
+    )
 
 
 def _set_state(tx: Tx, agent_id: str, conversation_id: str, caller: Caller, wanted: Adjustment) -> StanceOut:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from denizen.ids import EntityId
-from denizen.panel import standing
+from denizen.panel import advisor_stances
 from denizen.panel.panels import Panel
 from denizen.reflection import state
 from denizen.reflection.stance_store import VOICES
@@ -70,20 +70,20 @@ async def try_voice_metaprompt(here: Member, voice: str, wanted: TryMetaprompt) 
 
 
 def _list(tx: Tx, panel: Panel) -> VoiceStanceList:
-    return VoiceStanceList(stances=[voice_stance_out(each) for each in standing.standings(tx, panel)])
+    return VoiceStanceList(stances=[voice_stance_out(each) for each in advisor_stances.standings(tx, panel)])
 
 
 def _get(tx: Tx, panel: Panel, voice: str) -> VoiceStanceOut:
-    return voice_stance_out(standing.standing(tx, panel, storable(voice)))
+    return voice_stance_out(advisor_stances.standing(tx, panel, storable(voice)))
 
 
 def _set_state(tx: Tx, panel: Panel, voice: str, wanted: Adjustment, by: EntityId) -> VoiceStanceOut:
-    standing.set_state(tx, panel.id, storable(voice), wanted, by=by)
+    advisor_stances.set_state(tx, panel.id, storable(voice), wanted, by=by)
     return _get(tx, panel, voice)
 
 
 def _reset(tx: Tx, panel: Panel, voice: str, by: EntityId) -> None:
-    standing.reset(tx, panel.id, storable(voice), by=by)
+    advisor_stances.reset(tx, panel.id, storable(voice), by=by)
 
 
 def _history(tx: Tx, panel: Panel, voice: str, before: int | None, limit: int) -> RunPage:
@@ -96,4 +96,4 @@ def _signals(tx: Tx, panel: Panel, voice: str, before: int | None, limit: int) -
 
 def _there(tx: Tx, panel: Panel, voice: str) -> str:
     """The voice by its id, where the panel has it."""
-    return standing.voice(tx, panel, storable(voice)).id
+    return advisor_stances.voice(tx, panel, storable(voice)).id

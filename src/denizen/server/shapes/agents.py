@@ -20,10 +20,10 @@ from denizen.agents.definition import AgentDefinition
 from denizen.agents.documents import Handle, Name
 from denizen.agents.files import plainly
 from denizen.agents.fitness import Unable
-from denizen.agents.registry import Agent, Life, Listed, Status
+from denizen.agents.registry import Agent, AgentListing, Life, Status
 from denizen.agents.revising import shown
 from denizen.clock import moment
-from denizen.cycles.budgets import Resting
+from denizen.cycles.budgets import BudgetRest
 from denizen.inbox.outside import NESTING, is_deep, storable_data
 from denizen.server.schemas import agent_out
 from denizen.server.shapes.given import Given
@@ -92,7 +92,7 @@ def _kept(value: JsonValue) -> JsonValue:
     return storable_data(value)
 
 
-def resting_out(resting: Resting | None) -> RestingOut | None:
+def resting_out(resting: BudgetRest | None) -> RestingOut | None:
     if resting is None:
         return None
     return RestingOut(scope=resting.scope, until=None if resting.until is None else moment(resting.until))
@@ -102,7 +102,7 @@ def agent_detail_out(
     agent: Agent,
     status: Status,
     life: Life,
-    resting: Resting | None,
+    resting: BudgetRest | None,
     *,
     with_definition: bool,
     unable: Unable | None = None,
@@ -127,7 +127,7 @@ class TryAgain(Given):
     ] = None
 
 
-def listed_agent_out(each: Listed, unable: Unable | None = None) -> ListedAgent:
+def listed_agent_out(each: AgentListing, unable: Unable | None = None) -> ListedAgent:
     last = None if each.last_cycle_at is None else moment(each.last_cycle_at)
     return ListedAgent(**agent_out(each.agent, each.status, unable).model_dump(), last_cycle_at=last)
 

@@ -9,14 +9,14 @@ from pydantic import BaseModel, ConfigDict, Field
 from denizen.clock import Instant, moment
 from denizen.memory.documents import ITEM_CHARACTERS, Category
 from denizen.memory.hygiene import Report
-from denizen.memory.items import Remembered
+from denizen.memory.items import MemoryItem
 from denizen.memory.policy import OrganizationMemory, Policy, Scopes
-from denizen.memory.rolling import Rolled
+from denizen.memory.rolling import ConversationSummary
 from denizen.shapes.examples import asked
 from denizen.shapes.memory import ConversationMemory, FindingOut, MemoryOut, OrganizationMemoryOut, PolicyOut, ReportOut
 
 
-def memory_out(memory: Remembered) -> MemoryOut:
+def memory_out(memory: MemoryItem) -> MemoryOut:
     return MemoryOut(
         id=memory.id,
         scope=memory.scope,
@@ -65,7 +65,7 @@ class PolicyChange(BaseModel):
         return Policy(enabled=self.enabled, scopes=self.scopes, shareWithOrganization=self.share_with_organization)
 
 
-def conversation_memory_out(state: Rolled, policy: Policy) -> ConversationMemory:
+def conversation_memory_out(state: ConversationSummary, policy: Policy) -> ConversationMemory:
     return ConversationMemory(
         space_id=state.space_id,
         summary_markdown=state.summary,

@@ -12,17 +12,17 @@ from pydantic_ai.messages import ModelResponse, TextPart, ThinkingPart
 from denizen.agents.inspection import Inspection, Lane
 from denizen.clock import moment
 from denizen.consciousness.layers import Block, blocks
-from denizen.consciousness.layers import Lived as Told
+from denizen.consciousness.layers import LayerCycle as Told
 from denizen.consciousness.log import Dated, Entry, text_of
 from denizen.consciousness.privacy import Run
-from denizen.consciousness.recall.fetching import Found
-from denizen.consciousness.replay import Rebuilt, as_object
+from denizen.consciousness.recall.fetching import RecalledPassage
+from denizen.consciousness.replay import RebuiltRequest, as_object
 from denizen.consciousness.selfhood import Era
 from denizen.cycles.records import CycleRecord, OpenRecord, calls_of
-from denizen.cycles.rethinking import Rethought
-from denizen.cycles.unkept import Unkept
+from denizen.cycles.rethinking import NewAnswer
+from denizen.cycles.skipped_cycles import Unkept
 from denizen.cycles.usage import Answers
-from denizen.inbox.delivery import Listed
+from denizen.inbox.delivery import InboxEntry
 from denizen.inbox.events import Event
 from denizen.models import codec
 from denizen.models.prices import Usage, usage_of
@@ -83,7 +83,7 @@ def _event(event: Event) -> dict[str, Any]:
     }
 
 
-def inbox_event_out(each: Listed) -> InboxEvent:
+def inbox_event_out(each: InboxEntry) -> InboxEvent:
     return InboxEvent(
         **_event(each.event),
         state=each.state,
@@ -223,7 +223,7 @@ def _step(number: int, entry: Entry, response: ModelResponse, results: Entry | N
     )
 
 
-def request_out(rebuilt: Rebuilt) -> RequestOut:
+def request_out(rebuilt: RebuiltRequest) -> RequestOut:
     return RequestOut(**as_object(rebuilt))
 
 
@@ -236,7 +236,7 @@ class Rethink(BaseModel):
     step: Annotated[int | None, Field(ge=0, le=10_000, description="Only this step; by default all of them.")] = None
 
 
-def answer_again_out(again: Rethought) -> AnswerAgain:
+def answer_again_out(again: NewAnswer) -> AnswerAgain:
     return AnswerAgain(
         step=again.asked.step,
         model=again.model,
@@ -276,7 +276,7 @@ def log_entry_out(each: Dated) -> LogEntry:
     )
 
 
-def recalled_out(found: Found) -> Recalled:
+def recalled_out(found: RecalledPassage) -> Recalled:
     return Recalled(
         cycle=found.cycle,
         at=moment(found.at),

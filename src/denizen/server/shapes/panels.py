@@ -10,13 +10,13 @@ from pydantic import Field
 
 from denizen.clock import moment
 from denizen.panel.advisors import Advisor
-from denizen.panel.costs import Foretold
+from denizen.panel.costs import CostEstimate
 from denizen.panel.panels import Panel
 from denizen.panel.phases import Phase
 from denizen.panel.rounds import Reply, Round
 from denizen.panel.settings import MOST_ADVISORS, MOST_CROSSTALK, PanelSettings
 from denizen.panel.suggesting import COUNT, MOST, Suggestion
-from denizen.panel.taking import Shown
+from denizen.panel.taking import AdvisorContext
 from denizen.panel.voting import tally
 from denizen.reflection.settings import ReflectionSettings
 from denizen.server.schemas import NamedOrganization, message_out
@@ -359,7 +359,7 @@ class VoteRequest(Given):
     question: Annotated[str, Field(max_length=4_000, description="Empty: what the turn was about.")] = ""
 
 
-def context_out(shown: Shown) -> ContextOut:
+def context_out(shown: AdvisorContext) -> ContextOut:
     return ContextOut(
         lines=[LineOut(role=each.role, text=each.text) for each in shown.lines],
         exact=shown.exact,
@@ -368,7 +368,7 @@ def context_out(shown: Shown) -> ContextOut:
     )
 
 
-def foretold_out(told: Foretold) -> ForetoldOut:
+def foretold_out(told: CostEstimate) -> ForetoldOut:
     return ForetoldOut(
         advisor=told.voice,
         name=told.name,
@@ -381,7 +381,7 @@ def foretold_out(told: Foretold) -> ForetoldOut:
     )
 
 
-def cost_out(told: Iterable[Foretold]) -> CostOut:
+def cost_out(told: Iterable[CostEstimate]) -> CostOut:
     listed = [foretold_out(each) for each in told]
     return CostOut(
         advisors=listed,

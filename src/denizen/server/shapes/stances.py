@@ -6,16 +6,16 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field, JsonValue
 
-from denizen.agents.inspection import Standing
+from denizen.agents.inspection import InspectedStance
 from denizen.agents.prompt_config import PromptConfig
 from denizen.clock import Instant, moment
-from denizen.panel import standing
+from denizen.panel import advisor_stances
 from denizen.profiles.presets import Preset, Presets
 from denizen.profiles.router import Choice, route
 from denizen.reflection.configuration import Configuration
 from denizen.reflection.stance_store import PastRun, PastSignal, Stance
 from denizen.reflection.state import Complexity, Mood, Skill, StateOfMind
-from denizen.reflection.thinking import Tried
+from denizen.reflection.thinking import MetapromptTrial
 from denizen.shapes.examples import asked
 from denizen.shapes.stances import (
     PresetList,
@@ -89,7 +89,7 @@ def run_out(run: PastRun) -> RunOut:
     )
 
 
-def standing_out(each: Standing) -> StandingOut:
+def standing_out(each: InspectedStance) -> StandingOut:
     return StandingOut(
         **stance_out(each.stance).model_dump(),
         space=each.space_name,
@@ -98,7 +98,7 @@ def standing_out(each: Standing) -> StandingOut:
     )
 
 
-def voice_stance_out(each: standing.Standing) -> VoiceStanceOut:
+def voice_stance_out(each: advisor_stances.VoiceStance) -> VoiceStanceOut:
     return VoiceStanceOut(
         **stance_out(each.stance).model_dump(exclude={"settings"}),
         voice=each.voice.id,
@@ -131,7 +131,7 @@ class TryMetaprompt(BaseModel):
     apply: Annotated[bool, Field(description="Whether the answer changes the state of mind.")] = False
 
 
-def tried_out(tried: Tried) -> TriedOut:
+def tried_out(tried: MetapromptTrial) -> TriedOut:
     adjustment = tried.run.adjustment
     return TriedOut(
         prompt=tried.prompt,

@@ -39,7 +39,7 @@ from denizen.consciousness import log, privacy
 from denizen.consciousness.log import Entry
 from denizen.consciousness.privacy import stand_in
 from denizen.cycles import ledger, records
-from denizen.cycles.records import CycleRecord, Glance, calls_of
+from denizen.cycles.records import CycleRecord, OpenCycleView, calls_of
 from denizen.cycles.routing import model_of
 from denizen.errors import NotFound
 from denizen.ids import AgentId, CycleId, EntityId, MessageId, SpaceId
@@ -86,7 +86,7 @@ class _Life:
     presence: Presence
     spaces: list[SpaceId]
     cycles: list[CycleRecord]
-    open: Glance | None = None
+    open: OpenCycleView | None = None
     events: int = 0
     entries: Sequence[Entry] = ()
     """Entries of the open cycle after the reader's position."""
@@ -266,7 +266,7 @@ class AgentFeed:
                 told.tools[key] = effect.state
                 yield typed_event(self._tool(now.id, effect))
 
-    def _opened(self, now: Glance, events: int) -> CycleOpened:
+    def _opened(self, now: OpenCycleView, events: int) -> CycleOpened:
         return CycleOpened(
             agent=self._agent_id,
             cycle=now.id,

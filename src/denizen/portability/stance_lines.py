@@ -13,7 +13,7 @@ from typing import Any, Final
 from pydantic import BaseModel
 from sqlalchemy import Table, Text, bindparam, cast, exists, select
 
-from denizen.agents.standing import check_settings
+from denizen.agents.stance_changes import check_settings
 from denizen.ids import AgentId, EntityId, OrganizationId, SpaceId, new_id
 from denizen.portability.lines import (
     EntityLine,

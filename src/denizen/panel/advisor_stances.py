@@ -38,7 +38,7 @@ class Voice:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class VoiceStance:
     """The stance of a voice in its panel, and the last change of its state of mind."""
 
     voice: Voice
@@ -88,14 +88,14 @@ def stance(tx: Tx, panel_id: SpaceId, id: str) -> Stance:
     )
 
 
-def standing(tx: Tx, panel: Panel, id: str) -> Standing:
+def standing(tx: Tx, panel: Panel, id: str) -> VoiceStance:
     """Returns the stance with its voice and its last change. Raises `NotFound` as `voice` does."""
     found = voice(tx, panel, id)
     last = next(iter(VOICES.runs_of(tx, id, panel.id, limit=1)), None)
-    return Standing(found, stance(tx, panel.id, id), last)
+    return VoiceStance(found, stance(tx, panel.id, id), last)
 
 
-def standings(tx: Tx, panel: Panel) -> list[Standing]:
+def standings(tx: Tx, panel: Panel) -> list[VoiceStance]:
     """Returns the stances of the present voices, in order."""
     return [standing(tx, panel, each.id) for each in voices(tx, panel)]
 
