@@ -36,6 +36,11 @@ PLAIN = json.dumps({"name": "send_message", "arguments": HELLO})
         ("{" + PLAIN + "}", SENT),
         ("{" + PLAIN, SENT),
         ('{{"name": "send_message", "arguments": {"text": "Hello, Noor."}}}', SENT),
+        ("{" + PLAIN + "}\n{" + PLAIN + "}", SENT * 2),
+        ("{" + PLAIN + '}\n{{"name": "skip", "arguments": {}}}', SENT),
+        (f"{PLAIN}\nskip()", []),
+        (f"{PLAIN}\n" + '{"name": "skip"}', SENT),
+        ('{"name": "skip"}{"name": "skip"}', [("skip", {})]),
         (
             "<tool_call><function=send_message>\n<parameter=text>\nHello, Noor.\n</parameter>\n</function></tool_call>",
             SENT,

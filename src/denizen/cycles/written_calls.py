@@ -24,6 +24,7 @@ from pydantic_ai.messages import (
 )
 
 from denizen.consciousness.log import Entry
+from denizen.tools.prebuilt import SKIP
 
 MARK: Final = "calls_as_text"
 """Metadata key of a response in the log: its calls were written as text."""
@@ -83,6 +84,9 @@ def calls_in(text: str, offered: Mapping[str, Sequence[str]]) -> list[Written]:
     if not text or len(text) > MOST_CHARACTERS:
         return []
     found = _read(text.strip().removeprefix(_LLAMA).strip(), offered)
+    if found and len(found) > 1:
+        # Beside other calls it means that there is nothing more to do.
+        found = [each for each in found if each.name != SKIP] or found[:1]
     return found if found and len(found) <= MOST_CALLS and all(each.name in offered for each in found) else []
 
 
@@ -133,11 +137,6 @@ def _named(name: str, text: str) -> list[Written] | None:
 
 def _json_calls(text: str) -> list[Written] | None:
     """JSON objects, one after the other or in a list; also in double braces, as some templates show them."""
-    if text.startswith("{{") and text.endswith("}}"):
-        # Small models double the first brace, and forget to double the last.
-        doubled = _json_calls(text[1:-1]) or _json_calls(text[1:])
-        if doubled is not None:
-            return doubled
     values = list(_values(text))
     if not values or values[-1] is _JUNK:
         return None
@@ -155,11 +154,14 @@ def _values(text: str) -> Iterator[Any]:
         if text[at].isspace() or text[at] in ",;":
             at += 1
             continue
+        doubled = text.startswith("{{", at)
         try:
-            value, at = decoder.raw_decode(text, at)
+            value, at = decoder.raw_decode(text, at + doubled)
         except (ValueError, RecursionError):
             yield _JUNK
             return
+        # Small models double the first brace, and may forget to double the last.
+        at += doubled and text.startswith("}", at)
         yield value
 
 
