@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import combinations, cycle
 from typing import Any, cast
 
 import pytest
@@ -10,6 +11,7 @@ from denizen import call, reply, scripted, tool
 from denizen.access import audit
 from denizen.agents.registry import Agent
 from denizen.consciousness.recall import passages
+from denizen.cycles.catching_up import catch_up
 from denizen.ids import CycleId, new_id
 from denizen.models.scripted import Turn
 from denizen.spaces.directory import Entity, Space
@@ -228,6 +230,23 @@ async def test_a_long_life_is_guarded_to_its_beginning(small_world: World):
     for number in range(150):
         await world.say(noor, f"The pot number {number} stands under the greenhouse roof with key {number}.", den)
         await world.run()
+    assert await ask(world, bert, hall) == []
+    assert len(await world.denizen.minds.crossings(ada)) == 1
+
+
+async def test_a_quotation_of_common_words_is_found_among_many_passages(small_world: World):
+    """Each word, and each pair of them, has been said hundreds of times since; all eight together only once."""
+    world, secret = small_world, "copper kettle window garden basket ladder hammer candle"
+    ada, _, bert, _, hall = await told_in_private(world, reply(secret), "Kept quiet.", said=secret)
+
+    def say_much(tx: Tx) -> None:
+        chosen = cycle(combinations(secret.split(), 4))
+        texts = [f"{' '.join(next(chosen))} number{number}" for number in range(2_000)]
+        pieces = [passages.Piece("heard", text, tx.now, hall.id, bert.id, "Bert") for text in texts]
+        passages.remember(tx, ada.id, 2, pieces)
+
+    await world.denizen.db.write(say_much)
+    await catch_up(world.denizen.db, ada.id)
     assert await ask(world, bert, hall) == []
     assert len(await world.denizen.minds.crossings(ada)) == 1
 

@@ -462,7 +462,7 @@ class _Search:
             yield from self._recalled(form, life)
 
     def _recalled(self, form: str, life: Extent) -> Iterator[_Text]:
-        """Passages that hold the rarest terms of some run: no quotation is missed, although long texts are split."""
+        """Passages that hold all the terms of some run: no quotation is missed, although long texts are split."""
         # As they are spelled, which is what the index has, and as they look, where letters of other scripts are
         # substituted.
         ways = {tuple(spelled(form)[:MOST_WORDS]), tuple(said(form)[:MOST_WORDS])}
@@ -478,43 +478,55 @@ class _Search:
                 yield _Text(space_id, text or "")
 
     def _common(self, runs: Iterable[frozenset[str]], life: Extent) -> Iterator[set[int]]:
-        """The passages that hold the rarest terms of each run, in themselves or in a neighbour."""
+        """The passages that hold all terms of each run, in themselves or in a neighbour."""
         wanted = sorted({term for run in runs for term in run})
         found: defaultdict[str, list[PostingList]] = defaultdict(list)
         for each in lists(self.tx, self._agent_id, life, wanted) if wanted else ():
             found[each.term].append(each)
-        sizes = {term: sum(each.size for each in found[term]) for term in found}
-        deciding = {_rarest(run, sizes) for run in runs if run and sizes.keys() >= run}
-        holding = self._holding({term for terms in deciding for term in terms}, sizes, found)
-        for terms in deciding:
-            known = [holding[term] for term in terms if term in holding]
-            if known:
-                rarest, *others = known
-                # A long text is several passages, and a run may cross the end of one.
-                yield {at for at in rarest if all(at in each or at + 1 in each or at - 1 in each for each in others)}
+        index = _Occurrences(self.tx, self._agent_id, found)
+        # The rarest terms first: few runs have a passage that holds these, and only for those the others are read.
+        possible = [index.rarest_first(run) for run in runs if run and index.sizes.keys() >= run]
+        for count in (_RAREST, None):
+            index.read({term for terms in possible for term in terms[:count]})
+            possible = [terms for terms in possible if index.holding(terms[:count])]
+        for terms in possible:
+            yield index.holding(terms)
 
-    def _holding(
-        self, terms: Iterable[str], sizes: Mapping[str, int], found: Mapping[str, Sequence[PostingList]]
-    ) -> Mapping[str, set[int]]:
-        """The passages of each term, without terms that are too common to decide."""
+
+_RAREST: Final = 2
+"""How many terms of a run, the rarest, are looked at before the others."""
+
+
+class _Occurrences:
+    """In which passages the terms of one message occur, read as far as they are needed."""
+
+    def __init__(self, tx: Tx, agent_id: AgentId, found: Mapping[str, Sequence[PostingList]]) -> None:
+        self._tx = tx
+        self._agent_id = agent_id
+        self._found = found
+        self.sizes = {term: sum(each.size for each in found[term]) for term in found}
+        self._numbers: dict[str, set[int]] = {}
+        self._room = MOST_POSTINGS
+
+    def rarest_first(self, terms: Iterable[str]) -> list[str]:
+        return sorted(terms, key=lambda term: (self.sizes[term], term))
+
+    def read(self, terms: Iterable[str]) -> None:
+        """Read the passages of these terms, except of those that are too common to decide."""
         chosen: list[PostingList] = []
-        room = MOST_POSTINGS
-        for term in sorted(terms, key=lambda term: (sizes[term], term)):
-            if sizes[term] <= room:
-                room -= sizes[term]
-                chosen += found[term]
-        holding: defaultdict[str, set[int]] = defaultdict(set)
-        for each, numbers in numbers_of(self.tx, self._agent_id, chosen):
-            holding[each.term].update(numbers)
-        return holding
+        for term in self.rarest_first(set(terms) - self._numbers.keys()):
+            if self.sizes[term] <= self._room:
+                self._room -= self.sizes[term]
+                self._numbers[term] = set()
+                chosen += self._found[term]
+        for each, numbers in numbers_of(self._tx, self._agent_id, chosen):
+            self._numbers[each.term].update(numbers)
 
-
-_DECIDING: Final = 2
-"""How many terms of a run, the rarest, decide where it may have been said."""
-
-
-def _rarest(run: frozenset[str], sizes: Mapping[str, int]) -> tuple[str, ...]:
-    return tuple(sorted(run, key=lambda term: (sizes[term], term))[:_DECIDING])
+    def holding(self, terms: Iterable[str]) -> set[int]:
+        """The passages that hold all of these terms that were read; empty if none was."""
+        rarest, *others = [self._numbers[term] for term in terms if term in self._numbers] or [set[int]()]
+        # A long text is several passages, and a run may cross the end of one.
+        return {at for at in rarest if all(at in each or at + 1 in each or at - 1 in each for each in others)}
 
 
 def _terms_of_runs(words: Sequence[str], length: int) -> Iterator[frozenset[str]]:
