@@ -9,6 +9,7 @@ from pydantic_ai.messages import ModelMessage
 
 from denizen import forever, reply, skip
 from denizen.agents.registry import Agent
+from denizen.ids import CycleId
 from denizen.memory import items
 from denizen.memory.audience import Owner
 from denizen.memory.items import Candidate
@@ -75,8 +76,9 @@ async def test_who_comes_in_before_the_cycle_opens_is_heard_too(small_world: Wor
     events = await small_world.denizen.minds.inbox(ada)
 
     async def told() -> bool:
-        read = small_world.denizen.db.write
-        return await read(remind, ada.id, "cycle", 1, events, occasion) is not None  # pyright: ignore[reportArgumentType]
+        write = small_world.denizen.db.write
+        reminded = await write(remind, ada.id, CycleId("cycle"), 1, events, occasion)
+        return reminded is not None and reminded.entry is not None
 
     assert await told()
     await small_world.denizen.spaces.join(kitchen, await small_world.person("Sam"))

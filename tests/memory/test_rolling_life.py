@@ -101,4 +101,6 @@ async def test_readers_of_the_space_are_told_of_a_new_summary(world: World):
             await world.say(noor, text, kitchen)
             await world.run()
         frames = [each for each in await heard() if each["type"] == "metadata.updated"]
-    assert frames == [{"type": "metadata.updated", "space": kitchen.id, "what": "rolling_memory"}]
+    told = [each for each in frames if each["what"] == "rolling_memory"]
+    summary = {"type": "metadata.updated", "space": kitchen.id, "what": "rolling_memory"}
+    assert told == [{**summary, "agent": None, "cycle": None}]

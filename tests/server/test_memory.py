@@ -88,7 +88,7 @@ async def test_readers_of_a_space_are_told_of_a_new_summary(house: House) -> Non
         for text in ("I sing.", "Well."):
             await house.world.say(noor, text, kitchen)
             await house.world.run()
-        while (told := await stream.next()).name != "metadata.update":
+        while (told := await stream.next()).name != "metadata.update" or told.data["rolling_memory"] is None:
             pass
     assert (told.data["rolling_memory"]["summary_markdown"], told.data["rolling_memory"]["upto"]) == ("They met.", 2)
 

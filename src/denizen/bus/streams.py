@@ -360,7 +360,9 @@ class MetadataUpdated(Frame):
 
     space: SpaceId
     what: str
-    """rolling_memory"""
+    """`rolling_memory`; or `agent`: the profile or the recall of a cycle."""
+    agent: AgentId | None = None
+    cycle: CycleId | None = None
 
 
 MessageChange: TypeAlias = MessageEdited | MessageDeleted

@@ -13,7 +13,7 @@ from typing import Literal
 from pydantic import JsonValue
 from sqlalchemy import bindparam, case, delete, select, update
 
-from denizen.bus.streams import AgentStatus, CycleChanged, agent_topic
+from denizen.bus.streams import AgentStatus, CycleChanged, MetadataUpdated, agent_topic, space_topic
 from denizen.clock import SECOND
 from denizen.consciousness import log
 from denizen.consciousness.lease import Lease, fence
@@ -24,10 +24,11 @@ from denizen.cycles.answering import Outgoing, Why
 from denizen.cycles.ledger import NOTHING, Charge
 from denizen.cycles.records import OpenCycle
 from denizen.cycles.remembering import delivered_texts, own_words_of, pieces_of
-from denizen.ids import AgentId, CycleId, new_id
+from denizen.ids import AgentId, CycleId, SpaceId, new_id
 from denizen.inbox import delivery, parking, statuses
 from denizen.inbox.delivery import DEAD_AFTER, back_off
 from denizen.inbox.statuses import EventCause, ParkingCause
+from denizen.memory.reminding import RETRIEVAL, spaces_of
 from denizen.profiles import choosing
 from denizen.spaces import floor
 from denizen.storage.database import Tx, statement
@@ -144,7 +145,7 @@ def close_cycle(tx: Tx, lease: Lease, cycle: OpenCycle, ending: Ending) -> int:
         all_cost=spent.cost_micros or 0,
     )
     if ended is not None and ended[0] is not None:
-        _remember(tx, agent_id, ended[0])
+        _remember(tx, agent_id, cycle, ended[0])
     if ending.window_from is not None:
         tx.run(_move_window, agent=agent_id, first=ending.window_from)
     _make_recallable(tx, agent_id, counted[0], cycle, ending, sent)
@@ -163,13 +164,18 @@ def _make_recallable(
     remember_next(tx, agent_id, number, pieces)
 
 
-def _remember(tx: Tx, agent_id: AgentId, kept: str) -> None:
-    """Store what the cycle was told of its surroundings as known, and count its turns."""
+def _remember(tx: Tx, agent_id: AgentId, cycle: OpenCycle, kept: str) -> None:
+    """Store what the cycle was told of its surroundings as known, and count its turns. Clients get its metadata."""
     told = json.loads(kept)
     if "facts" in told:
         tx.run(_remember_told, agent=agent_id, up_to=told["news"], facts=json.dumps(told["facts"], ensure_ascii=False))
     if "profiles" in told:
         choosing.keep(tx, agent_id, told["profiles"])
+    chosen_in = {each["space"] for each in told.get("profiles", ()) if each["fresh"]}
+    recalled_in = spaces_of(cycle.events) if RETRIEVAL in told else frozenset[str]()
+    for space_id in sorted(chosen_in | recalled_in):
+        frame = MetadataUpdated(SpaceId(space_id), "agent", agent_id, cycle.id)
+        tx.announce(space_topic(SpaceId(space_id)), frame.to_payload())
 
 
 def _announce(tx: Tx, lease: Lease, cycle_id: CycleId, what: str) -> None:

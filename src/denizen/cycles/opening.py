@@ -150,6 +150,11 @@ class _Told:
     lines: Sequence[str] = ()
     kept: str | None = None
 
+    def kept_with(self, key: str, value: object) -> str:
+        """What the cycle keeps, with one more value."""
+        before: dict[str, Any] = {} if self.kept is None else json.loads(self.kept)
+        return json.dumps({**before, key: value}, ensure_ascii=False)
+
 
 @dataclass(frozen=True, slots=True)
 class _Brought:
@@ -179,10 +184,8 @@ def _tell_profiles(tx: Tx, waking: Waking, by: Profiling, batch: Sequence[Event]
     turns = choosing.choose_for(tx, waking.identity.entity.id, batch, by, characters=characters)
     if not turns:
         return told
-    kept: dict[str, Any] = {} if told.kept is None else json.loads(told.kept)
-    kept["profiles"] = [each.kept() for each in turns]
     lines = [each.told for each in turns if each.told is not None]
-    return _Told([*told.lines, *lines], json.dumps(kept, ensure_ascii=False))
+    return _Told([*told.lines, *lines], told.kept_with("profiles", [each.kept() for each in turns]))
 
 
 def _renew_self(tx: Tx, waking: Waking, news: int) -> Era | None:
@@ -221,10 +224,12 @@ def _begin(
     if waking.recalling is not None:
         recalled = recollection.come_to_mind(tx, agent_id, cycle_id, seq + 1, batch, waking.recalling)
         entries += [recalled] if recalled is not None else []
-    remembered = waking.remembered
+    remembered, kept = waking.remembered, told.kept
     if waking.reminding is not None:
         reminded = reminding.remind(tx, agent_id, cycle_id, seq + len(entries), batch, waking.reminding)
-        entries += [reminded] if reminded is not None else []
+        if reminded is not None:
+            entries += [reminded.entry] if reminded.entry is not None else []
+            kept = told.kept_with(reminding.RETRIEVAL, reminded.retrieval)
         remembered |= reminding.shown_in(entries)
     active = _common_space(tx, agent_id, batch)
     outside_from = seq if brought.in_mind or any(entry.outside is not None for entry in entries) else None
@@ -235,7 +240,7 @@ def _begin(
         first_seq=seq,
         started_at=tx.now,
         active_space_id=active,
-        told=told.kept,
+        told=kept,
         outside_from=outside_from,
     )
     delivery.take(tx, batch, cycle_id)

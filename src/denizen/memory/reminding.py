@@ -28,9 +28,9 @@ from denizen.memory import granting, items
 from denizen.memory.items import MemoryItem
 from denizen.memory.settings import Configuration
 from denizen.memory.sinks import MemoryQuery, Retriever, retrieved
+from denizen.shapes.vocabulary import RecallReason
 from denizen.storage.database import Database, Tx, statement
 from denizen.storage.schema import cycles, memories
-from denizen.storage.schema import log as log_rows
 
 HEADER: Final = "[REMEMBERED — from long-term memory, what may matter to this inbox; it may be out of date]"
 QUERY_CHARACTERS: Final = 2_000
@@ -54,8 +54,8 @@ class FoundReminders:
     """The spaces they are for: a cycle in other spaces is shown none of them."""
     found: tuple[MemoryItem, ...]
     characters: int
-    turn: str
-    """Why memories were searched: `first`, `cadence`, `compaction`."""
+    reason: RecallReason
+    """Why memories were searched."""
     looked_at: tuple[str, ...]
     """The scopes that were searched."""
     refused: dict[str, str]
@@ -74,6 +74,10 @@ class _Last:
     """Whether something was found."""
     next_seq: int
     """Where the agent's log ended before its last turn there."""
+    reason: RecallReason
+    """Why memories were recalled then."""
+    compacted: bool = False
+    """Whether the conversation was summarized since then."""
 
     def turns_now(self, mind: Mind) -> int:
         """Turns including the one about to begin, unless that was counted before and left no trace."""
@@ -101,10 +105,10 @@ class Reminder:
 
     def compacted(self, space_id: SpaceId) -> None:
         """Notes that a conversation was summarized: memories are recalled anew for its agents."""
-        if self._configuration.now().routing.on_compaction:
-            for known in self._last.values():
-                for spaces in [each for each in known if space_id in each]:
-                    del known[spaces]
+        for known in self._last.values():
+            for spaces, last in known.items():
+                if space_id in spaces:
+                    known[spaces] = replace(last, compacted=True)
 
     def not_yet(self, mind: Mind) -> frozenset[frozenset[str]] | None:
         """Returns the conversations in which no recall is due; None if there is nothing to recall in any.
@@ -140,7 +144,7 @@ class Reminder:
             found = await retrieved(self._retriever, wanted, agent=agent_id)
         known = shown_in(mind.past)
         new = [each for each in found if each.id not in known]
-        self._remember(agent_id, spaces, mind, shown=bool(new))
+        self._remember(agent_id, spaces, mind, why, shown=bool(new))
         refused = {scope: each.read for scope, each in seen.readable.grant.decisions.items() if each.read != "yes"}
         looked_at = tuple(dict.fromkeys(each.scope for each in owners))
         characters = min(configured.long_term.max_characters, 2 * mind.budget.inbox)
@@ -149,19 +153,21 @@ class Reminder:
     def _known(self, agent_id: AgentId) -> OrderedDict[frozenset[str], _Last]:
         return self._last.get(agent_id) or OrderedDict()
 
-    def _why(self, mind: Mind, last: _Last) -> str | None:
+    def _why(self, mind: Mind, last: _Last) -> RecallReason | None:
         """Returns why a recall is due; None if it is not."""
         routing = self._configuration.now().routing
-        if mind.era.layers != last.layers and routing.on_compaction:
+        if routing.on_compaction and (last.compacted or mind.era.layers != last.layers):
             return "compaction"
         if mind.next_seq <= last.next_seq and last.shown:
-            return "first"  # The cycle with the memories left no trace: show them again.
+            return last.reason  # The cycle with the memories left no trace: show them again.
         # The first turn is the one with the memories: the next recall is due this many turns after it.
         return "cadence" if 0 < routing.every_turns < last.turns_now(mind) else None
 
-    def _remember(self, agent_id: AgentId, spaces: frozenset[str], mind: Mind, *, shown: bool) -> None:
+    def _remember(
+        self, agent_id: AgentId, spaces: frozenset[str], mind: Mind, reason: RecallReason, *, shown: bool
+    ) -> None:
         known = self._last.setdefault(agent_id, OrderedDict())
-        known[spaces] = _Last(1, mind.era.layers, shown, mind.next_seq)
+        known[spaces] = _Last(1, mind.era.layers, shown, mind.next_seq, reason)
         known.move_to_end(spaces)
         self._last.move_to_end(agent_id)
         if len(known) > _SPACES_KNOWN:
@@ -206,36 +212,50 @@ def spaces_shown_in(tx: Tx, entries: Iterable[Entry]) -> frozenset[str]:
     return frozenset(row[0] for row in found if row is not None and row[0])
 
 
+@dataclass(frozen=True, slots=True)
+class Reminded:
+    """The result of a recall for one cycle."""
+
+    retrieval: dict[str, JsonValue]
+    """What clients see of it."""
+    entry: Entry | None = None
+    """The memories as the agent reads them, not yet written; None if there are none."""
+
+
 def remind(
     tx: Tx, agent_id: AgentId, cycle_id: CycleId, seq: int, events: Sequence[Event], occasion: FoundReminders
-) -> Entry | None:
-    """Builds an entry, not yet written, with the memories that those present may hear; None if there are none.
+) -> Reminded | None:
+    """Builds an entry with the memories that those present may hear; None if they were found for other spaces.
 
     The events, and who is present, may have changed since the search: who may hear what is decided here.
     """
     spaces = spaces_of(events)
-    if not occasion.found or spaces != occasion.spaces:
+    if spaces != occasion.spaces:
         return None
+    if not occasion.found:
+        return Reminded(diagnostics(occasion, ()))
     allowed = {each.key for each in _readable(tx, agent_id, spaces, events).owners}
     numbers = [each.number for each in occasion.found if each.number > 0]
     own = {each.number: each for each in items.find(tx, numbers)}
     # Memories from a custom retriever are not in our database: they are shown as given.
     there = [own.get(each.number) if each.number > 0 else each for each in occasion.found]
     chosen = fitting([each for each in there if each is not None and each.owner in allowed], occasion.characters)
+    retrieval = diagnostics(occasion, chosen)
     if not chosen:
-        return None
+        return Reminded(retrieval)
     items.used(tx, [each.number for each in chosen if each.number > 0])
-    told = {"ids": [each.id for each in chosen], "retrieval": diagnostics(occasion, chosen)}
+    told = {"ids": [each.id for each in chosen]}
     message = ModelRequest(parts=[UserPromptPart(f"{HEADER}\n\n{render(chosen)}")])
     outside = distinct(source for each in chosen if (source := each.source) is not None)
-    return log.entry(seq, cycle_id, "remembered", message, request=json.dumps(told), outside=outside or None)
+    entry = log.entry(seq, cycle_id, "remembered", message, request=json.dumps(told), outside=outside or None)
+    return Reminded(retrieval, entry)
 
 
 def diagnostics(occasion: FoundReminders, chosen: Sequence[MemoryItem]) -> dict[str, JsonValue]:
     """Returns what clients see about a recall: counts and refusals, never the texts."""
     counts: dict[str, JsonValue] = {scope: sum(each.scope == scope for each in chosen) for scope in occasion.looked_at}
     return {
-        "reason": occasion.turn,
+        "reason": occasion.reason,
         "memories": counts,
         "characters": sum(len(each.text) for each in chosen),
         "refused": cast("dict[str, JsonValue]", occasion.refused),
@@ -267,21 +287,14 @@ def render(chosen: Sequence[MemoryItem]) -> str:
     return "\n".join(lines)
 
 
-_retrieved = statement(
-    select(log_rows.c.request)
-    .join(cycles, cycles.c.id == log_rows.c.cycle_id)
-    .where(
-        cycles.c.id == bindparam("cycle_id"),
-        log_rows.c.agent_id == bindparam("agent_id"),
-        # At the beginning of a cycle: after the inbox message and what automatic recall has added.
-        log_rows.c.seq > cycles.c.first_seq,
-        log_rows.c.seq <= cycles.c.first_seq + 2,
-        log_rows.c.kind == "remembered",
-    )
+RETRIEVAL: Final = "retrieval"
+"""The key of the diagnostics of a recall in `cycles.told`."""
+_told = statement(
+    select(cycles.c.told).where(cycles.c.id == bindparam("cycle_id"), cycles.c.agent_id == bindparam("agent_id"))
 )
 
 
 def retrieval_of(tx: Tx, agent_id: AgentId, cycle_id: str) -> dict[str, Any] | None:
-    """Returns the diagnostics of the recall in a cycle; None if there was none."""
-    row = tx.one(_retrieved, agent_id=agent_id, cycle_id=cycle_id)
-    return None if row is None else json.loads(row[0] or "{}").get("retrieval")
+    """Returns the diagnostics of the recall in a cycle; None if there was no recall."""
+    row = tx.one(_told, agent_id=agent_id, cycle_id=cycle_id)
+    return None if row is None or row[0] is None else json.loads(row[0]).get(RETRIEVAL)

@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final, Literal, TypeAlias
+from typing import Annotated, Final, Literal, TypeAlias
+
+from pydantic import Field
 
 from denizen.shapes.calls import CallOut
-from denizen.shapes.memory import ConversationMemory
+from denizen.shapes.memory import ConversationMemory, RetrievalOut
 from denizen.shapes.panels import ReplyOut, RoundOut
 from denizen.shapes.spaces import MessageOut, StatusOut
-from denizen.shapes.stances import StanceOut
+from denizen.shapes.stances import PromptProfileOut, StanceOut
 from denizen.shapes.value import Open, Value
 from denizen.shapes.vocabulary import AgentState, ReplyPart, SpaceKind
 
@@ -141,11 +143,20 @@ class SpaceStatuses(Value):
 
 
 class MetadataUpdate(Value):
-    """What belongs to the space and was not said in it has changed: what its conversation came to."""
+    """The metadata of a conversation has changed: its summary; or the profile or the memories of an agent in it."""
 
     type: Literal["metadata.update"] = "metadata.update"
     space: str
-    rolling_memory: ConversationMemory
+    rolling_memory: Annotated[
+        ConversationMemory | None, Field(description="The summary, if it is new; null otherwise.")
+    ] = None
+    agent: Annotated[str | None, Field(description="The agent whose cycle has ended; null for a summary.")] = None
+    prompt_profile: Annotated[
+        PromptProfileOut | None, Field(description="The agent's profile there; null without profiles.")
+    ] = None
+    long_term_memory: Annotated[
+        RetrievalOut | None, Field(description="The recall in that cycle; null if there was none.")
+    ] = None
 
 
 class CycleEnded(Value):

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from denizen.shapes.examples import ADA, KITCHEN, NINE, NOOR, THING, given
 from denizen.shapes.value import Open, Value
-from denizen.shapes.vocabulary import MemoryCategory, MemoryScope
+from denizen.shapes.vocabulary import MemoryCategory, MemoryScope, RecallReason
 
 
 class MemoryOut(Value):
@@ -98,6 +98,23 @@ class ConversationMemory(Value):
     updated_at: datetime | None
     policy: PolicyOut
     outside: Annotated[bool, Field(description="Whether the summary was made from text from outside.")] = False
+
+
+class RetrievalOut(Value):
+    """A recall of long-term memories in one cycle: numbers, never the text of a memory."""
+
+    model_config = given(reason="first", memories={"user": 1}, characters=22, refused={"organization": "scope_off"})
+
+    reason: Annotated[
+        Open[RecallReason],
+        Field(
+            description="`first`: the first turn of the conversation; `cadence`: `routing.reviewEveryNTurns` turns "
+            "have passed; `compaction`: the conversation or the agent's window was compacted."
+        ),
+    ]
+    memories: Annotated[dict[str, int], Field(description="How many the agent was shown, by scope searched.")]
+    characters: Annotated[int, Field(description="Their length in all.")]
+    refused: Annotated[dict[str, str], Field(description="The scopes that were not searched, each with the code.")]
 
 
 class OrganizationMemoryOut(Value):

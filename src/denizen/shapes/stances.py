@@ -196,6 +196,15 @@ class ReflectionNames(Value):
     metaprompts: Annotated[list[str], Field(description="For `sentiment.presets`, and to be asked by hand.")]
 
 
+class PromptProfileOut(Value):
+    """The prompt profile of an agent in a conversation."""
+
+    model_config = given(id="short", reason="rule 'asked': the message has 'briefly' (first turn)")
+
+    id: Annotated[str | None, Field(description="The preset; null: none.")]
+    reason: Annotated[str, Field(description="Why it was chosen.")]
+
+
 class PresetOut(Value):
     """A prompt profile that can be chosen."""
 

@@ -83,6 +83,9 @@ AGENTS_SHOWN: Final = 100
 
 MemoryScope = Literal["conversation", "user", "persona", "organization"]
 
+RecallReason = Literal["first", "cadence", "compaction"]
+"""Why memories are recalled: the first turn of a conversation, enough turns since the last time, or a compaction."""
+
 MemoryCategory = Literal["facts", "preferences", "people", "projects", "decisions", "open_loops", "todos"]
 
 EventType = Literal["space_message", "mention", "service_trigger", "plan_trigger", "timer", "tool_result", "notice"]

@@ -7282,10 +7282,30 @@ export interface components {
         };
         /**
          * MetadataUpdate
-         * @description What belongs to the space and was not said in it has changed: what its conversation came to.
+         * @description The metadata of a conversation has changed: its summary; or the profile or the memories of an agent in it.
          */
         MetadataUpdate: {
-            rolling_memory: components["schemas"]["ConversationMemory"];
+            /**
+             * Agent
+             * @description The agent whose cycle has ended; null for a summary.
+             * @default null
+             */
+            agent: string | null;
+            /**
+             * @description The recall in that cycle; null if there was none.
+             * @default null
+             */
+            long_term_memory: components["schemas"]["RetrievalOut"] | null;
+            /**
+             * @description The agent's profile there; null without profiles.
+             * @default null
+             */
+            prompt_profile: components["schemas"]["PromptProfileOut"] | null;
+            /**
+             * @description The summary, if it is new; null otherwise.
+             * @default null
+             */
+            rolling_memory: components["schemas"]["ConversationMemory"] | null;
             /** Space */
             space: string;
             /**
@@ -8429,6 +8449,26 @@ export interface components {
             cached_tokens: number;
         };
         /**
+         * PromptProfileOut
+         * @description The prompt profile of an agent in a conversation.
+         * @example {
+         *       "id": "short",
+         *       "reason": "rule 'asked': the message has 'briefly' (first turn)"
+         *     }
+         */
+        PromptProfileOut: {
+            /**
+             * Id
+             * @description The preset; null: none.
+             */
+            id: string | null;
+            /**
+             * Reason
+             * @description Why it was chosen.
+             */
+            reason: string;
+        };
+        /**
          * ProviderOut
          * @description A provider of models, and what it needs.
          */
@@ -8968,6 +9008,47 @@ export interface components {
              * @description Only this step; by default all of them.
              */
             step?: number | null;
+        };
+        /**
+         * RetrievalOut
+         * @description A recall of long-term memories in one cycle: numbers, never the text of a memory.
+         * @example {
+         *       "characters": 22,
+         *       "memories": {
+         *         "user": 1
+         *       },
+         *       "reason": "first",
+         *       "refused": {
+         *         "organization": "scope_off"
+         *       }
+         *     }
+         */
+        RetrievalOut: {
+            /**
+             * Characters
+             * @description Their length in all.
+             */
+            characters: number;
+            /**
+             * Memories
+             * @description How many the agent was shown, by scope searched.
+             */
+            memories: {
+                [key: string]: number;
+            };
+            /**
+             * Reason
+             * @description `first`: the first turn of the conversation; `cadence`: `routing.reviewEveryNTurns` turns have passed; `compaction`: the conversation or the agent's window was compacted.
+             * @enum {string}
+             */
+            reason: "first" | "cadence" | "compaction";
+            /**
+             * Refused
+             * @description The scopes that were not searched, each with the code.
+             */
+            refused: {
+                [key: string]: string;
+            };
         };
         /**
          * RoundOut

@@ -199,6 +199,7 @@ export function reduce(state: State, action: Action): State {
     case "space.changed":
       return toldOf(state, action);
     case "metadata.update":
+      if (!action.rolling_memory) return state;
       return { ...state, came: { ...state.came, [action.space]: (state.came[action.space] ?? 0) + 1 } };
     case "space.statuses":
       return within(state, action.space, (space) => ({ ...space, info: { ...space.info, statuses: action.statuses } }));

@@ -17,13 +17,14 @@ from denizen.agents.registry import Agent
 from denizen.app import Runtime
 from denizen.errors import NotFound, OutcomeUnknown
 from denizen.ids import AgentId, MessageId, SpaceId, new_id
-from denizen.memory import reminding, rolling, settled
+from denizen.memory import rolling, settled
 from denizen.memory.policy import Policy
 from denizen.reflection.stance_store import AGENTS
 from denizen.server.answering import wait_while_there
 from denizen.server.auth import Caller, Person
 from denizen.server.context import context_of
 from denizen.server.idempotency import IdempotencyKey
+from denizen.server.metadata import prompt_profile_out, retrieval_out
 from denizen.server.problems import Problem
 from denizen.server.router import new_router
 from denizen.server.routes.spaces import enter
@@ -105,9 +106,9 @@ def _remembered(tx: Tx, asked: AwaitedMessage, answer: Answer) -> dict[str, Json
             "upto": state.upto,
         }
     if answer.cycle_id is not None:
-        retrieval = reminding.retrieval_of(tx, answer.agent_id or asked.agent_id, answer.cycle_id)
+        retrieval = retrieval_out(tx, answer.agent_id or asked.agent_id, answer.cycle_id)
         if retrieval is not None:
-            told["long_term_memory"] = retrieval
+            told["long_term_memory"] = retrieval.model_dump(mode="json")
     return told
 
 
@@ -172,7 +173,7 @@ def _prompt_config(tx: Tx, agent_id: AgentId, space_id: SpaceId) -> dict[str, Js
     """The profile and the state of mind that the agent has there."""
     stance = AGENTS.stance(tx, agent_id, space_id)
     return {
-        "prompt_profile": {"id": stance.preset, "reason": stance.preset_reason},
+        "prompt_profile": prompt_profile_out(stance).model_dump(mode="json"),
         "state_of_mind": {**stance.state.as_dict()},
     }
 

@@ -26,7 +26,6 @@ from denizen.shapes.events import (
     StreamReady,
     Tool,
 )
-from denizen.shapes.memory import ConversationMemory
 from denizen.shapes.panels import RoundOut
 from denizen.spaces.directory import Space
 from denizen.spaces.posting import Message
@@ -69,11 +68,6 @@ Typed = _OfPlaces | CycleEnded | CycleOpened | CycleSkipped | CycleFailed | Step
 def typed_event(told: Typed, id: int | str | None = None) -> bytes:
     """An event of the table under its type."""
     return event(told.type, told.model_dump_json(), id)
-
-
-def metadata_event(memory: ConversationMemory) -> bytes:
-    """The summary of a space's conversation."""
-    return typed_event(MetadataUpdate(space=memory.space_id, rolling_memory=memory))
 
 
 def space_changed_event(space: Space, last_seq: int) -> bytes:

@@ -41,12 +41,11 @@ from denizen.bus.streams import SpaceChanged as SpaceChangedFrame
 from denizen.bus.streams import SpaceRead as SpaceReadFrame
 from denizen.errors import NotAMember, NotFound
 from denizen.ids import CallId, EntityId, MessageId, SpaceId
-from denizen.memory import rolling, settled
 from denizen.reflection.stance_store import AGENTS
 from denizen.server.auth import Caller
 from denizen.server.context import Context
 from denizen.server.live import Live, Payload
-from denizen.server.shapes.memory import conversation_memory_out
+from denizen.server.metadata import metadata_update
 from denizen.server.shapes.stances import stance_out
 from denizen.server.sse import Say, may, require_good
 from denizen.server.streams import cursor
@@ -58,7 +57,6 @@ from denizen.server.streams.events import (
     change_event,
     live_event,
     message_event,
-    metadata_event,
     typed_event,
 )
 from denizen.server.streams.space import PAGE
@@ -243,7 +241,7 @@ class PersonFeed:
                     await self._say_statuses(space_id)
             case MetadataUpdated():
                 if space_id is not None:
-                    await self._say(await self._runtime.db.read(_memory_now, self._reader, space_id))
+                    await self._say(await self._runtime.db.read(_metadata_now, self._reader, frame))
             case PersonNotice():
                 await self._say(typed_event(Notice(kind=frame.kind, text=frame.text)))
             case StanceChanged():
@@ -404,9 +402,9 @@ class PersonFeed:
         self._runtime.bus.publish(WANTED, wanted_payload(where))
 
 
-def _memory_now(tx: Tx, reader: _Reader, space_id: SpaceId) -> bytes:
-    _require(tx, reader, space_id)
-    return metadata_event(conversation_memory_out(rolling.find(tx, space_id), settled.policy_of(tx, space_id)))
+def _metadata_now(tx: Tx, reader: _Reader, frame: MetadataUpdated) -> bytes:
+    _require(tx, reader, frame.space)
+    return typed_event(metadata_update(tx, frame))
 
 
 def _stance_now(tx: Tx, reader: _Reader, frame: StanceChanged) -> AgentStance | None:

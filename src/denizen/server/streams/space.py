@@ -32,11 +32,10 @@ from denizen.bus.streams import (
     wanted_payload,
 )
 from denizen.ids import CallId, EntityId, MessageId, SpaceId
-from denizen.memory import rolling, settled
 from denizen.server.auth import Caller
 from denizen.server.context import Context
 from denizen.server.live import Live, Payload
-from denizen.server.shapes.memory import conversation_memory_out
+from denizen.server.metadata import metadata_update
 from denizen.server.sse import Say, require_good
 from denizen.server.streams.advising import Advising
 from denizen.server.streams.events import (
@@ -44,8 +43,8 @@ from denizen.server.streams.events import (
     change_event,
     live_event,
     message_event,
-    metadata_event,
     space_changed_event,
+    typed_event,
 )
 from denizen.server.streams.statuses import StatusFeed
 from denizen.server.streams.told_calls import ToldCalls, in_order, split_at
@@ -98,9 +97,9 @@ def _space_now(tx: Tx, reader: Reader) -> bytes:
     return space_changed_event(space, posting.last_seq(tx, space.id))
 
 
-def _memory_now(tx: Tx, reader: Reader) -> bytes:
-    space = directory.require_member(tx, reader.space_id, reader.entity_id)
-    return metadata_event(conversation_memory_out(rolling.find(tx, space.id), settled.policy_of(tx, space.id)))
+def _metadata_now(tx: Tx, reader: Reader, frame: MetadataUpdated) -> bytes:
+    directory.require_member(tx, reader.space_id, reader.entity_id)
+    return typed_event(metadata_update(tx, frame))
 
 
 def _event(told: Message | Call) -> bytes:
@@ -190,7 +189,7 @@ class SpaceFeed:
                 await self._say_statuses()
             case MetadataUpdated():
                 if frame.space == self._reader.space_id:
-                    await self._say(await self._runtime.db.read(_memory_now, self._reader))
+                    await self._say(await self._runtime.db.read(_metadata_now, self._reader, frame))
             case StreamStarted():
                 # A person who left the space since the last message must not see the next one as it is written.
                 await self.look()
