@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from denizen import forever
+from denizen import forever, reply
 from denizen.memory.settings import MemoryOptions
 from tests.memory.conftest import PRESETS, answering, known, utility, written
 from tests.memory.test_reminding import remembered
@@ -29,6 +29,29 @@ def presets_file(folder: Path, **changes: Any) -> Path:
     }
     path.write_text(json.dumps(given))
     return path
+
+
+async def test_a_profile_is_part_of_the_instructions_from_the_next_era_on(tmp_path: Path) -> None:
+    """The add-ons of an agent's profile are part of its system prompt from the next era on. Until then one line of the
+    inbox message says "Answer from now on: …", so that the prompt that the provider has cached stays the same.
+
+    Docs: profiles.md
+    """
+    async with open_world("sqlite://", presets=presets_file(tmp_path)) as world:
+        noor = await world.person("Noor")
+        ada = await world.agent("Ada", *[reply("Yes."), "Done."] * 3, instructions="You keep bees.")
+        kitchen = await world.space("Kitchen", noor, ada)
+        profile = 'in "Kitchen" (id: <Kitchen>) — short: Answer in one sentence.'
+        for text, later_seconds in (("Hello, briefly.", 1), ("And now?", 3_600), ("Good morning.", 0)):
+            await world.say(noor, text, kitchen)
+            await world.run()
+            world.clock.advance(later_seconds)
+        first, *_, last = requests = await world.prompts(ada)
+        assert [f"Answer from now on: {profile}" in each for each in first] == [False, True]
+        assert {request[0] for request in requests[:4]} == {first[0]}
+        assert "YOUR ROLE:\nYou keep bees." in last[0]
+        assert f"HOW TO ANSWER:\n  - {profile}" in last[0]
+        assert sum("Answer from now on" in each for each in last) == 1
 
 
 async def next_update(stream: Stream) -> dict[str, Any]:

@@ -114,6 +114,25 @@ async def test_the_self_of_the_next_era_has_the_profile_and_its_role_stays(small
     assert await changes(small_house, ada) == [f"Answer from now on: {BRIEF}", ""]
 
 
+async def test_the_self_has_the_profile_of_every_space_even_if_the_texts_together_are_too_long(
+    small_house: World, tmp_path: Path
+):
+    """A text that several spaces share is written out once; before, the spaces that came last lost their profile."""
+    write(tmp_path / "presets.json", addonPrompts={"brief": "Be brief. " * 90, "steps": "Steps."})
+    ada, noor = await small_house.agent("Ada", *[reply("Yes."), "Done."] * 13), await small_house.person("Noor")
+    rooms = [await small_house.space(f"Room {number}", noor, ada) for number in range(12)]
+    for room in rooms:
+        await say(small_house, noor, room, "Hello." if room is not rooms[-1] else "Make a plan.")
+    small_house.clock.advance(3_600)
+    await say(small_house, noor, rooms[0], "Hello again.")
+    own = (await small_house.prompts(ada))[-1][0]
+    [listed] = [each for each in own.split("\n\n") if each.startswith("HOW TO ANSWER")]
+    lines = listed.splitlines()[1:]
+    assert [line.partition(") — ")[0] for line in lines] == [f'  - in "Room {n}" (id: <Room {n}>' for n in range(12)]
+    texts = [line.partition(") — ")[2] for line in lines]
+    assert texts == ["short: " + ("Be brief. " * 90).strip(), *["short, as above"] * 10, "plan: Steps."]
+
+
 async def test_a_preset_without_add_ons_takes_the_profile_away(small_house: World):
     ada, noor, room = await kitchen(small_house, *[reply("Yes."), "Done."] * 4)
     await say(small_house, noor, room, "Hi.", "Hi.", "Hi.", "Answer normally.")

@@ -196,6 +196,8 @@ def render(
     sections.append("\n".join(["YOUR SPACES:", *(_newest(spaces, characters, seen.older) or ["  (none yet)"])]))
     for kind in _INTENTIONS:
         lines = [line for key, line in facts.items() if key.startswith(f"{kind.key}:")]
+        if kind.key == "profile" and _how_many_fit(lines, characters) < len(lines):
+            lines = _with_shared_texts_once(lines)
         if lines:
             sections.append("\n".join([f"{kind.title}:", *_capped(lines, characters, kind.rest)]))
     if _has(facts, "profile") and _has(facts, "mind"):
@@ -249,6 +251,17 @@ def _capped(lines: Sequence[str], characters: int, rest: str) -> list[str]:
     shown = _how_many_fit(lines, characters)
     more = [f"  … and {len(lines) - shown} more{rest}"] if shown < len(lines) else []
     return [f"  - {line}" for line in lines[:shown]] + more
+
+
+def _with_shared_texts_once(lines: Iterable[str]) -> list[str]:
+    """The profiles of spaces, where those with the same text as one above only name it."""
+    short: list[str] = []
+    seen: set[str] = set()
+    for line in lines:
+        space, _, profile = line.partition(f"){_MEMBERS}")
+        short.append(f"{space}){_MEMBERS}{profile.partition(':')[0]}, as above" if profile in seen else line)
+        seen.add(profile)
+    return short
 
 
 def _newest(lines: Sequence[str], characters: int, older: int) -> list[str]:
