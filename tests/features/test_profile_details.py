@@ -8,7 +8,7 @@ from typing import Any
 
 from denizen import forever, reply
 from denizen.memory.settings import MemoryOptions
-from tests.memory.conftest import PRESETS, answering, known, utility, written
+from tests.memory.conftest import PRESETS, answering, known, remembering, utility, written
 from tests.memory.test_reminding import remembered
 from tests.server.conftest import Stream, served
 from tests.world import open_world
@@ -104,3 +104,24 @@ async def test_metadata_of_an_answer_is_in_the_stream_too(tmp_path: Path) -> Non
             assert told["prompt_profile"] == answer["prompt_profile"]
             assert told["prompt_profile"]["reason"].endswith("(compacted)")
             assert told["long_term_memory"] == answer["long_term_memory"]
+
+
+async def test_a_remembered_fact_is_told_once() -> None:
+    """A fact that is remembered in several scopes is told once, and not again while the agent sees it: in an earlier
+    reminder, in recalled passages or in the conversation summary.
+
+    Docs: memory.md
+    """
+    fact = "The violin is in the attic."
+    async with open_world("sqlite://", memory=remembering(routing={"reviewEveryNTurns": 1})) as world:
+        noor = await world.person("Noor")
+        ada = await world.agent("Ada", model=forever(answering))
+        kitchen = await world.space("Kitchen", noor, ada)
+        await remembered(world, noor, kitchen, fact)
+        for scope in ({"scope": "persona", "agent_id": ada.id}, {"scope": "conversation", "space_id": kitchen.id}):
+            await world.say(noor, "Where is my violin?", kitchen)
+            await world.run()
+            await remembered(world, noor, kitchen, fact, **scope)
+        await world.say(noor, "Where is my violin?", kitchen)
+        await world.run()
+        assert sum(entry.count(fact) for entry in await world.history(ada)) == 1

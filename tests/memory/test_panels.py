@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from denizen.ids import EntityId, MessageId, OrganizationId, SpaceId
+from denizen.memory.documents import Memory
 from denizen.memory.items import MemoryItem
-from denizen.memory.panels import reminded
-from denizen.memory.rolling import seen_by
+from denizen.memory.panels import reminded, unsaid
+from denizen.memory.rolling import ConversationSummary, seen_by
 from denizen.spaces.posting import Message
 
 SPACE = SpaceId("panel")
@@ -44,6 +45,9 @@ def test_what_is_remembered_is_told_as_text_within_its_room() -> None:
     )  # fmt: skip
     assert reminded([memory]).endswith("About the person you talk with:\n| Noor plays the violin. (facts)")
     again = replace(memory, number=2, id="n", scope="persona", text="noor plays the violin")
-    assert reminded([memory, again]) == reminded([memory]), "the same fact in another scope is told once"
-    assert reminded([memory], characters=20) == ""
+    before = ConversationSummary(SpaceId("p"), "seth", "They met.", Memory(), 4)
+    assert unsaid([memory, again], before) == [memory], "the same fact in another scope is told once"
+    stated = replace(before, summary="They met. Noor plays the violin.")
+    assert unsaid([memory, again], stated) == [], "a fact in the summary above is not told again"
+    assert unsaid([memory], before, characters=20) == []
     assert reminded([]) == ""

@@ -5,19 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from pydantic_ai.messages import ModelMessage
+from pydantic_ai.messages import ModelMessage, ModelRequest, UserPromptPart
 
 from denizen import forever, reply, skip
 from denizen.agents.registry import Agent
+from denizen.consciousness import log, rolled
 from denizen.ids import CycleId
 from denizen.memory import items
 from denizen.memory.audience import Owner
 from denizen.memory.items import Candidate
 from denizen.memory.policy import OrganizationMemory, Policy, Scopes
+from denizen.memory.reminding import AlreadyShown, FoundReminders, Reminded, remind
 from denizen.memory.settings import MemoryOptions
 from denizen.models.scripted import Info
 from denizen.spaces.directory import Entity, Space
-from tests.memory.conftest import PRESETS, answering, utility, written
+from tests.memory.conftest import PRESETS, answering, known, remembering, utility, written
 from tests.world import World, as_text, open_world
 
 VIOLIN = "Noor hides her violin in the cellar."
@@ -66,8 +68,6 @@ async def test_a_secret_of_one_person_is_not_told_where_another_reads(world: Wor
 
 async def test_who_comes_in_before_the_cycle_opens_is_heard_too(small_world: World):
     """The audience is asked again in the transaction that tells: what was found before may not be told any more."""
-    from denizen.memory.reminding import FoundReminders, remind
-
     ada, noor, kitchen = await a_home(small_world)
     await remembered(small_world, noor, kitchen)
     await small_world.say(noor, "Where is my violin?", kitchen)
@@ -77,7 +77,7 @@ async def test_who_comes_in_before_the_cycle_opens_is_heard_too(small_world: Wor
 
     async def told() -> bool:
         write = small_world.denizen.db.write
-        reminded = await write(remind, ada.id, CycleId("cycle"), 1, events, occasion)
+        reminded = await write(remind, ada.id, CycleId("cycle"), 1, events, occasion, AlreadyShown())
         return reminded is not None and reminded.entry is not None
 
     assert await told()
@@ -162,6 +162,78 @@ async def test_a_fact_that_is_kept_in_several_scopes_is_told_once(small_world: W
     await ask(small_world, noor, kitchen)
     [told] = await reminders(small_world, ada)
     assert told.lower().count("in the attic") == 1
+
+
+ATTIC = "The violin is in the attic."
+
+
+async def test_a_fact_in_the_window_is_not_told_again_from_another_scope(ready_sqlite_url: str):
+    """Each scope has a memory of its own: it is the text that says whether they are the same fact."""
+    async with open_world(ready_sqlite_url, memory=remembering(routing={"reviewEveryNTurns": 1})) as world:
+        ada, noor, kitchen = await a_home(world)
+        await remembered(world, noor, kitchen, ATTIC)
+        await ask(world, noor, kitchen)
+        await remembered(world, noor, kitchen, ATTIC.upper(), scope="persona", agent_id=ada.id)
+        await ask(world, noor, kitchen)
+        assert len(await reminders(world, ada)) == 1
+
+
+async def test_a_fact_known_from_elsewhere_is_told_where_everyone_may_know_it(small_world: World):
+    """What it was told in private it may not say to Sam; what the organization remembers it may."""
+    ada, noor, kitchen = await a_home(small_world)
+    await remembered(small_world, noor, kitchen, ATTIC)
+    await ask(small_world, noor, kitchen)
+    await remembered(small_world, noor, kitchen, ATTIC, scope="organization")
+    square = await small_world.space("Square", noor, await small_world.person("Sam"), ada)
+    await ask(small_world, noor, square, metadata={"memory": {"organization": True}})
+    assert [f"About the organization:\n| {ATTIC}" in each for each in await reminders(small_world, ada)] == [
+        False,
+        True,
+    ]
+
+
+async def reminded_of(world: World, ada: Agent, space: Space, shown: AlreadyShown) -> str:
+    """What the agent is reminded of when its next cycle opens and it sees this already."""
+    found = tuple(await world.denizen.memory.list())
+    occasion = FoundReminders(frozenset({space.id}), found, 2_800, "first", ("user",), {})
+    events = await world.denizen.minds.inbox(ada)
+    reminded = await world.denizen.db.write(remind, ada.id, CycleId("cycle"), 1, events, occasion, shown)
+    assert isinstance(reminded, Reminded)
+    return "" if reminded.entry is None else as_text(reminded.entry.message)
+
+
+async def test_a_fact_in_the_conversation_summary_of_the_window_is_not_told_again(small_world: World):
+    """With the strategy `rolling`; the summary of another conversation is no reason to leave it out."""
+    utility(small_world, written("They talked.", facts=[known(ATTIC, 1)]))
+    ada, noor, kitchen = await a_home(small_world)
+    await remembered(small_world, noor, kitchen, ATTIC, scope="persona", agent_id=ada.id)
+    for text in ("It is in the attic.", "Well."):
+        await ask(small_world, noor, kitchen, text)
+    study = await small_world.space("Study", noor, ada)
+    layers = rolled.render([rolled.Conversation("Kitchen", 2, "They talked.", {"facts": [known(ATTIC, 1)]})], 1_000)
+    for space, times in ((kitchen, 0), (study, 1)):
+        await small_world.say(noor, "Where is my violin?", space)
+        told = await reminded_of(small_world, ada, space, AlreadyShown(layers))
+        assert told.count(ATTIC) == times
+        await small_world.run()
+
+
+async def test_a_fact_in_a_recalled_passage_is_not_told_again(small_world: World):
+    """With the strategy `semantic`, an old message that says the same comes back with the same inbox."""
+    ada, noor, kitchen = await a_home(small_world)
+    await remembered(small_world, noor, kitchen, ATTIC)
+    await remembered(small_world, noor, kitchen, "The violin is red.")
+    await small_world.say(noor, "Where is my violin?", kitchen)
+    passage = f'[RECALLED — …]\n\n["Kitchen" | Mon 2026-01-05]\nCycle 1, 09:00, Noor (@noor): "{ATTIC} I think."'
+    recalled = log.entry(1, CycleId("cycle"), "recalled", ModelRequest(parts=[UserPromptPart(passage)]))
+    told = await reminded_of(small_world, ada, kitchen, AlreadyShown(recalled=[recalled]))
+    assert (ATTIC in told, "The violin is red." in told) == (False, True)
+
+
+def test_a_conversation_summary_states_each_fact_once() -> None:
+    memory = {"facts": [known(ATTIC, 1), known("It is red.", 1)], "decisions": [known("It is red", 1)], "tags": ["x"]}
+    shown = rolled.render([rolled.Conversation("Kitchen", 2, f"Noor came. {ATTIC}", memory)], 1_000)
+    assert shown.splitlines()[1:] == [f"| Noor came. {ATTIC}", "| facts: It is red."]
 
 
 async def test_opting_out_on_the_first_turn_lasts(world: World):

@@ -99,7 +99,8 @@ class Advising:
             return "", 0, {}, False
         panel_id = ask.said.panel_id
         state = rolling.find(tx, panel_id, ask.voice)
-        now = panels.still_there(tx, found, panels.owners(tx, panel_id, ask.said.message_id).owners) if found else []
+        there = panels.still_there(tx, found, panels.owners(tx, panel_id, ask.said.message_id).owners) if found else []
+        now = panels.unsaid(there, state)
         text = "\n\n".join(each for each in (panels.summed_up(state), panels.reminded(now)) if each)
         counts = {scope: sum(each.scope == scope for each in now) for scope in dict.fromkeys(e.scope for e in now)}
         kept = {"memory": {"upto": state.upto, "memories": counts}} if text else {}

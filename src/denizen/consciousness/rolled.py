@@ -16,6 +16,7 @@ from sqlalchemy import bindparam, or_, select
 
 from denizen.ids import AgentId
 from denizen.inbox.format import one_line, quoted_name, visible
+from denizen.inbox.statements import plain_statement, statements_in
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import memberships, rollings, spaces
 
@@ -91,10 +92,15 @@ def _rendered(conversation: Conversation, characters: int) -> str:
 
 
 def _lines(conversation: Conversation) -> Iterator[str]:
+    """The summary, and the items of the memory that it does not state."""
     yield from (visible(line) for line in conversation.summary.splitlines() if line.strip())
+    stated = set(statements_in(conversation.summary))
     for category, items in conversation.memory.items():
-        if category != "tags":
-            yield from (f"{category}: {one_line(str(each.get('text', '')))}" for each in items)
+        for item in items if category != "tags" else ():
+            text = one_line(str(item.get("text", "")))
+            if plain_statement(text) not in stated:
+                stated.add(plain_statement(text))
+                yield f"{category}: {text}"
 
 
 _BLOCK = re.compile(re.escape(MARK) + r"[^\n]*(?:\n\|[^\n]*)*")

@@ -226,7 +226,8 @@ def _begin(
         entries += [recalled] if recalled is not None else []
     remembered, kept = waking.remembered, told.kept
     if waking.reminding is not None:
-        reminded = reminding.remind(tx, agent_id, cycle_id, seq + len(entries), batch, waking.reminding)
+        shown = reminding.AlreadyShown(waking.era.layers, entries[1:], waking.remembered)
+        reminded = reminding.remind(tx, agent_id, cycle_id, seq + len(entries), batch, waking.reminding, shown)
         if reminded is not None:
             entries += [reminded.entry] if reminded.entry is not None else []
             kept = told.kept_with(reminding.RETRIEVAL, reminded.retrieval)

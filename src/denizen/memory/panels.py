@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from denizen.ids import AgentId, SpaceId
+from denizen.inbox.statements import statements_in
 from denizen.memory import granting, items, reminding
 from denizen.memory.audience import Owner
 from denizen.memory.items import MemoryItem
@@ -42,7 +43,13 @@ def still_there(tx: Tx, found: Sequence[MemoryItem], allowed: Sequence[Owner]) -
     return [each for each in there if each is not None and each.owner in keys]
 
 
-def reminded(found: Sequence[MemoryItem], characters: int = 2_800) -> str:
-    """Renders the memories for an advisor's next turn; empty if there are none."""
-    chosen = reminding.fitting(found, characters)
+def unsaid(found: Sequence[MemoryItem], state: ConversationSummary, characters: int = 2_800) -> list[MemoryItem]:
+    """Returns the memories for an advisor's next turn: as many as fit, each fact once, and none that the summary of
+    the conversation tells.
+    """
+    return reminding.fitting(found, characters, statements_in(state.summary))
+
+
+def reminded(chosen: Sequence[MemoryItem]) -> str:
+    """Renders these memories for an advisor; empty if there are none."""
     return f"{HEADER}\n\n{reminding.render(chosen)}" if chosen else ""

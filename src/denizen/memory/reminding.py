@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, cast
 
@@ -16,7 +16,7 @@ from pydantic import JsonValue
 from pydantic_ai.messages import ModelRequest, UserPromptPart
 from sqlalchemy import bindparam, select
 
-from denizen.consciousness import log
+from denizen.consciousness import log, rolled
 from denizen.consciousness.log import Entry
 from denizen.consciousness.mind import Mind
 from denizen.ids import AgentId, CycleId, SpaceId
@@ -24,7 +24,8 @@ from denizen.inbox import delivery
 from denizen.inbox.events import Event
 from denizen.inbox.format import entry_text, one_line
 from denizen.inbox.sources import distinct
-from denizen.memory import granting, items
+from denizen.inbox.statements import plain_statement, statements_in
+from denizen.memory import granting, items, rolling
 from denizen.memory.items import MemoryItem
 from denizen.memory.settings import Configuration
 from denizen.memory.sinks import MemoryQuery, Retriever, retrieved
@@ -222,8 +223,26 @@ class Reminded:
     """The memories as the agent reads them, not yet written; None if there are none."""
 
 
+@dataclass(frozen=True, slots=True)
+class AlreadyShown:
+    """What the agent sees in its next request before it is reminded: a fact in it is not told again."""
+
+    layers: str | None = None
+    """The layers before its window; they may have summaries of conversations."""
+    recalled: Sequence[Entry] = ()
+    """Passages of its past that were recalled for this cycle."""
+    memories: frozenset[str] = frozenset()
+    """The ids of the memories in its window."""
+
+
 def remind(
-    tx: Tx, agent_id: AgentId, cycle_id: CycleId, seq: int, events: Sequence[Event], occasion: FoundReminders
+    tx: Tx,
+    agent_id: AgentId,
+    cycle_id: CycleId,
+    seq: int,
+    events: Sequence[Event],
+    occasion: FoundReminders,
+    shown: AlreadyShown,
 ) -> Reminded | None:
     """Builds an entry with the memories that those present may hear; None if they were found for other spaces.
 
@@ -239,7 +258,8 @@ def remind(
     own = {each.number: each for each in items.find(tx, numbers)}
     # Memories from a custom retriever are not in our database: they are shown as given.
     there = [own.get(each.number) if each.number > 0 else each for each in occasion.found]
-    chosen = fitting([each for each in there if each is not None and each.owner in allowed], occasion.characters)
+    allowed_now = [each for each in there if each is not None and each.owner in allowed]
+    chosen = fitting(allowed_now, occasion.characters, _facts_shown(tx, spaces, allowed, shown))
     retrieval = diagnostics(occasion, chosen)
     if not chosen:
         return Reminded(retrieval)
@@ -249,6 +269,30 @@ def remind(
     outside = distinct(source for each in chosen if (source := each.source) is not None)
     entry = log.entry(seq, cycle_id, "remembered", message, request=json.dumps(told), outside=outside or None)
     return Reminded(retrieval, entry)
+
+
+def _facts_shown(tx: Tx, spaces: Iterable[str], allowed: Collection[str], shown: AlreadyShown) -> frozenset[str]:
+    """Returns the facts that the agent sees already and that those present may hear.
+
+    A fact that it knows only from elsewhere is told again: what it is told here, it may say here.
+    """
+    memories = items.of_ids(tx, sorted(shown.memories))
+    facts = {plain_statement(each.text) for each in memories if each.owner in allowed}
+    for entry in shown.recalled:
+        facts |= statements_in(entry_content(entry))
+    if shown.layers is not None and rolled.MARK in shown.layers:
+        in_layers = statements_in(shown.layers)
+        for space_id in spaces:
+            state = rolling.find(tx, SpaceId(space_id))
+            known = {plain_statement(each.text) for _, each in state.memory.items()}
+            facts |= in_layers & (known | statements_in(state.summary))
+    return frozenset(facts)
+
+
+def entry_content(entry: Entry) -> str:
+    """Returns the text of an entry that holds one message of ours."""
+    [part] = entry.message.parts
+    return str(part.content) if isinstance(part, UserPromptPart) else ""
 
 
 def diagnostics(occasion: FoundReminders, chosen: Sequence[MemoryItem]) -> dict[str, JsonValue]:
@@ -262,20 +306,17 @@ def diagnostics(occasion: FoundReminders, chosen: Sequence[MemoryItem]) -> dict[
     }
 
 
-def fitting(found: Sequence[MemoryItem], characters: int) -> list[MemoryItem]:
-    """Returns as many memories as fit, the best of each scope first. A fact stored in two scopes is shown once."""
+def fitting(found: Sequence[MemoryItem], characters: int, shown: Collection[str] = ()) -> list[MemoryItem]:
+    """Returns as many memories as fit, the best of each scope first: a fact stored in two scopes once, and none that
+    is `shown` already.
+    """
     chosen: dict[str, MemoryItem] = {}
     for each in found:
-        cost, fact = len(each.text) + 40, _plain_fact(each.text)
-        if cost <= characters and fact not in chosen:
+        cost, fact = len(each.text) + 40, plain_statement(each.text)
+        if cost <= characters and fact not in chosen and fact not in shown:
             chosen[fact] = each
             characters -= cost
     return list(chosen.values())
-
-
-def _plain_fact(text: str) -> str:
-    """Normalizes a memory to compare it: without case, extra spaces and the full stop."""
-    return one_line(text).casefold().rstrip(".! ")
 
 
 def render(chosen: Sequence[MemoryItem]) -> str:
