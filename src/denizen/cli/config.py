@@ -109,6 +109,9 @@ def render_reference() -> str:
         "warm_seconds = 300",
         "```",
         "",
+        "The settings `memory.compaction_…` override every profile of `memoryCompaction` in the presets file. Their",
+        "defaults are those of the profile `standard`: what is not set, the profile says ([memory](memory.md)).",
+        "",
         f"Keys of providers are not read from `{TOML_NAME}`, because people share that file.",
     ]
     return "\n".join(lines) + "\n"

@@ -26,6 +26,7 @@ from denizen.settings.shape import (
     AgentsSettings,
     AlertsSettings,
     BudgetLimits,
+    DefaultElsewhere,
     Expects,
     LimitSettings,
     MemorySettings,
@@ -409,6 +410,9 @@ def _spec(name: str, info: Any) -> Spec:
 def _default_shown(name: str, info: _Described) -> str:
     if name == "database_url":
         return "sqlite:///~/.denizen/denizen.db"
+    elsewhere = next((each.text for each in info.metadata if isinstance(each, DefaultElsewhere)), None)
+    if elsewhere is not None:
+        return elsewhere
     default = info.get_default()
     if isinstance(default, bool):
         return str(default).lower()

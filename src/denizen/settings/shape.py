@@ -24,6 +24,13 @@ class Expects:
     text: str
 
 
+@dataclass(frozen=True, slots=True)
+class DefaultElsewhere:
+    """The value that holds if a setting is not set, where another part decides it; for the page about settings."""
+
+    text: str
+
+
 def _no_truth(value: object) -> object:
     # To pydantic, true is the number 1.
     if isinstance(value, bool):
@@ -371,11 +378,13 @@ class MemorySettings(BaseModel):
     enabled: Annotated[bool, Expects("true or false")] = True
     """Whether conversations are summed up, and anything is remembered beyond them."""
 
-    compaction_enabled: Annotated[bool | None, Expects("true or false")] = None
-    """Whether conversations are summed up. False switches it off, whatever the profiles say."""
+    compaction_enabled: Annotated[bool | None, Expects("true or false"), DefaultElsewhere("true")] = None
+    """Whether conversations are summarized. False switches it off, whatever the profiles say."""
 
-    compaction_prompt_key: Annotated[str | None, Expects("a name, such as memory_compactor_v2_json")] = None
-    """With which prompt: ours, or the file of that name in the folder of prompts."""
+    compaction_prompt_key: Annotated[
+        str | None, Expects("a name, such as memory_compactor_v2_json"), DefaultElsewhere("memory_compactor_v2_json")
+    ] = None
+    """The prompt of the utility model: the built-in one, or the file of that name in the folder of prompts."""
 
     compaction_model_id: Annotated[
         str | None,
@@ -383,29 +392,34 @@ class MemorySettings(BaseModel):
             lambda name: name and (name if name == "default" else _name_of_a_model(name.replace("/", ":", 1)))
         ),
         Expects("provider:name, such as openai:gpt-5-mini, demo or default"),
+        DefaultElsewhere("default"),
     ] = None
-    """The utility model that sums up. By default, the one of the profile, else the house's."""
+    """The utility model that summarizes; `default` is the cheap model of the server's provider."""
 
     compaction_cooldown_ms: Annotated[
-        _Count | None, Field(ge=0), Expects("a whole number of milliseconds, such as 60000")
+        _Count | None, Field(ge=0), Expects("a whole number of milliseconds, such as 60000"), DefaultElsewhere("60000")
     ] = None
-    """How long a conversation is left alone after a pass."""
+    """The least time between two passes over a conversation."""
 
-    compaction_tail_turns: Annotated[_Count | None, Field(ge=0), Expects("a whole number, such as 12")] = None
-    """So many of the newest messages are not summed up."""
+    compaction_tail_turns: Annotated[
+        _Count | None, Field(ge=0), Expects("a whole number, such as 12"), DefaultElsewhere("12")
+    ] = None
+    """How many of the newest messages are never summarized."""
 
-    compaction_min_turns: Annotated[_Count | None, Field(ge=1), Expects("a whole number above 0, such as 12")] = None
-    """Fewer messages are not worth a pass."""
+    compaction_min_turns: Annotated[
+        _Count | None, Field(ge=1), Expects("a whole number above 0, such as 12"), DefaultElsewhere("12")
+    ] = None
+    """A pass needs at least this many messages."""
 
     compaction_max_turns_per_pass: Annotated[
-        _Count | None, Field(ge=1), Expects("a whole number above 0, such as 48")
+        _Count | None, Field(ge=1), Expects("a whole number above 0, such as 48"), DefaultElsewhere("48")
     ] = None
-    """So many messages are summed up at once at most."""
+    """A pass summarizes at most this many messages."""
 
     compaction_max_summary_tokens: Annotated[
-        _Count | None, Field(ge=100), Expects("a whole number, 100 or more, such as 900")
+        _Count | None, Field(ge=100), Expects("a whole number, 100 or more, such as 900"), DefaultElsewhere("900")
     ] = None
-    """So long the summary and the memory may be together."""
+    """The limit of the summary and the memory together."""
 
     sink: Annotated[
         str | None,
