@@ -9,8 +9,11 @@ from typing import Any
 
 import pytest
 
-from denizen import forever, reply, scripted
+from denizen import call, forever, reply, scripted
+from denizen.agents.definition import AgentDefinition
+from denizen.agents.files import Source, read
 from denizen.cli.house import how_agents_reflect, what_is_remembered
+from denizen.ids import AgentId
 from denizen.memory.settings import CompactionProfile, MemoryOptions
 from denizen.settings.loading import load, specs
 from tests.memory.conftest import PRESETS, answering, known, remembering, utility, written
@@ -235,3 +238,155 @@ def test_the_settings_page_has_the_default_of_each_variable() -> None:
         "MEMORY_COMPACTION_MAX_TURNS_PER_PASS": str(usual.max_turns),
         "MEMORY_COMPACTION_MAX_SUMMARY_TOKENS": str(usual.max_summary_tokens),
     }
+
+
+PERSONA: dict[str, Any] = {
+    "id": "my_tutor_persona",
+    "name": "Adaptive Tutor",
+    "version": "1.0.0",
+    "baseSystemPrompt": "You are an adaptive coding tutor.",
+    "sentimentTracking": {
+        "enabled": True,
+        "method": "lexicon_based",
+        "modelId": "gpt-5-mini",
+        "providerId": "openai",
+        "historyWindow": 5,
+        "frustrationThreshold": -0.4,
+        "satisfactionThreshold": 0.4,
+        "consecutiveTurnsForTrigger": 3,
+        "presets": ["frustration_recovery", "confusion_clarification"],
+    },
+    "metaPrompts": [
+        {
+            "id": "gmi_self_trait_adjustment",
+            "promptTemplate": "Reflect on the conversation: {{evidence}}",
+            "trigger": {"type": "turn_interval", "intervalTurns": 5},
+            "temperature": 0.3,
+            "maxOutputTokens": 128,
+        }
+    ],
+}
+
+
+def is_tutor(definition: AgentDefinition) -> bool:
+    """Whether everything of the persona is in the definition."""
+    sentiment, (metaprompt,) = definition.reflection.sentiment, definition.reflection.metaprompts
+    return (
+        definition.instructions == PERSONA["baseSystemPrompt"]
+        and sentiment is not None
+        and (sentiment.model, sentiment.history_window, sentiment.presets)
+        == ("openai:gpt-5-mini", 5, ("frustration_recovery", "confusion_clarification"))
+        and (sentiment.frustration_threshold, sentiment.satisfaction_threshold) == (-0.4, 0.4)
+        and sentiment.consecutive_turns_for_trigger == 3
+        and metaprompt.trigger.type == "turn_interval"
+        and (metaprompt.trigger.interval_turns, metaprompt.max_output_tokens) == (5, 128)
+    )
+
+
+async def test_a_persona_can_be_written_to_a_file_posted_or_given_in_python() -> None:
+    """A persona with its keys in camelCase (`baseSystemPrompt`, `sentimentTracking`, `metaPrompts`) is accepted as a
+    definition: in files, over HTTP and in Python, when an agent is created and when it is changed. `id` becomes the
+    handle.
+
+    Docs: reflection.md
+    """
+    keys = ("baseSystemPrompt", "sentimentTracking", "metaPrompts")
+    only_persona: Any = {key: PERSONA[key] for key in keys}
+    async with open_world("sqlite://") as world, served(world) as house:
+        noor, agents = await world.person("Noor"), world.denizen.agents
+        await agents.apply(read([Source("tutor.json", json.dumps(PERSONA))]))
+        applied = next(each for each in await agents.list() if each.entity.handle == "my-tutor-persona")
+        assert (applied.name, is_tutor(applied.definition)) == ("Adaptive Tutor", True)
+
+        posted = await house.call("POST", "/api/agents", noor, json={**PERSONA, "id": "second_tutor"})
+        assert (posted.status_code, posted.json()["handle"]) == (201, "second-tutor")
+        plain = await agents.create("Plain", instructions="You keep bees.", reflection={"profile": "basic"})
+        changed = await house.call("PATCH", f"/api/agents/{plain.id}", noor, json=only_persona)
+        assert changed.status_code == 200
+        for id in (posted.json()["id"], plain.id):
+            assert is_tutor((await agents.get(AgentId(id))).definition)
+
+        created = await agents.create("Third tutor", **only_persona)
+        edited = await agents.edit(await agents.create("Fourth", instructions="You keep bees."), **only_persona)
+        assert is_tutor(created.definition)
+        assert is_tutor(edited.definition)
+
+
+INTERVAL: dict[str, Any] = {
+    "id": "gmi_self_trait_adjustment",
+    "promptTemplate": "Reflect on the conversation: {{evidence}}",
+    "trigger": {"type": "turn_interval", "intervalTurns": 2},
+}
+
+
+@pytest.mark.parametrize("way", ["definition", "presets file", "conversation", "HTTP"])
+async def test_metaprompts_run_by_interval_without_sentiment(tmp_path: Path, way: str) -> None:
+    """A metaprompt with a `turn_interval` runs every so many turns, whether or not sentiment is tracked. It may stand
+    in the definition of an agent, in the presets file for every agent that reflects, or in the settings of one
+    conversation, over HTTP too.
+
+    Docs: reflection.md
+    """
+    patient = call("adjust", mood="patient", reason="They take their time.")
+    path = presets_file(tmp_path, **({"metaPrompts": [INTERVAL]} if way == "presets file" else {}))
+    defined: dict[str, Any] = {
+        "definition": {"metaPrompts": [INTERVAL], "model": "small"},
+        "presets file": {"sentimentTracking": {"presets": ["frustration_recovery"]}, "model": "small"},
+    }
+    async with open_world("sqlite://", presets=path) as world, served(world) as house:
+        world.denizen.models.register("small", scripted(*[patient] * 2))
+        noor = await world.person("Noor")
+        ada = await world.agent("Ada", *[reply("Yes."), "Done."] * 5, reflection=defined.get(way, {}))
+        desk = await world.space("Desk", noor, ada)
+        own: Any = {"reflection": {"metaPrompts": [INTERVAL], "model": "small"}}
+        if way == "conversation":
+            await world.denizen.reflection.set_settings(ada, desk, own)
+        if way == "HTTP":
+            put = await house.call("PUT", f"/api/agents/{ada.id}/stances/{desk.id}/settings", noor, json=own)
+            assert put.status_code == 200
+        for _ in range(5):
+            await world.say(noor, "I hate this, it is terrible.", desk)
+            await world.run()
+        runs = await world.denizen.reflection.states_of_mind(ada, desk)
+        assert [(each.metaprompt, each.cause) for each in runs] == [(INTERVAL["id"], "interval")] * 2
+        assert await world.denizen.reflection.signals(ada, desk) == []
+
+
+async def test_reviews_can_be_switched_off(tmp_path: Path) -> None:
+    """With `reviewEveryNTurns: 0`, a profile is chosen and memories are recalled only at the first turn of a
+    conversation and after a compaction.
+
+    Docs: profiles.md
+    """
+    presets = presets_file(tmp_path, routing={"reviewEveryNTurns": 0}, memoryCompaction={"defaultProfile": "off"})
+    given = json.loads(presets.read_text())
+    async with open_world("sqlite://", presets=presets, memory=MemoryOptions(presets=lambda: given)) as world:
+        noor = await world.person("Noor")
+        ada = await world.agent("Ada", model=forever(answering))
+        kitchen = await world.space("Kitchen", noor, ada)
+        for number in range(10):
+            await remembered(world, noor, kitchen, f"The violin was tuned {number} times.")
+            await world.say(noor, "Tell me briefly about the violin." if number else "And the violin?", kitchen)
+            await world.run()
+        assert (await world.denizen.reflection.stance(ada, kitchen)).preset is None
+        assert sum(entry.startswith("remembered") for entry in await world.history(ada)) == 1
+
+
+async def test_panels_take_reflection_settings_with_json_names() -> None:
+    """`reflection` of a panel and of an advisor takes the same names in camelCase.
+
+    Docs: reflection.md
+    """
+    async with open_world("sqlite://") as world:
+        board = await world.denizen.panels.create(
+            "Board",
+            advisors=[{"name": "Seth", "reflection": {"metaPrompts": [INTERVAL]}}],
+            reflection={"sentimentTracking": {"enabled": True, "historyWindow": 3}},
+        )
+        sentiment = board.settings.reflection.sentiment
+        assert sentiment is not None
+        assert (sentiment.enabled, sentiment.history_window) == (True, 3)
+        [seth] = await world.denizen.advisors.list(board)
+        own = seth.settings.reflection
+        assert own is not None
+        assert [each.id for each in own.metaprompts] == [INTERVAL["id"]]

@@ -91,7 +91,7 @@ class AgentDefinition(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _may_be_a_persona(cls, given: Any) -> Any:
-        return as_definition(given)
+        return as_definition(given, has_handle="handle" in cls.model_fields)
 
     @field_validator("zone")
     @classmethod

@@ -16,6 +16,7 @@ from denizen.agents.documents import Plain
 from denizen.agents.files import checked
 from denizen.errors import InvalidInput
 from denizen.masking import MASK
+from denizen.reflection.persona import as_definition
 
 _MAY_HOLD_SECRETS: Final = ("tools", "mcp")
 
@@ -49,7 +50,7 @@ def revised(definition: AgentDefinition, changes: Mapping[str, Any]) -> AgentDef
     Raises `ValidationError`, in our words, for invalid values.
     """
     before = said(definition)
-    after = cast("dict[str, Plain]", _merged(before, dict(changes)))
+    after = cast("dict[str, Plain]", _merged(before, as_definition(changes)))
     for name in _MAY_HOLD_SECRETS:
         if name in after:
             after[name] = _restored(after[name], before.get(name), (name,))

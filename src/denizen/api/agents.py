@@ -38,6 +38,7 @@ from denizen.inbox.delivery import Delivery
 from denizen.inbox.outside import storable_data
 from denizen.models.probing import Probing
 from denizen.portability import exporting
+from denizen.reflection.persona import as_definition
 from denizen.spaces.handles import handle_from
 from denizen.storage.database import Tx, storable
 from denizen.tools.settings import ToolSettings
@@ -123,7 +124,7 @@ class Agents(Subject):
         """
         agent_id = id_of(agent)
         current = await self._runtime.db.read(registry.get, agent_id)
-        fields = current.definition.model_dump(exclude_defaults=True) | {**changes}
+        fields = current.definition.model_dump(exclude_defaults=True) | as_definition(changes)
         defined = registry.define(**fields)
         await self.check_prices(current.entity.organization_id, defined, before=current.definition)
         return await self._runtime.db.write(registry.edit, self._runtime.definition_policy(), agent_id, defined)

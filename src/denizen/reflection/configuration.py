@@ -6,7 +6,6 @@ The file uses JSON names (`historyWindow`), definitions use Python names (`histo
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -15,6 +14,7 @@ from pydantic import BaseModel, JsonValue, ValidationError
 from pydantic.alias_generators import to_camel
 
 from denizen.errors import InvalidInput
+from denizen.reflection.names import reflection_fields, snake, with_model
 from denizen.reflection.settings import (
     ALL,
     EventBased,
@@ -26,7 +26,6 @@ from denizen.reflection.settings import (
 )
 
 SECTION: Final = "sentimentTracking"
-_CAPITAL: Final = re.compile(r"(?<=[a-z0-9])([A-Z])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,21 +149,6 @@ def _keep(kept: dict[str, Any], name: str, shape: Any, given: JsonValue, where: 
         ]
 
 
-def with_model(given: JsonValue) -> JsonValue:
-    """Renames the two names that the file may use for a model to our one."""
-    if not isinstance(given, dict) or not isinstance(given.get("model_id"), str):
-        return given
-    model, provider = str(given["model_id"]), given.get("provider_id")
-    return {**given, "model": model.replace("/", ":", 1) if provider is None else f"{provider}:{model}"}
-
-
-def snake(value: JsonValue) -> JsonValue:
-    """Converts the names of fields to Python's form."""
-    if isinstance(value, Mapping):
-        return {_CAPITAL.sub(r"_\1", key).lower(): snake(each) for key, each in value.items()}
-    return [snake(each) for each in value] if isinstance(value, list) else value
-
-
 def effective(settings: ReflectionSettings, by: Configuration) -> Effective:
     """Resolves the settings. An unknown name becomes a warning and is ignored."""
     warnings: list[str] = []
@@ -192,9 +176,9 @@ def merged(settings: ReflectionSettings, changes: Mapping[str, Any] | None) -> R
     """Returns the agent's settings with a conversation's changes applied."""
     if not changes:
         return settings
-    given = settings.model_dump(exclude_defaults=True)
-    given.update(changes)
-    if "profile" in changes and "sentiment" not in changes:
+    given, changed = settings.model_dump(exclude_defaults=True), reflection_fields(changes)
+    given.update(changed)
+    if "profile" in changed and "sentiment" not in changed:
         # A change that names a profile replaces what the agent has instead of one.
         given.pop("sentiment", None)
     try:

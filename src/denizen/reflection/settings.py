@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Final, Literal, cast
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from denizen.errors import InvalidInput
+from denizen.reflection.names import reflection_fields
 from denizen.reflection.templates import check_template
 
 Signal = Literal["user_frustrated", "user_confused", "user_satisfied", "error_threshold_exceeded", "low_engagement"]
@@ -120,6 +122,11 @@ class ReflectionSettings(BaseModel):
     """Further ones. Those by interval work whether or not sentiment is tracked."""
     model: str | None = Field(default=None, min_length=1, max_length=200)
     """The model that answers metaprompts, as provider:name; by default the cheap one of its provider."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _may_have_json_names(cls, given: Any) -> Any:
+        return reflection_fields(cast("Mapping[str, Any]", given)) if isinstance(given, Mapping) else given
 
     @field_validator("metaprompts")
     @classmethod
