@@ -15,6 +15,7 @@ from denizen.agents.files import Source, read
 from denizen.cli.house import how_agents_reflect, what_is_remembered
 from denizen.ids import AgentId
 from denizen.memory.settings import CompactionProfile, MemoryOptions
+from denizen.reflection.sentiment import by_lexicon
 from denizen.settings.loading import load, specs
 from tests.memory.conftest import PRESETS, answering, known, remembering, utility, written
 from tests.memory.test_reminding import remembered
@@ -390,3 +391,17 @@ async def test_panels_take_reflection_settings_with_json_names() -> None:
         own = seth.settings.reflection
         assert own is not None
         assert [each.id for each in own.metaprompts] == [INTERVAL["id"]]
+
+
+def test_the_lexicon_reads_ordinary_frustration_in_english_and_german() -> None:
+    """Without a model, sentiment is read in English and German: a negated verb such as "does not work" or
+    "funktioniert nicht" is negative, a plain "yes" or "ja" is neutral.
+
+    Docs: reflection.md
+    Differs: other languages score about 0; for them, use the method `llm`.
+    """
+    for text in ("It still does not work, bad.", "it doesn't work", "Es funktioniert immer noch nicht."):
+        assert by_lexicon(text).score < -0.3
+    for text in ("yes", "ja", "Please send me the invoice.", "Die Rechnung war im Anhang.", "No funciona."):
+        assert by_lexicon(text).score == 0
+    assert by_lexicon("Das verstehe ich nicht.").confusion

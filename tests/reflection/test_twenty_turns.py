@@ -52,7 +52,8 @@ ANSWERED = [
 THOUGHT = [
     call("adjust", mood="patient", user_skill="novice", reason="The word encoding was new to them."),
     call("adjust", mood="patient", reason="Still explaining."),
-    call("adjust", mood="empathetic", task_complexity="simple", reason="Three attempts have failed."),
+    call("adjust", mood="empathetic", task_complexity="simple", reason="Two attempts have failed."),
+    call("adjust", mood="empathetic", reason="Three attempts have failed."),
     call("adjust", mood="devastated", reason="Everything is lost."),
     call("adjust", mood="devastated", reason="Everything is lost."),
     call("adjust", reason="Stay with them."),
@@ -68,21 +69,23 @@ THOUGHT = [
 SIGNALS = [
     (4, "user_confused", "says don't understand"),
     (5, "user_confused", "says what does that mean"),
+    (6, "user_frustrated", "score -0.74, strongly"),
     (7, "user_frustrated", "score -0.72, strongly"),
-    (8, "user_frustrated", "score -0.87, strongly"),
+    (8, "user_frustrated", "score -0.89, strongly"),
     (9, "user_frustrated", "4 negative turns in a row"),
     (13, "low_engagement", "4 neutral turns in a row, 19 characters on average"),
     (14, "low_engagement", "5 neutral turns in a row, 20 characters on average"),
     (15, "user_satisfied", "score 0.57, strongly"),
     (16, "user_satisfied", "score 0.78, strongly"),
-    (18, "user_satisfied", "score 0.57, strongly"),
-    (19, "user_satisfied", "score 0.88, strongly"),
+    (18, "user_satisfied", "score 0.78, strongly"),
+    (19, "user_satisfied", "score 0.85, strongly"),
     (20, "user_satisfied", "3 positive turns in a row"),
 ]
 STATES = [
     (4, "confusion_clarification", "changed", "patient", "novice", "unknown", "The word encoding was new to them."),
     (5, "confusion_clarification", "unchanged", "patient", "novice", "unknown", "Still explaining."),
-    (7, "frustration_recovery", "changed", "empathetic", "novice", "simple", "Three attempts have failed."),
+    (6, "frustration_recovery", "changed", "empathetic", "novice", "simple", "Two attempts have failed."),
+    (7, "frustration_recovery", "unchanged", "empathetic", "novice", "simple", "Three attempts have failed."),
     (8, "frustration_recovery", "failed", "empathetic", "novice", "simple", "mood: Input should be"),
     (9, "frustration_recovery", "unchanged", "empathetic", "novice", "simple", "Stay with them."),
     (13, "engagement_boost", "changed", "curious", "novice", "simple", "They answer in single words."),
@@ -99,7 +102,7 @@ STATES = [
 TOLD = {
     5: "State of mind from now on: your mood is patient (take your time, one thing after the other), their skill is "
     "novice",
-    8: "State of mind from now on: your mood is empathetic (acknowledge how they feel before anything else), their "
+    7: "State of mind from now on: your mood is empathetic (acknowledge how they feel before anything else), their "
     "skill is novice, the task is simple",
     14: "State of mind from now on: your mood is curious (ask what you do not know yet), their skill is novice, the "
     "task is simple",

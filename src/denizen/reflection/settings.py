@@ -30,7 +30,7 @@ class SentimentSettings(BaseModel):
     enabled: bool = False
     """The master switch."""
     method: Method = "lexicon_based"
-    """`lexicon_based`: by VADER's word list, in English, free; `llm`: a model is asked; `trained_classifier`: the
+    """`lexicon_based`: by a word list, in English and German, free; `llm`: a model is asked; `trained_classifier`: the
     function that `reflection.classifier` of denizen.toml names."""
     model: str | None = Field(default=None, min_length=1, max_length=200)
     """The model that is asked with `llm`, as provider:name; by default that of the reflection."""
