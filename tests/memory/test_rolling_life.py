@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic_ai.messages import ModelMessage
 from sqlalchemy import select
 
-from denizen import forever
+from denizen import call, forever, reply, tool
 from denizen.memory.documents import dump
 from denizen.models.scripted import Info
 from denizen.storage.database import statement
@@ -104,3 +104,29 @@ async def test_readers_of_the_space_are_told_of_a_new_summary(world: World):
     told = [each for each in frames if each["what"] == "rolling_memory"]
     summary = {"type": "metadata.updated", "space": kitchen.id, "what": "rolling_memory"}
     assert told == [{**summary, "agent": None, "cycle": None}]
+
+
+async def test_readers_of_a_space_are_not_told_of_a_recall_in_another(world: World):
+    """An urgent message from the garden is read in the middle of a cycle whose memories are about the kitchen."""
+    noor = await world.person("Noor")
+    kitchen, garden = await world.space("Kitchen", noor), await world.space("Garden", noor)
+
+    @tool
+    async def look_outside() -> str:
+        """Look outside."""
+        await world.denizen.spaces.post(garden, noor, "It rains!", urgent=True)
+        return "It rains."
+
+    answers = [reply("It rains.", space_id=space.id) for space in (kitchen, garden)]
+    ada = await world.agent("Ada", call("look_outside"), *answers, "Answered.", tools=[look_outside])
+    for space in (kitchen, garden):
+        await world.denizen.spaces.join(space, ada)
+    async with listening(world, kitchen) as in_kitchen, listening(world, garden) as in_garden:
+        await world.say(noor, "What is the weather like?", kitchen)
+        await world.run()
+        told = [
+            [each["agent"] for each in await heard() if each["type"] == "metadata.updated"]
+            for heard in (in_kitchen, in_garden)
+        ]
+    assert told == [[ada.id], []]
+    assert (await world.transcript(garden))[-1] == "Ada: It rains."

@@ -28,7 +28,6 @@ from denizen.ids import AgentId, CycleId, SpaceId, new_id
 from denizen.inbox import delivery, parking, statuses
 from denizen.inbox.delivery import DEAD_AFTER, back_off
 from denizen.inbox.statuses import EventCause, ParkingCause
-from denizen.memory.reminding import RETRIEVAL, spaces_of
 from denizen.profiles import choosing
 from denizen.spaces import floor
 from denizen.storage.database import Tx, statement
@@ -145,7 +144,7 @@ def close_cycle(tx: Tx, lease: Lease, cycle: OpenCycle, ending: Ending) -> int:
         all_cost=spent.cost_micros or 0,
     )
     if ended is not None and ended[0] is not None:
-        _remember(tx, agent_id, cycle, ended[0])
+        _remember(tx, agent_id, cycle.id, ended[0])
     if ending.window_from is not None:
         tx.run(_move_window, agent=agent_id, first=ending.window_from)
     _make_recallable(tx, agent_id, counted[0], cycle, ending, sent)
@@ -164,7 +163,7 @@ def _make_recallable(
     remember_next(tx, agent_id, number, pieces)
 
 
-def _remember(tx: Tx, agent_id: AgentId, cycle: OpenCycle, kept: str) -> None:
+def _remember(tx: Tx, agent_id: AgentId, cycle_id: CycleId, kept: str) -> None:
     """Store what the cycle was told of its surroundings as known, and count its turns. Clients get its metadata."""
     told = json.loads(kept)
     if "facts" in told:
@@ -172,9 +171,9 @@ def _remember(tx: Tx, agent_id: AgentId, cycle: OpenCycle, kept: str) -> None:
     if "profiles" in told:
         choosing.keep(tx, agent_id, told["profiles"])
     chosen_in = {each["space"] for each in told.get("profiles", ()) if each["fresh"]}
-    recalled_in = spaces_of(cycle.events) if RETRIEVAL in told else frozenset[str]()
-    for space_id in sorted(chosen_in | recalled_in):
-        frame = MetadataUpdated(SpaceId(space_id), "agent", agent_id, cycle.id)
+    # Not the spaces of events that came in the middle: they have nothing to do with the recall.
+    for space_id in sorted(chosen_in | set(told.get("recalled_in", ()))):
+        frame = MetadataUpdated(SpaceId(space_id), "agent", agent_id, cycle_id)
         tx.announce(space_topic(SpaceId(space_id)), frame.to_payload())
 
 

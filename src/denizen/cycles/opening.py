@@ -150,10 +150,10 @@ class _Told:
     lines: Sequence[str] = ()
     kept: str | None = None
 
-    def kept_with(self, key: str, value: object) -> str:
-        """What the cycle keeps, with one more value."""
+    def kept_with(self, **more: object) -> str:
+        """What the cycle keeps, with more values."""
         before: dict[str, Any] = {} if self.kept is None else json.loads(self.kept)
-        return json.dumps({**before, key: value}, ensure_ascii=False)
+        return json.dumps({**before, **more}, ensure_ascii=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +185,7 @@ def _tell_profiles(tx: Tx, waking: Waking, by: Profiling, batch: Sequence[Event]
     if not turns:
         return told
     lines = [each.told for each in turns if each.told is not None]
-    return _Told([*told.lines, *lines], told.kept_with("profiles", [each.kept() for each in turns]))
+    return _Told([*told.lines, *lines], told.kept_with(profiles=[each.kept() for each in turns]))
 
 
 def _renew_self(tx: Tx, waking: Waking, news: int) -> Era | None:
@@ -230,7 +230,7 @@ def _begin(
         reminded = reminding.remind(tx, agent_id, cycle_id, seq + len(entries), batch, waking.reminding, shown)
         if reminded is not None:
             entries += [reminded.entry] if reminded.entry is not None else []
-            kept = told.kept_with(reminding.RETRIEVAL, reminded.retrieval)
+            kept = told.kept_with(retrieval=reminded.retrieval, recalled_in=sorted(waking.reminding.spaces))
         remembered |= reminding.shown_in(entries)
     active = _common_space(tx, agent_id, batch)
     outside_from = seq if brought.in_mind or any(entry.outside is not None for entry in entries) else None

@@ -328,8 +328,6 @@ def render(chosen: Sequence[MemoryItem]) -> str:
     return "\n".join(lines)
 
 
-RETRIEVAL: Final = "retrieval"
-"""The key of the diagnostics of a recall in `cycles.told`."""
 _told = statement(
     select(cycles.c.told).where(cycles.c.id == bindparam("cycle_id"), cycles.c.agent_id == bindparam("agent_id"))
 )
@@ -338,4 +336,4 @@ _told = statement(
 def retrieval_of(tx: Tx, agent_id: AgentId, cycle_id: str) -> dict[str, Any] | None:
     """Returns the diagnostics of the recall in a cycle; None if there was no recall."""
     row = tx.one(_told, agent_id=agent_id, cycle_id=cycle_id)
-    return None if row is None or row[0] is None else json.loads(row[0]).get(RETRIEVAL)
+    return None if row is None or row[0] is None else json.loads(row[0]).get("retrieval")
