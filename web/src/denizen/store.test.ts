@@ -262,3 +262,11 @@ test("the statuses of a space are replaced by what is told", () => {
   assert.deepEqual(shown.spaces[SPACE]?.info.statuses, [told]);
   assert.deepEqual(reduce(shown, { type: "space.statuses", space: SPACE, statuses: [] }).spaces[SPACE]?.info.statuses, []);
 });
+
+test("only a new summary makes the client load the summary again", () => {
+  const before = state({ type: "spaces", spaces: [space(1)] });
+  const summary = { space_id: SPACE, summary_markdown: "They met." } as Extract<Action, { type: "metadata.update" }>["rolling_memory"];
+  const told = { type: "metadata.update", space: SPACE, agent: null, prompt_profile: null, long_term_memory: null } as const;
+  assert.equal(reduce(before, { ...told, rolling_memory: summary }).came[SPACE], 1);
+  assert.equal(reduce(before, { ...told, agent: "bo", rolling_memory: null }).came[SPACE], undefined);
+});
