@@ -467,6 +467,18 @@ async def test_memories_can_be_found_elsewhere() -> None:
     assert (VIOLIN in told, "Sam" in told) == (True, False)
 
 
+async def test_memories_can_be_searched() -> None:
+    """What a pass has stored can be searched.
+
+    Docs: memory.md#view-correct-and-forget-memories
+    """
+    async with memory() as world:
+        noor, ada = await world.person("Noor"), await world.agent("Ada")
+        await converse(world, noor, ada, facts=[known(LISBON, 1), known("Noor sings.", 2)])
+        found = await world.denizen.memory.search("Who lives in Lisbon?", [f"user:{noor.id}"])
+    assert [each.item.text for each in found][:1] == [LISBON]
+
+
 async def test_people_see_and_forget_what_is_remembered() -> None:
     """People see what is remembered about them, and can correct and forget it.
 

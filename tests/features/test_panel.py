@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
+
 from denizen import Entity, ModelKeyRejected, ModelOverloaded, ModelRejected, Panel, Round, call, think
+from tests.models.loopback import loopback
 from tests.panel import test_misfortunes as misfortunes
 from tests.panel.test_rounds import REFERENCE, a_panel, answered, echoing, in_words, until, voices
-from tests.world import World, as_text, listening
+from tests.world import UNHURRIED, World, as_text, listening, open_world
 
 
 async def ask(world: World, panel: Panel, noor: Entity, *texts: str) -> Round:
@@ -141,6 +144,28 @@ async def test_an_advisor_has_its_own_model_and_length(world: World) -> None:
     world.denizen.models.register("own", own)
     await ask(world, panel, noor, "Well?")
     assert [(info.settings or {}).get("max_tokens") for info in (*own.infos, *shared.infos)] == [300, 4_000]
+
+
+async def test_a_request_to_the_provider(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The provider gets the model, the messages with the system prompt first and the limit of tokens, and streams.
+
+    Docs: models.md
+    Differs: the key is the organization's or the server's. A browser never has it, and never calls a provider.
+    """
+    async with loopback() as server, open_world("sqlite://", pace=UNHURRIED) as world:
+        monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
+        server.tool = None
+        noor = await world.person("Noor")
+        await world.denizen.secrets.set("OPENAI_API_KEY", "key-of-the-organization")
+        panel = await world.denizen.panels.create("Board", [noor], advisors=["Seth"], model="openai-chat:local")
+        async with world.denizen.living():
+            asked = await world.denizen.panels.ask(panel, noor, "Well?")
+            await until(world.denizen.rounds.get, asked, lambda now: now.all_completed)
+        [request] = server.received
+    assert request.headers["Authorization"] == "Bearer key-of-the-organization"
+    assert [each["role"] for each in request.body["messages"]] == ["system", "user"]
+    assert (request.body["model"], request.body["stream"]) == ("local", True)
+    assert request.body["max_tokens"] >= 4_000
 
 
 async def test_an_advisor_has_a_name_a_description_and_a_colour(world: World) -> None:

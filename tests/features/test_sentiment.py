@@ -106,6 +106,18 @@ async def test_the_agents_model_reads_messages_unless_another_is_named(world: Wo
     assert [each.name for each in await world.denizen.reflection.signals(ada, room)] == ["user_frustrated"]
 
 
+async def test_a_model_is_named_by_its_provider_and_id() -> None:
+    """The model that reads messages is named as `provider:name`, or by `providerId` and `modelId`.
+
+    Docs: reflection.md#settings
+    """
+    named = {"enabled": True, "method": "llm", "modelId": "gpt-5-mini", "providerId": "openai"}
+    async with Runtime() as denizen:
+        ada = await denizen.agents.create("Ada", model="demo", reflection={"sentimentTracking": named})
+    assert ada.definition.reflection.sentiment is not None
+    assert ada.definition.reflection.sentiment.model == "openai:gpt-5-mini"
+
+
 async def test_your_own_classifier_can_read_messages() -> None:
     """With the method `trained_classifier` your own function reads the messages.
 

@@ -227,7 +227,7 @@ async def test_a_summary_has_at_most_900_tokens() -> None:
 
 
 async def test_the_limits_of_a_pass_can_be_set() -> None:
-    """A profile sets the messages to keep, to wait for and to read at once, the cool-down, the tokens and the prompt.
+    """A profile sets the messages to keep, to wait for and to read at once, the cool-down and the tokens.
 
     Docs: memory.md#conversation-summaries
     """
@@ -241,6 +241,23 @@ async def test_the_limits_of_a_pass_can_be_set() -> None:
         assert found == ["done", "cooling down", "done", "not due"]
         assert sizes(model) == ["1–4", "5–8"]
         assert "at most 300 tokens" in as_text(model.requests[0][0])
+
+
+async def test_a_profile_can_have_its_own_prompt(tmp_path: Path) -> None:
+    """A profile can name a prompt of your own: a Markdown file in the folder of prompts.
+
+    Docs: memory.md#conversation-summaries
+    """
+    (tmp_path / "mine.md").write_text("Summarize it as a sonnet.")
+    presets: dict[str, Any] = {
+        "memoryCompaction": {"profiles": {"standard": {"modelId": "utility", "promptKey": "mine"}}}
+    }
+    options = MemoryOptions(presets=lambda: presets, prompts=tmp_path)
+    async with open_world("sqlite://", memory=options) as world:
+        model = utility(world, written("They met."))
+        _, kitchen = await a_conversation(world, 24)
+        assert await world.denizen.memory.summarize(kitchen) == "done"
+        assert "Summarize it as a sonnet." in as_text(model.requests[0][0])
 
 
 async def test_a_cheap_model_writes_summaries() -> None:
@@ -288,6 +305,7 @@ async def test_an_agent_can_have_summaries_in_its_window() -> None:
     """With the window strategy `rolling`, an agent has the summaries of its conversations before its compacted past.
 
     Docs: memory.md#conversation-summaries
+    Differs: only with that strategy. By default an agent keeps its own past, which also has what it did itself.
     """
     async with open_world("sqlite://", memory=remembering()) as world:
         ada, _, _ = await a_life(world)
