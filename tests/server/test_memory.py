@@ -80,6 +80,15 @@ async def test_a_request_settles_what_is_remembered_and_the_next_one_leaves_it(h
     assert said == [{}, {"memory": {"organization": True}}]
 
 
+@pytest.mark.parametrize("name", ["share_with_organization", "shareWithOrganization"])
+async def test_a_conversation_takes_its_settings_in_either_spelling(house: House, name: str) -> None:
+    """The settings that `/api/chat` takes can be sent to the conversation as they are."""
+    noor, _, kitchen = await cast(house)
+    settings = {"enabled": True, "scopes": {"organization": True}, name: True}
+    told = await house.call("PATCH", f"/api/spaces/{kitchen.id}/memory", noor, json=settings)
+    assert (told.status_code, told.json()["policy"]["share_with_organization"]) == (200, True)
+
+
 async def test_readers_of_a_space_are_told_of_a_new_summary(house: House) -> None:
     """`metadata.update`, on the stream of the space."""
     utility(house.world, written("They met.", facts=[known("Noor sings.", 1)]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
 from denizen.clock import Instant, moment
 from denizen.memory.documents import ITEM_CHARACTERS, Category
@@ -59,7 +59,9 @@ class PolicyChange(BaseModel):
         None
     )
     scopes: Scopes = Scopes()
-    share_with_organization: bool | None = None
+    share_with_organization: Annotated[
+        bool | None, Field(validation_alias=AliasChoices("share_with_organization", "shareWithOrganization"))
+    ] = None
 
     def as_policy(self) -> Policy:
         return Policy(enabled=self.enabled, scopes=self.scopes, shareWithOrganization=self.share_with_organization)
