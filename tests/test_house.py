@@ -37,7 +37,7 @@ LAYERS = [
     {"access"},
     {"spaces"},
     {"inbox"},
-    {"models", "bus", "storage"},
+    {"models", "bus", "storage", "leased_tasks"},
     {"ids", "clock", "failpoints", "telemetry", "settings"},
     {"errors", "masking", "folding", "shapes"},
 ]

@@ -15,8 +15,7 @@ from multiprocessing.connection import Connection
 import pytest
 
 from bench._crash import ended, processes
-from denizen import Runtime, failpoints
-from denizen.agents import residents
+from denizen import Runtime, failpoints, leased_tasks
 from denizen.bus.port import Gap, Subscription
 from denizen.bus.streams import (
     CycleChanged,
@@ -147,7 +146,7 @@ async def test_a_process_whose_network_dies_inside_of_a_transaction_is_taken_ove
     postgres_url: str, point: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nobody resets its connections: PostgreSQL cannot know that there is nobody at the other end."""
-    for module, limit in ((residents, "LET_GO_SECONDS"), (postgresql, "CLOSE_SECONDS")):
+    for module, limit in ((leased_tasks, "LET_GO_SECONDS"), (postgresql, "CLOSE_SECONDS")):
         monkeypatch.setattr(module, limit, 0.5)  # the end of the one that is cut off is not what this is about
     monkeypatch.setattr(postgresql, "WRITING", SHORT)
     with dark_proxy(postgres_url) as proxy:

@@ -152,7 +152,7 @@ _renew = statement(
     update(replies)
     .where(replies.c.holder == bindparam("by"), UNFINISHED)
     .values(until=bindparam("then"))
-    .returning(replies.c.round_id, replies.c.voice, replies.c.part)
+    .returning(replies.c.round_id, replies.c.voice, replies.c.part, replies.c.epoch)
 )
 _begin_again = statement(update(replies).where(*_held).values(epoch=replies.c.epoch + 1).returning(replies.c.epoch))
 _to_be_taken = {"state": "waiting", "holder": None, "until": 0, "reserved_tokens": 0, "reserved_micros": 0}
@@ -277,9 +277,10 @@ def _claims(tx: Tx, holder: str) -> list[tuple[Claim, int]]:
     ]
 
 
-def renew(tx: Tx, holder: str, seconds: float) -> set[Key]:
-    """Renews all leases of this holder; returns the replies that it still holds."""
-    return {(row[0], row[1], row[2]) for row in tx.all(_renew, by=holder, then=tx.now + int(seconds * SECOND))}
+def renew(tx: Tx, holder: str, seconds: float) -> dict[Key, int]:
+    """Renews all leases of this holder; returns the replies that it still holds, with their epochs."""
+    rows = tx.all(_renew, by=holder, then=tx.now + int(seconds * SECOND))
+    return {(round_id, voice, part): epoch for round_id, voice, part, epoch in rows}
 
 
 def begin_again(tx: Tx, claim: Claim, charges: Sequence[Charge] = ()) -> Claim:
