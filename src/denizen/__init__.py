@@ -29,10 +29,11 @@ if TYPE_CHECKING:
     from denizen.consciousness.recall.fetching import RecalledPassage
     from denizen.consciousness.replay import RebuiltRequest
     from denizen.consciousness.settings import WindowSettings
-    from denizen.cycles.budgets import BudgetRest, BudgetSettings, Spending
+    from denizen.cycles.budgets import BudgetRest, BudgetSettings
     from denizen.cycles.records import CycleRecord
     from denizen.cycles.rethinking import NewAnswer
     from denizen.cycles.settings import CycleSettings
+    from denizen.cycles.spending import Spending
     from denizen.cycles.steps import NextStep, StepContext
     from denizen.errors import (
         AddressRefused,
@@ -420,7 +421,7 @@ _PLACES = {
     "Space": "denizen.spaces.directory",
     "SpaceId": "denizen.ids",
     "SpaceStatus": "denizen.inbox.statuses",
-    "Spending": "denizen.cycles.budgets",
+    "Spending": "denizen.cycles.spending",
     "Stance": "denizen.reflection.stance_store",
     "VoiceStance": "denizen.panel.advisor_stances",
     "StepFunctionFailed": "denizen.errors",

@@ -93,7 +93,7 @@ def pay(tx: Tx, house: ConversationInfo, spent: MemoryUsage | None, reserved: Se
         spent.cost_micros,
     )
     if house.kind == "panel":
-        costs.enter(tx, house.organization_id, house.space_id, charge)
+        ledger.enter_for_panel(tx, house.space_id, charge)
     else:
         # Under an id of its own: the usage of a cycle is that of its own model calls.
         ledger.enter(tx, house.agents[0][0], CycleId(new_id()), "usage", charge, "memory")

@@ -1,5 +1,4 @@
-"""Usage and budgets of panels: recorded by day, limited by the panel's and the organization's budget, estimated
-beforehand.
+"""Budgets of panels: the panel's own and the organization's limit its calls; their costs are estimated beforehand.
 
 Panels share the limits of their organization with its agents: a reservation of either counts for both.
 """
@@ -10,54 +9,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from math import ceil
-from typing import Any, Final
+from typing import Final
 
 from pydantic_ai.models import Model
-from sqlalchemy import BigInteger, bindparam, cast, func, select, update
-from sqlalchemy.dialects import postgresql
+from sqlalchemy import bindparam, update
 
 from denizen.cycles import budgets
 from denizen.cycles.budgets import Amount, BudgetSettings, ServerLimit
-from denizen.cycles.ledger import Charge, day_of
 from denizen.ids import OrganizationId, SpaceId
 from denizen.models.prices import Price, Usage, expected_cost
 from denizen.models.tokens import estimate
 from denizen.panel.context import Line
-from denizen.storage.database import Statement, Tx, statement
-from denizen.storage.schema import panel_spending, replies
+from denizen.storage.database import Tx, statement
+from denizen.storage.schema import replies
 
-_COUNTED: Final = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "cost_micros")
-
-
-def _adding() -> Statement:
-    given = {name: bindparam(name, type_=panel_spending.c[name].type) for name in _COUNTED}
-    keys: dict[str, Any] = {name: bindparam(name) for name in ("organization_id", "day", "space_id", "model")}
-    row = postgresql.insert(panel_spending).values(calls=1, **keys, **given)
-    sums = {name: panel_spending.c[name] + row.excluded[name] for name in _COUNTED}
-    return statement(
-        row.on_conflict_do_update(
-            index_elements=list(panel_spending.primary_key), set_={"calls": panel_spending.c.calls + 1, **sums}
-        )
-    )
-
-
-_spend = _adding()
-_of_panel = statement(
-    select(
-        cast(func.coalesce(func.sum(panel_spending.c.input_tokens + panel_spending.c.output_tokens), 0), BigInteger),
-        cast(func.coalesce(func.sum(panel_spending.c.cost_micros), 0), BigInteger),
-    ).where(panel_spending.c.space_id == bindparam("space_id"), panel_spending.c.day >= bindparam("since"))
-)
-_kept_here = statement(
-    select(
-        cast(func.coalesce(func.sum(replies.c.reserved_tokens), 0), BigInteger),
-        cast(func.coalesce(func.sum(replies.c.reserved_micros), 0), BigInteger),
-    ).where(
-        replies.c.state.in_(("waiting", "running")),
-        replies.c.space_id == bindparam("space_id"),
-        replies.c.until >= bindparam("now"),
-    )
-)
 _reserve = statement(
     update(replies)
     .where(
@@ -68,24 +33,6 @@ _reserve = statement(
     )
     .values(reserved_tokens=bindparam("tokens"), reserved_micros=bindparam("micros"))
 )
-
-
-def enter(tx: Tx, organization_id: OrganizationId, panel_id: SpaceId, charge: Charge) -> None:
-    """Records the usage of a model call of this panel."""
-    if charge.model is None:
-        return
-    tx.run(
-        _spend,
-        organization_id=organization_id,
-        day=day_of(tx.now),
-        space_id=panel_id,
-        model=charge.model,
-        input_tokens=charge.input_tokens,
-        output_tokens=charge.output_tokens,
-        cache_read_tokens=charge.cache_read_tokens,
-        cache_write_tokens=charge.cache_write_tokens,
-        cost_micros=charge.cost_micros or 0,
-    )
 
 
 def reserve(
@@ -145,13 +92,7 @@ def lacking(
         if limit.is_passed_by(budgets.used_by_all(tx, limit, organization_id) + need):
             return limit.scope
     for limit in budgets.own_limits(own):
-        since = day_of(tx.now) if limit.daily else 0
-        # Before the usage: a call that is paid in between counts twice, rather than not at all.
-        beside, kept = budgets.reserved_for(tx, panel_id), tx.one(_kept_here, space_id=panel_id, now=tx.now)
-        spent = tx.one(_of_panel, space_id=panel_id, since=since)
-        assert spent is not None
-        assert kept is not None
-        if limit.is_passed_by(Amount(*spent) + Amount(*kept) + beside + need):
+        if limit.is_passed_by(budgets.used_by_panel(tx, limit, panel_id) + need):
             return limit.scope.replace("agent", "panel")
     if server is not None:
         used, reserved = budgets.used_of_server(tx, server)
@@ -215,19 +156,3 @@ def foretold(
 
 def _micros(dollars: Decimal | None) -> int | None:
     return None if dollars is None else ceil(dollars * 1_000_000)
-
-
-_history = statement(
-    select(
-        panel_spending.c.day,
-        panel_spending.c.model,
-        *(panel_spending.c[name] for name in ("calls", *_COUNTED)),
-    )
-    .where(panel_spending.c.space_id == bindparam("space_id"), panel_spending.c.day > bindparam("after"))
-    .order_by(panel_spending.c.day, panel_spending.c.model)
-)
-
-
-def spent(tx: Tx, panel_id: SpaceId, *, days: int) -> list[tuple[Any, ...]]:
-    """Returns the panel's usage in the last so many days, by day and model."""
-    return [tuple(row) for row in tx.all(_history, space_id=panel_id, after=day_of(tx.now) - days)]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from pydantic_ai.messages import ModelResponse, ModelResponseStreamEvent
 
-from denizen.cycles import budgets
+from denizen.cycles import budgets, ledger
 from denizen.cycles.budgets import Amount, ServerLimit
 from denizen.cycles.ledger import Charge
 from denizen.errors import BudgetSpent, ModelUnreachable
@@ -88,7 +88,7 @@ def _pay(tx: Tx, panel: Panel, charges: Sequence[Charge], reserved: str) -> None
     panels.hold(tx, panel.id)
     budgets.release_call(tx, panel.id, reserved)
     for each in charges:
-        costs.enter(tx, panel.organization_id, panel.id, each)
+        ledger.enter_for_panel(tx, panel.id, each)
 
 
 async def foretell(kit: PanelDeps, panel_id: SpaceId, text: str) -> list[CostEstimate]:

@@ -17,7 +17,7 @@ from typing import Any, Final
 from pydantic_ai.messages import ModelResponse
 from sqlalchemy import bindparam, select
 
-from denizen.cycles import budgets
+from denizen.cycles import budgets, ledger
 from denizen.cycles.budgets import Amount
 from denizen.cycles.ledger import Charge
 from denizen.cycles.server_budget import KeptCall
@@ -361,6 +361,6 @@ class PanelPurse:
 
 def _enter(tx: Tx, panel: Panel, charge: Charge, reserved: str | None) -> None:
     panels.hold(tx, panel.id)
-    costs.enter(tx, panel.organization_id, panel.id, charge)
+    ledger.enter_for_panel(tx, panel.id, charge)
     if reserved is not None:
         budgets.release_call(tx, panel.id, reserved)

@@ -17,10 +17,11 @@ from sqlalchemy import bindparam, exists, func, or_, select, update
 
 from denizen.bus.streams import PANEL
 from denizen.clock import SECOND
+from denizen.cycles import ledger
 from denizen.cycles.ledger import Charge
 from denizen.errors import LeaseLost, NotFound
 from denizen.ids import OrganizationId, SpaceId
-from denizen.panel import advisors, assertions, costs, crosstalk, history, panels, rounds, synthesis, voting
+from denizen.panel import advisors, assertions, crosstalk, history, panels, rounds, synthesis, voting
 from denizen.panel.advisors import Advisor
 from denizen.panel.background import Ask, Background, Brought, Turned, VoiceBackground
 from denizen.panel.context import (
@@ -320,7 +321,7 @@ def free_all_of(tx: Tx, holder: str) -> None:
 def _enter(tx: Tx, claim: Claim, charges: Sequence[Charge]) -> None:
     """Charges the usage of model calls to the reply and the panel, whatever their result."""
     for each in charges:
-        costs.enter(tx, claim.organization_id, claim.panel_id, each)
+        ledger.enter_for_panel(tx, claim.panel_id, each)
         tx.run(
             _count,
             **_which(claim),
