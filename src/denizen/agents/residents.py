@@ -45,7 +45,7 @@ from denizen.panel import reflection_cursor, taking
 from denizen.profiles import choosing
 from denizen.reflection import records as reflection
 from denizen.reflection.afterthoughts import Afterthoughts
-from denizen.reflection.claims import Claimant
+from denizen.reflection.cursor import Claimant
 from denizen.storage.database import Database, Tx
 from denizen.tools import calls, guard
 from denizen.tools.background_calls import BackgroundCalls, again, is_being_cancelled

@@ -29,7 +29,7 @@ from denizen.cycles.ledger import CYCLE_CALL, DAY, LAST_STEP, day_of, settle
 from denizen.cycles.records import OpenCycle
 from denizen.cycles.spending import TABLES, added_up, spent, spent_on_day, totals
 from denizen.errors import InvalidInput, NotFound
-from denizen.ids import AgentId, OrganizationId, SpaceId, new_id
+from denizen.ids import AgentId, OrganizationId, new_id
 from denizen.inbox import delivery, parking, statuses
 from denizen.inbox.delivery import Delivery
 from denizen.plans import agenda
@@ -154,7 +154,7 @@ class ServerLimit:
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """The limits that apply to an agent, as it was loaded."""
+    """The limits that apply to an agent, as it was loaded, or to a panel."""
 
     organization_id: OrganizationId
     own: BudgetSettings | None
@@ -162,6 +162,7 @@ class Allowance:
     """Whether its organization has limits. Their values are read with each reservation."""
     server: ServerLimit | None = None
     """The server's limit, if this call comes near it."""
+    of_panel: bool = False
 
 
 def allowance(
@@ -241,7 +242,6 @@ _of_organization = added_up(
         _reserved_for_replies(replies.c.organization_id == bindparam("organization_id")),
     ],
 )
-_reserved_by_payer = statement(select(_reserved(call_reservations.c.payer_id == bindparam("payer_id"))))
 # The agents of an organization that has limits reserve one after the other. Rows can still refer to its key.
 _shared_settings = statement(
     select(organizations.c.settings).where(organizations.c.id == bindparam("id")).with_for_update(key_share=True)
@@ -282,18 +282,32 @@ def reserve(tx: Tx, lease: Lease, under: Allowance, need: Amount, last_step: Amo
     return refused
 
 
-def reserve_beside(tx: Tx, agent_id: AgentId, under: Allowance, need: Amount) -> str | Refusal:
-    """Reserve the most that a model call outside the agent's cycles may use. Returns its id, for `release_call`.
+def reserve_beside(tx: Tx, payer_id: str, under: Allowance, need: Amount) -> str | Refusal:
+    """Reserve the most that a model call outside of cycles and replies may use. Returns its id, for `release_call`.
 
     It is void after `LONGEST_CALL_SECONDS`, so that a process that dies leaves nothing reserved for ever.
     """
-    # The agent's cycles and its other calls wait meanwhile: the second one sees this reservation.
-    leases.lock(tx, agent_id)
+    if not under.of_panel:
+        # The agent's cycles and its other calls wait meanwhile: the second one sees this reservation.
+        leases.lock(tx, AgentId(payer_id))
+    refused = no_room(tx, payer_id, under, need)
+    if refused is not None:
+        return refused
+    tx.run(_release_void, payer=payer_id, now=tx.now)
+    call = new_id()
+    until = tx.now + LONGEST_CALL_SECONDS * SECOND
+    whose = {"payer_id": payer_id, "organization_id": under.organization_id}
+    tx.run(_reserve, **whose, call=call, epoch=0, until=until, **need.columns)
+    return call
+
+
+def no_room(tx: Tx, payer_id: str, under: Allowance, need: Amount) -> Refusal | None:
+    """The limit that leaves no room for this amount, if one does."""
     for limit in _limits_of(tx, under):
-        spent, reserved = _used(tx, limit, under, agent_id)
+        spent, reserved = _used(tx, limit, under, payer_id)
         if limit.is_passed_by(spent + reserved + need):
             return _refusal(tx, limit, spent + need)
-    return add_reservation(tx, under.organization_id, agent_id, need)
+    return None
 
 
 _release_call = statement(
@@ -310,29 +324,9 @@ _release_void = statement(
 )
 
 
-def add_reservation(tx: Tx, organization_id: OrganizationId, payer_id: str, need: Amount) -> str:
-    """Reserve this much for a call of an agent or a panel outside cycles and replies. Returns its id.
-
-    For callers that have checked, in the same transaction, that there is room for it.
-    """
-    tx.run(_release_void, payer=payer_id, now=tx.now)
-    call = new_id()
-    until = tx.now + LONGEST_CALL_SECONDS * SECOND
-    whose = {"payer_id": payer_id, "organization_id": organization_id}
-    tx.run(_reserve, **whose, call=call, epoch=0, until=until, **need.columns)
-    return call
-
-
 def release_call(tx: Tx, payer_id: str, call: str) -> None:
     """Release the reservation of this call: it has been paid, or was not made."""
     tx.run(_release_call, payer=payer_id, which=call)
-
-
-def reserved_for(tx: Tx, payer_id: str) -> Amount:
-    """The reservations for all calls that this agent or panel pays, except the replies of a panel."""
-    row = tx.one(_reserved_by_payer, payer_id=payer_id, cycle_of="", **_validity(tx))
-    assert row is not None
-    return Amount(*row)
 
 
 async def reserve_soon(
@@ -349,7 +343,9 @@ async def reserve_soon(
 
 
 def _limits_of(tx: Tx, under: Allowance) -> list[Limit]:
-    shared = _applying(_read_shared(tx, under.organization_id), "organization") if under.shared else []
+    # Replies of a panel have no lock of their own: they wait for each other at their organization.
+    locked = under.shared or under.of_panel
+    shared = _applying(_read_shared(tx, under.organization_id), "organization") if locked else []
     return _applying(under.own, "agent") + shared + ([] if under.server is None else [under.server.limit])
 
 
@@ -362,56 +358,25 @@ def _validity(tx: Tx) -> dict[str, int]:
     return {"now": tx.now, "latest": tx.now + LONGEST_CALL_SECONDS * SECOND}
 
 
-def _used(tx: Tx, limit: Limit, under: Allowance, agent_id: AgentId, *, cycle_of: str = "") -> tuple[Amount, Amount]:
+def _used(tx: Tx, limit: Limit, under: Allowance, payer_id: str, *, cycle_of: str = "") -> tuple[Amount, Amount]:
     """What is spent of this limit, and what is reserved of it, except for the cycle of the agent `cycle_of`."""
     if under.server is not None and limit is under.server.limit:
-        return used_of_server(tx, under.server, cycle_of=cycle_of)
-    return _used_by(tx, limit, under.organization_id, agent_id, cycle_of=cycle_of)
-
-
-def used_of_server(tx: Tx, server: ServerLimit, *, cycle_of: str = "") -> tuple[Amount, Amount]:
-    """What is spent today of the server's limit, and what is reserved of it. Concurrent callers wait meanwhile."""
-    tx.one(_lock_server)
-    row = tx.one(_used_of_server, day=day_of(tx.now), cycle_of=cycle_of, **_validity(tx))
-    assert row is not None
-    return Amount(row[0], row[1]), Amount(row[2], row[3]) + server.unreserved
-
-
-def _used_by(
-    tx: Tx, limit: Limit, organization_id: OrganizationId, agent_id: AgentId, *, cycle_of: str = ""
-) -> tuple[Amount, Amount]:
+        return _used_of_whole_server(tx, under.server, cycle_of=cycle_of)
+    use, whose = _of_organization, {"organization_id": under.organization_id}
     if limit.scope.startswith("agent:"):
-        return _read_use(tx, _of_agent, limit, cycle_of, payer_id=agent_id)
-    return _read_use(tx, _of_organization, limit, cycle_of, organization_id=organization_id)
-
-
-def _read_use(tx: Tx, use: Statement, limit: Limit, cycle_of: str, **whose: str) -> tuple[Amount, Amount]:
+        use, whose = _of_panel if under.of_panel else _of_agent, {"payer_id": payer_id}
     since = day_of(tx.now) if limit.daily else 0
     row = tx.one(use, since=since, cycle_of=cycle_of, **whose, **_validity(tx))
     assert row is not None
     return Amount(row[0], row[1]), Amount(row[2], row[3])
 
 
-def own_limits(budget: BudgetSettings | None) -> list[Limit]:
-    """The limits of an agent's or panel's own budget."""
-    return _applying(budget, "agent")
-
-
-def shared_limits(tx: Tx, organization_id: OrganizationId) -> list[Limit]:
-    """The limits of an organization. Reservations under them wait for each other."""
-    return _applying(_read_shared(tx, organization_id), "organization")
-
-
-def used_by_all(tx: Tx, limit: Limit, organization_id: OrganizationId) -> Amount:
-    """What agents and panels of the organization have spent of a limit, including what running calls may use."""
-    spent, kept = _used_by(tx, limit, organization_id, AgentId(""))
-    return spent + kept
-
-
-def used_by_panel(tx: Tx, limit: Limit, panel_id: SpaceId) -> Amount:
-    """What a panel has spent of a limit of its own, including what running calls may use."""
-    spent, reserved = _read_use(tx, _of_panel, limit, "", payer_id=panel_id)
-    return spent + reserved
+def _used_of_whole_server(tx: Tx, server: ServerLimit, *, cycle_of: str = "") -> tuple[Amount, Amount]:
+    """What is spent today of the server's limit, and what is reserved of it. Concurrent callers wait meanwhile."""
+    tx.one(_lock_server)
+    row = tx.one(_used_of_server, day=day_of(tx.now), cycle_of=cycle_of, **_validity(tx))
+    assert row is not None
+    return Amount(row[0], row[1]), Amount(row[2], row[3]) + server.unreserved
 
 
 def _warn(tx: Tx, agent_id: AgentId, limit: Limit, spent: Amount) -> None:

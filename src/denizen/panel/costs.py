@@ -14,12 +14,16 @@ from typing import Final
 from pydantic_ai.models import Model
 from sqlalchemy import bindparam, update
 
-from denizen.cycles import budgets
-from denizen.cycles.budgets import Amount, BudgetSettings, ServerLimit
+from denizen.cycles import budgets, ledger
+from denizen.cycles.budgets import Allowance, Amount, BudgetSettings, Refusal, ServerLimit
+from denizen.cycles.ledger import Charge
 from denizen.ids import OrganizationId, SpaceId
 from denizen.models.prices import Price, Usage, expected_cost
 from denizen.models.tokens import estimate
+from denizen.panel import panels
 from denizen.panel.context import Line
+from denizen.panel.panels import Panel
+from denizen.shapes.vocabulary import BudgetScope
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import replies
 
@@ -35,70 +39,46 @@ _reserve = statement(
 )
 
 
+def allowance(panel: Panel, server: ServerLimit | None) -> Allowance:
+    """The limits that apply to a panel."""
+    return Allowance(panel.organization_id, panel.settings.budget, shared=True, server=server, of_panel=True)
+
+
 def reserve(
-    tx: Tx,
-    key: tuple[str, str, str],
-    epoch: int,
-    organization_id: OrganizationId,
-    panel_id: SpaceId,
-    own: BudgetSettings | None,
-    need: Amount,
-    server: ServerLimit | None = None,
-) -> str | None:
-    """Reserves the most that a call may use until its reply ends; returns the limit that leaves no room, if
-    one does.
-    """
-    scope = lacking(tx, organization_id, panel_id, own, need, server)
-    if scope is None:
+    tx: Tx, key: tuple[str, str, str], epoch: int, panel_id: SpaceId, under: Allowance, need: Amount
+) -> Refusal | None:
+    """Reserves the most that a call may use until its reply ends; returns why there is no room, if so."""
+    refused = budgets.no_room(tx, panel_id, under, need)
+    if refused is None:
         tx.run(_reserve, round=key[0], of=key[1], which=key[2], at_epoch=epoch, tokens=need.tokens, micros=need.micros)
-    return scope
+    return refused
 
 
 @dataclass(frozen=True, slots=True)
-class NoRoom:
-    """A limit leaves no room for a call."""
+class PanelPayer:
+    """A panel that pays for model calls outside of its replies."""
 
-    scope: str
+    panel: Panel
+    is_panel: bool = True
 
     @property
-    def text(self) -> str:
-        return refusal(self.scope)
+    def id(self) -> SpaceId:
+        return self.panel.id
 
+    @property
+    def organization_id(self) -> OrganizationId:
+        return self.panel.organization_id
 
-def reserve_beside(
-    tx: Tx,
-    organization_id: OrganizationId,
-    panel_id: SpaceId,
-    own: BudgetSettings | None,
-    need: Amount,
-    server: ServerLimit | None = None,
-) -> str | NoRoom:
-    """Reserves the most that a call outside the replies may use; returns its id for `budgets.release_call`."""
-    scope = lacking(tx, organization_id, panel_id, own, need, server)
-    return NoRoom(scope) if scope is not None else budgets.add_reservation(tx, organization_id, panel_id, need)
+    @property
+    def budget(self) -> BudgetSettings | None:
+        return self.panel.settings.budget
 
+    def refusal(self, scope: BudgetScope) -> str:
+        return refusal(scope)
 
-def lacking(
-    tx: Tx,
-    organization_id: OrganizationId,
-    panel_id: SpaceId,
-    own: BudgetSettings | None,
-    need: Amount,
-    server: ServerLimit | None = None,
-) -> str | None:
-    """Returns the limit that leaves no room for this amount, if one does."""
-    shared = budgets.shared_limits(tx, organization_id)
-    for limit in shared:
-        if limit.is_passed_by(budgets.used_by_all(tx, limit, organization_id) + need):
-            return limit.scope
-    for limit in budgets.own_limits(own):
-        if limit.is_passed_by(budgets.used_by_panel(tx, limit, panel_id) + need):
-            return limit.scope.replace("agent", "panel")
-    if server is not None:
-        used, reserved = budgets.used_of_server(tx, server)
-        if server.limit.is_passed_by(used + reserved + need):
-            return server.limit.scope
-    return None
+    def enter(self, tx: Tx, charge: Charge) -> None:
+        panels.hold(tx, self.id)
+        ledger.enter_for_panel(tx, self.id, charge)
 
 
 def most(lines: Sequence[Line], output: int, model: Model, prices: Mapping[str, Price], name: str) -> Amount:
@@ -113,9 +93,9 @@ def is_priced(model: Model, prices: Mapping[str, Price], name: str) -> bool:
     return expected_cost(model, Usage(1, 1), prices, asked=name) is not None
 
 
-def refusal(scope: str) -> str:
+def refusal(scope: BudgetScope) -> str:
     """Returns why an advisor was not asked, for people."""
-    whose, period = scope.split(":")
+    whose, period = scope.replace("agent", "panel").split(":")
     until = " It goes on at 00:00 UTC." if period == "day" else ""
     for_how_long = " for today" if period == "day" else ""
     return f"The budget of the {whose}{for_how_long} is used up.{until}"

@@ -299,11 +299,9 @@ class Moderator:
         need = costs.most(work.lines, output_tokens, model, self._panel_deps.prices, name)
         if any(each.in_dollars for each in limits) and not costs.is_priced(model, self._panel_deps.prices, name):
             raise PriceUnknown(name)
-        claim = work.claim
-        scope = await self._db.write(
-            costs.reserve, claim.key, claim.epoch, claim.organization_id, claim.panel_id, own, need, server
-        )
-        return None if scope is None else costs.refusal(scope)
+        claim, under = work.claim, costs.allowance(work.panel, server)
+        refused = await self._db.write(costs.reserve, claim.key, claim.epoch, claim.panel_id, under, need)
+        return None if refused is None else costs.refusal(refused.scope)
 
 
 def _settings(work: Work, model: Model, context: int | None) -> ModelSettings:
