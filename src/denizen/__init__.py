@@ -129,7 +129,7 @@ if TYPE_CHECKING:
     from denizen.tools.calls import Call as ToolCall
     from denizen.tools.functions import tool
     from denizen.tools.grants import Grant
-    from denizen.tools.guard import Crossing, GuardSettings
+    from denizen.tools.privacy_guard import Crossing, GuardSettings
     from denizen.tools.settings import ClientTool, HttpTool, McpServer
     from denizen.tools.tool import OutsideTool
     from denizen.trust.policy import EffectSettings
@@ -313,7 +313,7 @@ _PLACES = {
     "ClientTool": "denizen.tools.settings",
     "Clock": "denizen.clock",
     "ContentRefused": "denizen.errors",
-    "Crossing": "denizen.tools.guard",
+    "Crossing": "denizen.tools.privacy_guard",
     "CycleRecord": "denizen.cycles.records",
     "CycleSettings": "denizen.cycles.settings",
     "DatabaseDamaged": "denizen.errors",
@@ -337,7 +337,7 @@ _PLACES = {
     "Grant": "denizen.tools.grants",
     "Greeting": "denizen.access.payloads",
     "Guard": "denizen.agents.applying",
-    "GuardSettings": "denizen.tools.guard",
+    "GuardSettings": "denizen.tools.privacy_guard",
     "HandleTaken": "denizen.errors",
     "HeartbeatSettings": "denizen.plans.settings",
     "HostAccess": "denizen.agents.restrictions",

@@ -47,7 +47,7 @@ from denizen.reflection import records as reflection
 from denizen.reflection.afterthoughts import Afterthoughts
 from denizen.reflection.cursor import Claimant
 from denizen.storage.database import Database, Tx
-from denizen.tools import calls, guard
+from denizen.tools import calls, privacy_guard
 from denizen.tools.background_calls import BackgroundCalls, again, is_being_cancelled
 from denizen.tools.calls import Call
 from denizen.tools.tool import spaces_of
@@ -507,7 +507,7 @@ class Residents:
             # A resumed cycle: its memories are guarded as before.
             remembered = shown_in([*mind.past, *cycle.entries])
             there = spaces_of(cycle.events, cycle.active_space_id)
-            caution = await self._db.read(guard.caution, mind.lease.agent_id, there, remembered)
+            caution = await self._db.read(privacy_guard.caution, mind.lease.agent_id, there, remembered)
             cycle = replace(cycle, remembered=remembered, caution=caution)
         outcome = await think(faculties, mind, cycle, life.woken.is_set)
         if faculties.reflects and isinstance(outcome, Acted):

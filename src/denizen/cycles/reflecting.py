@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from sqlalchemy import bindparam, select
 
 from denizen.consciousness.recall.passages import newest_cycle
+from denizen.cycles.call_results import is_error
 from denizen.cycles.records import glance
-from denizen.cycles.watching import REFUSED
 from denizen.ids import AgentId, EntityId, SpaceId
 from denizen.inbox.format import one_line
 from denizen.models import codec
@@ -122,23 +122,15 @@ def _end_of(tx: Tx, agent_id: AgentId, number: int) -> int:
 
 
 def _look_for_errors(tx: Tx, agent_id: AgentId, cycle_id: str, end: int) -> _ToolErrors:
-    told: list[tuple[bool, str]] = []
+    told: list[tuple[bool, bool, str]] = []
     for of_cycle, message in tx.all(_results, agent_id=agent_id, end=end):
-        told += [(of_cycle == cycle_id, _result(part)) for part in reversed(codec.load(message).parts)]
+        for part in reversed(codec.load(message).parts):
+            tool, text = str(getattr(part, "tool_name", "")), str(getattr(part, "content", ""))
+            told.append((of_cycle == cycle_id, is_error(tool, text), text))
     told = told[: signals.ENTRIES]
-    failed = tuple(is_error(text) for _, text in told)
-    errors = [one_line(text.partition("\n")[2])[:_ERROR_CHARACTERS] for _, text in reversed(told) if is_error(text)]
-    return _ToolErrors(failed, sum(here for here, _ in told), tuple(errors))
-
-
-def _result(part: Any) -> str:
-    return f"{getattr(part, 'tool_name', '')}\n{getattr(part, 'content', '')}"
-
-
-def is_error(result: str) -> bool:
-    """Whether the result of a tool, after a line with the tool's name, says that it failed."""
-    tool, _, told = result.partition("\n")
-    return told.startswith((REFUSED, f"{tool} failed:", "Failed:", f"{tool} has not answered within"))
+    failed = tuple(is_wrong for _, is_wrong, _ in told)
+    errors = [one_line(text)[:_ERROR_CHARACTERS] for _, is_wrong, text in reversed(told) if is_wrong]
+    return _ToolErrors(failed, sum(here for here, _, _ in told), tuple(errors))
 
 
 # Reflecting

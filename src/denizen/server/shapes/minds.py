@@ -54,7 +54,7 @@ from denizen.shapes.minds import (
     WindowSection,
 )
 from denizen.spaces.source_names import label
-from denizen.tools.guard import Crossing
+from denizen.tools.privacy_guard import Crossing
 
 
 def event_out(event: Event) -> EventOut:
