@@ -39,6 +39,8 @@ JOB: Final = "storage/work.py"
 STARTS: Final = ("Places.post", "Panels.ask_panel", "Remembering.roll", "Residents._live", "Moderator.")
 """Where runs begin: with a call of this program, and in the tasks of agents and of the moderator. Other loops of the
 runtime look at the same time whether something is due: they are not part of a run."""
+LOOPS: Final = SOURCE / "leased_tasks.py"
+"""Calls what is due, of every kind: a run begins with what it calls."""
 WATCHES: Final = ("panel/moderator.py", "Moderator._compare")
 """Looks whether an answer under way has to stop."""
 
@@ -124,7 +126,7 @@ class Trace:
 def place_of(code: CodeType) -> Place | None:
     """Where a function of Denizen is defined; None for functions of others, lambdas and comprehensions."""
     path = Path(code.co_filename)
-    if not path.is_relative_to(SOURCE) or code.co_qualname.endswith(">"):
+    if not path.is_relative_to(SOURCE) or path == LOOPS or code.co_qualname.endswith(">"):
         return None
     return path.relative_to(SOURCE).as_posix(), code.co_qualname
 

@@ -37,7 +37,7 @@ LAYERS = [
     {"access"},
     {"spaces"},
     {"inbox"},
-    {"models", "bus", "storage"},
+    {"models", "bus", "storage", "leased_tasks"},
     {"ids", "clock", "failpoints", "telemetry", "settings"},
     {"errors", "masking", "folding", "shapes"},
 ]
@@ -214,7 +214,7 @@ UNFENCED = {
     *{"fence", "release"},  # the lease's own
     *{"load", "_load_mind"},  # they read
     # Parts of writes that are fenced, or of a seizure.
-    *{"pause", "close_cycle", "_undo", "_announce", "_announce_takeover"},
+    *{"pause", "end_cycle_unfenced", "_undo", "_announce", "_announce_takeover"},
 }
 """Functions of a transaction and a lease that do not begin with the fence."""
 

@@ -29,10 +29,11 @@ if TYPE_CHECKING:
     from denizen.consciousness.recall.fetching import RecalledPassage
     from denizen.consciousness.replay import RebuiltRequest
     from denizen.consciousness.settings import WindowSettings
-    from denizen.cycles.budgets import BudgetRest, BudgetSettings, Spending
+    from denizen.cycles.budgets import BudgetRest, BudgetSettings
     from denizen.cycles.records import CycleRecord
     from denizen.cycles.rethinking import NewAnswer
     from denizen.cycles.settings import CycleSettings
+    from denizen.cycles.spending import Spending
     from denizen.cycles.steps import NextStep, StepContext
     from denizen.errors import (
         AddressRefused,
@@ -128,7 +129,7 @@ if TYPE_CHECKING:
     from denizen.tools.calls import Call as ToolCall
     from denizen.tools.functions import tool
     from denizen.tools.grants import Grant
-    from denizen.tools.guard import Crossing, GuardSettings
+    from denizen.tools.privacy_guard import Crossing, GuardSettings
     from denizen.tools.settings import ClientTool, HttpTool, McpServer
     from denizen.tools.tool import OutsideTool
     from denizen.trust.policy import EffectSettings
@@ -312,7 +313,7 @@ _PLACES = {
     "ClientTool": "denizen.tools.settings",
     "Clock": "denizen.clock",
     "ContentRefused": "denizen.errors",
-    "Crossing": "denizen.tools.guard",
+    "Crossing": "denizen.tools.privacy_guard",
     "CycleRecord": "denizen.cycles.records",
     "CycleSettings": "denizen.cycles.settings",
     "DatabaseDamaged": "denizen.errors",
@@ -336,7 +337,7 @@ _PLACES = {
     "Grant": "denizen.tools.grants",
     "Greeting": "denizen.access.payloads",
     "Guard": "denizen.agents.applying",
-    "GuardSettings": "denizen.tools.guard",
+    "GuardSettings": "denizen.tools.privacy_guard",
     "HandleTaken": "denizen.errors",
     "HeartbeatSettings": "denizen.plans.settings",
     "HostAccess": "denizen.agents.restrictions",
@@ -420,7 +421,7 @@ _PLACES = {
     "Space": "denizen.spaces.directory",
     "SpaceId": "denizen.ids",
     "SpaceStatus": "denizen.inbox.statuses",
-    "Spending": "denizen.cycles.budgets",
+    "Spending": "denizen.cycles.spending",
     "Stance": "denizen.reflection.stance_store",
     "VoiceStance": "denizen.panel.advisor_stances",
     "StepFunctionFailed": "denizen.errors",

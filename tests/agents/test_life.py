@@ -401,11 +401,11 @@ class SweepersClock(ManualClock):
         super().__init__()
         self.sweeps: asyncio.Queue[float] = asyncio.Queue()
 
-    async def sleep(self, seconds: float) -> None:
+    async def wait(self, event: asyncio.Event, seconds: float) -> bool:
         task = asyncio.current_task()
-        if task is not None and task.get_name() == "sweep":
+        if task is not None and task.get_name() == "agents: sweep":
             self.sweeps.put_nowait(seconds)
-        await super().sleep(seconds)
+        return await super().wait(event, seconds)
 
 
 async def test_what_is_wrong_with_one_row_does_not_end_everyones_life(ready_sqlite_url: str):

@@ -1,8 +1,6 @@
-"""What frames say, and the text that a reader makes of them."""
+"""What frames say."""
 
 from __future__ import annotations
-
-from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -10,15 +8,11 @@ from hypothesis import strategies as st
 from pydantic import JsonValue
 
 from denizen.bus.streams import (
-    EARLY_PIECES,
-    REMEMBERED_STREAMS,
     AgentAlert,
     AgentBudget,
     AgentStatus,
     CycleChanged,
     Freshness,
-    LiveStream,
-    LiveText,
     MembershipChanged,
     MessageCreated,
     SpaceChanged,
@@ -70,40 +64,6 @@ json_values = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
     max_leaves=5,
 )
-
-
-def started(text_id: str, epoch: int = 1, agent: AgentId = ADA) -> StreamStarted:
-    return StreamStarted(MessageId(text_id), agent, HALL, epoch)
-
-
-def delta(text_id: str, offset: int, text: str, epoch: int = 1, agent: AgentId = ADA) -> StreamDelta:
-    return StreamDelta(MessageId(text_id), agent, epoch, offset, text)
-
-
-def created(text_id: str) -> MessageCreated:
-    return MessageCreated(HALL, 1, MessageId(text_id), ADA)
-
-
-def pieces_of(text: str, cuts: list[int], text_id: str, epoch: int) -> list[StreamDelta]:
-    """The text as deltas, cut at these places."""
-    places = sorted({0, len(text), *(cut % (len(text) + 1) for cut in cuts)})
-    return [delta(text_id, a, text[a:b], epoch) for a, b in pairwise(places)]
-
-
-def read(*fed: StreamFrame) -> dict[str, str]:
-    """The texts that a reader of these frames sees."""
-    live = LiveText()
-    for frame in fed:
-        live.feed(frame)
-    return {stream.id: stream.text for stream in live.streams()}
-
-
-@st.composite
-def interleavings(draw: st.DrawFn, *sequences: list[StreamFrame]) -> list[StreamFrame]:
-    """All frames, those of each sequence in their order."""
-    order = draw(st.permutations([n for n, sequence in enumerate(sequences) for _ in sequence]))
-    sources = [iter(sequence) for sequence in sequences]
-    return [next(sources[n]) for n in order]
 
 
 def test_topics_are_told_apart():
@@ -161,101 +121,9 @@ def test_optional_fields_may_be_missing():
 
 @given(st.lists(st.tuples(st.sampled_from([ADA, BEA]), st.integers(0, 4))), st.integers(0, 4))
 def test_a_frame_is_fresh_if_none_of_a_higher_epoch_came_before(heard: list[tuple[AgentId, int]], known: int):
-    freshness = Freshness({ADA: known})
+    freshness = Freshness()
+    assert freshness.admit(ADA, known)
     newest: dict[AgentId, int] = {ADA: known}
     for agent, epoch in heard:
-        fresh = freshness.admit_payload({"agent": agent, "epoch": epoch})
-        assert fresh == (epoch >= newest.get(agent, 0))
+        assert freshness.admit(agent, epoch) == (epoch >= newest.get(agent, 0))
         newest[agent] = max(epoch, newest.get(agent, 0))
-        assert freshness.newest(agent) == newest[agent]
-
-
-def test_what_has_no_epoch_is_always_fresh_and_what_has_a_strange_one_never():
-    freshness = Freshness({ADA: 3})
-    assert freshness.admit_payload(created("1").to_payload())
-    assert freshness.admit_payload({"agent": ADA, "epoch": None})
-    assert not freshness.admit_payload({"agent": ADA, "epoch": "9"})
-    assert not freshness.admit_payload({"agent": [], "epoch": 9})
-
-
-@given(st.text(), st.lists(st.integers(0, 1000), max_size=8), st.data())
-def test_pieces_make_the_text_in_any_order_and_any_number(text: str, cuts: list[int], data: st.DataObject):
-    pieces = pieces_of(text, cuts, "1", epoch=1)
-    more = pieces_of(text, data.draw(st.lists(st.integers(0, 1000), max_size=3)), "1", epoch=1)
-    order = data.draw(st.permutations([*pieces, *pieces, *more]))
-    assert read(started("1"), *order) == {"1": text}
-
-
-@given(st.text(), st.lists(st.integers(0, 1000), max_size=8), st.data())
-def test_what_is_shown_is_always_the_beginning_of_the_text(text: str, cuts: list[int], data: st.DataObject):
-    order = data.draw(st.permutations(pieces_of(text, cuts, "1", epoch=1)))
-    for count in range(len(order) + 1):
-        (shown,) = read(started("1"), *order[:count]).values()
-        assert text.startswith(shown)
-
-
-@given(st.data(), st.text(min_size=1), st.text(min_size=1), st.booleans(), st.booleans())
-def test_only_the_newer_holder_is_heard(data: st.DataObject, old: str, new: str, same_id: bool, announced: bool):
-    """Whatever a former holder still says, and whenever it arrives, only the newer one's text stands."""
-    cuts = data.draw(st.lists(st.integers(0, 1000), max_size=5))
-    new_id = "1" if same_id else "2"
-    before: list[StreamFrame] = [started("1", 1), *pieces_of(old, cuts, "1", 1)]
-    if data.draw(st.booleans()):
-        before.append(StreamAborted(ADA, 1, MessageId("1"), "cancelled"))
-    after: list[StreamFrame] = [started(new_id, 2), *pieces_of(new, cuts, new_id, 2)]
-    if announced:
-        after.insert(0, StreamAborted(ADA, 2, None, "taken over"))
-    assert read(*data.draw(interleavings(before, after))) == {new_id: new}
-
-
-@given(st.data(), st.text(), st.lists(st.integers(0, 1000), max_size=5))
-def test_a_created_message_streams_no_more(data: st.DataObject, text: str, cuts: list[int]):
-    streamed: list[StreamFrame] = [started("1"), *pieces_of(text, cuts, "1", 1)]
-    order = data.draw(interleavings(streamed, [created("1")]))
-    late = data.draw(st.lists(st.sampled_from(streamed)))
-    assert read(*order, *late) == {}
-
-
-def test_an_aborted_stream_is_gone_with_its_late_pieces_until_it_starts_anew():
-    """A holder whose provider failed tries again under the same epoch and the same id."""
-    aborted = StreamAborted(ADA, 1, MessageId("1"), "provider failed")
-    assert read(started("1"), delta("1", 0, "Hel"), aborted, delta("1", 3, "lo")) == {}
-    assert read(started("1"), delta("1", 0, "Hel"), aborted, started("1"), delta("1", 0, "Good")) == {"1": "Good"}
-
-
-def test_a_take_over_ends_all_streams_of_that_agent_and_of_no_other():
-    takeover = StreamAborted(ADA, 2, None, "taken over")
-    shown = read(
-        started("1"), delta("1", 0, "a"), started("2"), started("3", agent=BEA), delta("3", 0, "b", agent=BEA), takeover
-    )
-    assert shown == {"3": "b"}
-
-
-def test_a_status_with_a_higher_epoch_ends_older_streams():
-    assert read(started("1"), AgentStatus(ADA, "alive", 2)) == {}
-    assert read(started("1"), AgentStatus(ADA, "alive", None)) == {"1": ""}
-
-
-def test_known_epochs_keep_former_holders_out():
-    live = LiveText({ADA: 5})
-    live.feed(started("1", epoch=4))
-    assert live.streams() == ()
-    assert live.text(MessageId("1")) is None
-
-
-def test_who_comes_in_the_middle_sees_the_text_once_it_is_said_from_the_start():
-    live = LiveText()
-    live.feed(delta("1", 3, "lo"))
-    assert live.streams() == (LiveStream(MessageId("1"), ADA, 1),)
-    live.feed(delta("1", 0, "Hell"))
-    assert live.text(MessageId("1")) == "Hello"
-
-
-def test_what_a_reader_keeps_is_bounded():
-    live = LiveText()
-    for n in range(REMEMBERED_STREAMS + 50):
-        live.feed(created(str(n)))
-    for n in range(EARLY_PIECES + 50):
-        live.feed(delta("hole", 1 + n, "x"))
-    assert len(live._over) == REMEMBERED_STREAMS
-    assert len(live._streams[MessageId("hole")].early) == EARLY_PIECES

@@ -13,15 +13,15 @@ from contextlib import suppress
 from multiprocessing.connection import Connection
 
 import pytest
+from pydantic import JsonValue
 
 from bench._crash import ended, processes
-from denizen import Runtime, failpoints
-from denizen.agents import residents
+from denizen import Runtime, failpoints, leased_tasks
 from denizen.bus.port import Gap, Subscription
 from denizen.bus.streams import (
     CycleChanged,
     Freshness,
-    LiveText,
+    Hint,
     MessageCreated,
     StreamDelta,
     StreamFrame,
@@ -30,7 +30,9 @@ from denizen.bus.streams import (
     space_topic,
 )
 from denizen.checker import check_database
+from denizen.ids import SpaceId
 from denizen.models.scripted import reply, scripted
+from denizen.server.live import Live
 from denizen.storage import postgresql
 from tests.crash.thinking import MODEL, PACE, SHORT, answering, think_and_stop, think_slowly
 from tests.proxy import dark_proxy
@@ -41,10 +43,12 @@ SECONDS = 60
 class Reader:
     """Someone who watches a space: every frame that came, and the texts that are being written as they see them."""
 
-    def __init__(self, frames: Subscription) -> None:
+    def __init__(self, frames: Subscription, space_id: SpaceId) -> None:
         self._frames = frames
         self._freshness = Freshness()
-        self.live = LiveText()
+        self._live = Live(space_id)
+        self.texts: dict[JsonValue, str] = {}
+        """The texts that are being written, by the id that the message will have."""
         self.fresh: list[StreamFrame] = []
         self.stale: list[StreamFrame] = []
 
@@ -54,12 +58,26 @@ class Reader:
             while not happened():
                 frame = await anext(self._frames)
                 assert not isinstance(frame, Gap)
-                self._take(from_payload(frame.payload), self._freshness.admit_payload(frame.payload))
+                self._take(from_payload(frame.payload))
 
-    def _take(self, frame: StreamFrame | None, fresh: bool) -> None:
+    def _take(self, frame: StreamFrame | None) -> None:
         assert frame is not None
-        (self.fresh if fresh else self.stale).append(frame)
-        self.live.feed(frame)
+        epoch = None if isinstance(frame, Hint) else frame.epoch
+        is_fresh = isinstance(frame, Hint) or epoch is None or self._freshness.admit(frame.agent, epoch)
+        (self.fresh if is_fresh else self.stale).append(frame)
+        if isinstance(frame, MessageCreated):
+            self._live.said(frame.id)
+            self.texts.pop(frame.id, None)
+        for event in self._live.hear(frame):
+            match event["type"]:
+                case "stream.started":
+                    self.texts[event["id"]] = ""
+                case "stream.delta":
+                    self.texts[event["id"]] += str(event["text"])
+                case "stream.aborted":
+                    del self.texts[event["id"]]
+                case _:
+                    pass
 
     @property
     def created(self) -> int:
@@ -84,20 +102,20 @@ async def test_a_process_stopped_in_the_middle_of_a_word_is_taken_over(postgres_
         process.start()
         try:
             async with denizen.bus.subscribe(space_topic(desk.id)) as frames:
-                reader = Reader(frames)
+                reader = Reader(frames, desk.id)
                 await heard(line, "living")
                 await denizen.spaces.post(desk, noor, "Are you there?")
                 await heard(line, "midway")
-                await reader.until(lambda: any(stream.text for stream in reader.live.streams()))
+                await reader.until(lambda: any(reader.texts.values()))
                 os.kill(process.pid, signal.SIGSTOP)
                 async with denizen.living():
                     await reader.until(lambda: reader.created == 2)
-                    assert reader.live.streams() == ()
+                    assert reader.texts == {}
                     line.send("go on")
                     os.kill(process.pid, signal.SIGCONT)
                     await heard(line, "refused")
                     await reader.until(lambda: any(isinstance(frame, StreamDelta) for frame in reader.stale))
-                    assert reader.live.streams() == ()
+                    assert reader.texts == {}
                     await denizen.run_until_idle()
             assert ended(process) == 0
         finally:
@@ -147,7 +165,7 @@ async def test_a_process_whose_network_dies_inside_of_a_transaction_is_taken_ove
     postgres_url: str, point: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nobody resets its connections: PostgreSQL cannot know that there is nobody at the other end."""
-    for module, limit in ((residents, "LET_GO_SECONDS"), (postgresql, "CLOSE_SECONDS")):
+    for module, limit in ((leased_tasks, "LET_GO_SECONDS"), (postgresql, "CLOSE_SECONDS")):
         monkeypatch.setattr(module, limit, 0.5)  # the end of the one that is cut off is not what this is about
     monkeypatch.setattr(postgresql, "WRITING", SHORT)
     with dark_proxy(postgres_url) as proxy:

@@ -9,7 +9,7 @@ from pydantic_ai.messages import PartDeltaEvent, PartStartEvent, ToolCallPart, T
 from denizen.consciousness.lease import Lease
 from denizen.cycles.speaking import LOOK_EVERY, LiveTexts, Speaker
 from denizen.ids import AgentId, SpaceId
-from denizen.tools.guard import Caution
+from denizen.tools.privacy_guard import Caution
 from tests.world import World, listening
 
 WORD = "heron "

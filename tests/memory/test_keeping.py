@@ -8,6 +8,7 @@ import re
 from typing import Any
 
 import pytest
+from sqlalchemy import bindparam, select
 
 from denizen import forever
 from denizen.cycles import budgets
@@ -21,6 +22,8 @@ from denizen.memory.sinks import Batch
 from denizen.models import location
 from denizen.models.scripted import Info, ScriptedModel
 from denizen.spaces.directory import Entity, Space
+from denizen.storage.database import Tx, statement
+from denizen.storage.schema import call_reservations
 from tests.memory.conftest import PRESETS, answering, known, utility, written
 from tests.reflection.kitchens import Pondering
 from tests.world import World, as_text, open_world, slow_local
@@ -38,6 +41,17 @@ async def a_conversation(world: World, messages: int, **more: Any) -> tuple[Enti
 async def talk(world: World, noor: Entity, kitchen: Space, messages: int) -> None:
     for n in range(messages):
         await world.say(noor, f"Remark {n}.", kitchen)
+
+
+RESERVED = statement(
+    select(call_reservations.c.tokens, call_reservations.c.cost_micros).where(
+        call_reservations.c.payer_id == bindparam("payer_id")
+    )
+)
+
+
+def reserved_for(tx: Tx, payer_id: str) -> Amount:
+    return sum((Amount(*row) for row in tx.all(RESERVED, payer_id=payer_id)), Amount())
 
 
 async def test_a_summary_that_is_cut_off_is_asked_for_once_more(small_world: World):
@@ -230,14 +244,14 @@ async def test_a_pass_is_reserved_while_the_model_is_asked(world: World):
     await world.denizen.agents.edit(ada, budget={"tokens_per_day": 9_000})
     rolling = asyncio.ensure_future(world.denizen.memory.summarize(kitchen))
     await pondering.begun.wait()
-    reserved = await world.denizen.db.read(budgets.reserved_for, ada)
+    reserved = await world.denizen.db.read(reserved_for, ada)
     assert 1_000 < reserved.tokens < 9_000
     under = Allowance(noor.organization_id, BudgetSettings(tokens_per_day=9_000), shared=False)
     refused = await world.denizen.db.write(budgets.reserve_beside, ada, under, Amount(9_001 - reserved.tokens))
     assert isinstance(refused, Refusal)
     pondering.may_answer.set()
     assert await rolling == "done"
-    assert await world.denizen.db.read(budgets.reserved_for, ada) == Amount()
+    assert await world.denizen.db.read(reserved_for, ada) == Amount()
 
 
 async def test_a_pass_that_fails_leaves_nothing_reserved(small_world: World):
@@ -245,7 +259,7 @@ async def test_a_pass_that_fails_leaves_nothing_reserved(small_world: World):
     _noor, kitchen = await a_conversation(small_world, 4, budget={"tokens_per_day": 9_000})
     assert await small_world.denizen.memory.summarize(kitchen) == "failed"
     ada = await small_world.denizen.people.find("ada")
-    assert await small_world.denizen.db.read(budgets.reserved_for, ada.id) == Amount()
+    assert await small_world.denizen.db.read(reserved_for, ada.id) == Amount()
 
 
 async def test_a_pass_of_a_panel_is_reserved_while_the_model_is_asked(small_world: World):
@@ -258,10 +272,10 @@ async def test_a_pass_of_a_panel_is_reserved_while_the_model_is_asked(small_worl
         await small_world.denizen.spaces.post(panel.id, noor, "And now?")
     rolling = asyncio.ensure_future(small_world.denizen.memory.summarize(panel.id))
     await pondering.begun.wait()
-    assert (await small_world.denizen.db.read(budgets.reserved_for, panel.id)).tokens > 1_000
+    assert (await small_world.denizen.db.read(reserved_for, panel.id)).tokens > 1_000
     pondering.may_answer.set()
     assert await rolling == "done"
-    assert await small_world.denizen.db.read(budgets.reserved_for, panel.id) == Amount()
+    assert await small_world.denizen.db.read(reserved_for, panel.id) == Amount()
 
 
 async def test_a_pass_of_a_panel_is_made_only_where_its_budget_has_room_for_it(small_world: World):

@@ -13,7 +13,6 @@ from pydantic_ai.messages import ModelMessage
 from denizen.errors import ModelOverloaded, ModelRejected, ModelUnreachable
 from denizen.models.prices import Price
 from denizen.models.scripted import Info, Turn, call
-from denizen.panel import costs
 from denizen.panel.panels import Panel
 from denizen.panel.rounds import Reply
 from tests.panel.test_rounds import a_panel, until, voices
@@ -32,8 +31,10 @@ async def priced(ready_url: str) -> AsyncGenerator[World]:
 
 async def spent(world: World, panel: Panel) -> tuple[int, int, int, int]:
     """What stands on the panel's account: calls, tokens in and out, dollars."""
-    rows = await world.denizen.db.read(costs.spent, panel.id, days=1)
-    calls, given, got, micros = (sum(row[at] for row in rows) for at in (2, 3, 4, 7))
+    rows = await world.denizen.budgets.spending(days=1)
+    mine = (row for row in rows if row.panel_id == panel.id)
+    used = [(row.calls, row.input_tokens, row.output_tokens, row.cost_micros) for row in mine]
+    calls, given, got, micros = map(sum, zip(*used, strict=True)) if used else (0, 0, 0, 0)
     return calls, given, got, micros // EACH
 
 

@@ -21,8 +21,8 @@ from denizen.models.scripted import Info, ScriptedModel, Turn, forever
 from denizen.panel import advisor_stances, reflection_cursor
 from denizen.panel.advisors import Advisor
 from denizen.panel.panels import Panel
-from denizen.panel.reflecting import PanelPurse, Reflecting
-from denizen.reflection.claims import Claimant
+from denizen.panel.reflecting import Reflecting, panel_purse
+from denizen.reflection.cursor import PANEL_CURSOR, Claimant
 from denizen.reflection.settings import Manual, Metaprompt
 from denizen.reflection.stance_store import VOICES, Conversation, Run
 from denizen.reflection.state import Adjustment, StateOfMind
@@ -363,7 +363,7 @@ async def test_an_instance_that_starts_meanwhile_does_not_pay_for_the_same_turn(
         assert len(pondering.model.requests) == 1
         await denizen.db.write(leases.vanish, denizen.instance)
         assert await denizen.db.read(reflection_cursor.behind, another) == [panel.id]
-        assert await denizen.db.write(reflection_cursor.claim, panel.id, 1, another)
+        assert await denizen.db.write(PANEL_CURSOR.claim, panel.id, 1, another)
         pondering.may_answer.set()
         await residents.panel_afterthoughts.settled()
         assert await runs(world, panel, seth) == []
@@ -442,11 +442,11 @@ async def test_room_is_kept_for_all_advisors_of_a_turn_together(small_world: Wor
     utility(small_world)
     _, panel = await board(small_world, "Seth", budget={"tokens": 1_000})
     kit = small_world.denizen.panel_deps()
-    purse, named = PanelPurse(kit, panel), await kit.model_for(panel.organization_id, "utility")
+    purse, named = panel_purse(kit, panel), await kit.model_for(panel.organization_id, "utility")
     first = await purse.keep(named, Usage(300, 300))
     with pytest.raises(InvalidInput, match="The budget of the panel is used up"):
         await purse.keep(named, Usage(300, 300))
     with pytest.raises(InvalidInput, match="The budget of the panel is used up"):
-        await PanelPurse(kit, panel).keep(named, Usage(300, 300))
+        await panel_purse(kit, panel).keep(named, Usage(300, 300))
     await purse.pay(named, first, None)
     assert await purse.keep(named, Usage(300, 300)) is not None

@@ -19,7 +19,7 @@ from denizen.errors import DatabaseUnavailable, NotFound
 from denizen.ids import AgentId
 from denizen.reflection import records
 from denizen.reflection.afterthoughts import Afterthoughts
-from denizen.reflection.claims import Claimant
+from denizen.reflection.cursor import AGENT_CURSOR, Claimant
 from denizen.reflection.stance_store import AGENTS, Conversation, Run
 from denizen.reflection.state import Adjustment, StateOfMind
 from denizen.storage.database import statement
@@ -248,7 +248,7 @@ async def test_an_instance_that_starts_meanwhile_does_not_pay_for_the_same_cycle
         assert not await reflect_on_next(denizen.db, ada.id, reflector, other)
         # It is frozen for longer than a lease: another takes over, and what it comes back with is refused.
         await denizen.db.write(leases.vanish, denizen.instance)
-        assert await denizen.db.write(records.claim, ada.id, 1, other)
+        assert await denizen.db.write(AGENT_CURSOR.claim, ada.id, 1, other)
         await denizen.db.write(leases.appear, "other", LEASE_SECONDS)
         pondering.may_answer.set()
         await residents.run_until_idle()

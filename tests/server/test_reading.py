@@ -17,7 +17,7 @@ from denizen.inbox import delivery
 from denizen.panel import history
 from denizen.spaces import reading
 from denizen.storage.database import Statement
-from denizen.tools import guard
+from denizen.tools import privacy_guard
 
 PAGES = {
     "agents": registry._page,
@@ -32,11 +32,11 @@ PAGES = {
     "what an agent did before": ledger._kept_before,
     "log forwards": log._after,
     "log backwards": log._before,
-    "crossings": guard._crossings_before,
+    "crossings": privacy_guard._crossings_before,
     "receipts": forgetting._receipts_before,
     "usage by day": accounting._by_day,
-    "usage by agent": accounting._by_who,
-    "usage by agent and day": accounting._by_who_and_day,
+    "usage by agent": accounting._by_payer,
+    "usage by agent and day": accounting._by_payer_and_day,
     "usage by model": accounting._by_model,
 }
 

@@ -11,7 +11,6 @@ from denizen.agents.registry import Agent
 from denizen.cycles import ledger
 from denizen.cycles.ledger import Charge
 from denizen.ids import CycleId, new_id
-from denizen.panel import costs
 from denizen.spaces.directory import Entity
 from tests.server.conftest import House
 
@@ -110,7 +109,7 @@ async def test_what_panels_used_is_part_of_it(house: House, noor: Entity, agents
     """By day and by model; by agent, each panel under its own name."""
     denizen, week = house.world.denizen, {"since": "2026-01-05", "until": "2026-01-07"}
     panel = await denizen.panels.create("Board", [noor], advisors=["Seth"], organization=noor.organization_id)
-    await denizen.db.write(costs.enter, noor.organization_id, panel.id, Charge("small", 7, 3, 0, 0, 9_000_000))
+    await denizen.db.write(ledger.enter_for_panel, panel.id, Charge("small", 7, 3, 0, 0, 9_000_000))
 
     by_agent = await usage(house, noor, by="agent", **week)
     assert [(each["key"], each["name"], each["kind"], each["calls"]) for each in by_agent["groups"]] == [

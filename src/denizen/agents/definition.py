@@ -18,8 +18,8 @@ from denizen.reflection.persona import as_definition
 from denizen.reflection.settings import ReflectionSettings
 from denizen.spaces.handles import check_handle
 from denizen.tools.declaring import WILL_USE
-from denizen.tools.guard import GuardSettings
 from denizen.tools.prebuilt import PREBUILT
+from denizen.tools.privacy_guard import GuardSettings
 from denizen.tools.settings import McpServer, ToolSettings
 from denizen.trust.policy import EffectSettings
 

@@ -23,7 +23,8 @@ from denizen.consciousness.window import Budget, budget
 from denizen.cycles import organization
 from denizen.cycles.budgets import Allowance, allowance
 from denizen.cycles.cycle import CycleDeps
-from denizen.cycles.reflecting import AgentPurse, reflect_on_next
+from denizen.cycles.purse import AgentPayer, Purse, PurseDeps
+from denizen.cycles.reflecting import reflect_on_next
 from denizen.cycles.routing import Choose
 from denizen.cycles.server_budget import ServerBudget
 from denizen.cycles.server_models import ServerModels
@@ -40,7 +41,7 @@ from denizen.models.discovery import utility_model_for
 from denizen.models.embedders import Embedder
 from denizen.models.prices import Price, Usage, expected_cost
 from denizen.profiles.choosing import Profiling
-from denizen.reflection.claims import Claimant
+from denizen.reflection.cursor import Claimant
 from denizen.reflection.thinking import NamedModel, Reflector
 from denizen.spaces import directory
 from denizen.storage.database import Database, Tx
@@ -175,23 +176,15 @@ class Equipment:
         async def model_for(name: str | None) -> NamedModel:
             return await self.model_for(agent, name or utility_model_for(self._named(agent.definition.model)))
 
-        own, shared = agent.definition.budget, agent.shared_budget
         return Reflector(
             about={"agent": agent.id},
             name=f"the agent {agent.name}",
             settings=agent.definition.reflection,
             configuration=self.prompt_config.configuration(),
             model_for=model_for,
-            purse=AgentPurse(
-                self.db,
-                agent.id,
-                agent.entity.organization_id,
-                self.prices,
-                allowance(agent.entity.organization_id, own, shared),
-                any(each is not None and each.in_dollars for each in (own, shared)),
-                self.telemetry.metrics,
-                self.server_budget,
-                self.clock,
+            purse=Purse(
+                PurseDeps(self.db, self.clock, self.prices, self.server_budget, self.telemetry.metrics),
+                AgentPayer(agent.id, agent.entity.organization_id, agent.definition.budget, "reflection"),
             ),
             classifier=self.prompt_config.classifier,
         )

@@ -25,9 +25,10 @@ from denizen.consciousness.selfhood import Era
 from denizen.consciousness.window import budget, shown
 from denizen.cycles import budgets
 from denizen.cycles.accounting import Sums
-from denizen.cycles.budgets import BudgetRest, BudgetSettings, Spending
+from denizen.cycles.budgets import BudgetRest, BudgetSettings
 from denizen.cycles.ledger import day_of
 from denizen.cycles.records import CycleRecord, cycles_of
+from denizen.cycles.spending import Spending, spending_of_agent
 from denizen.cycles.usage import Answers, answers_of_cycles
 from denizen.ids import AgentId, CycleId, EntityId, SpaceId
 from denizen.inbox import delivery
@@ -175,7 +176,7 @@ def inspect(tx: Tx, agent_id: AgentId, person: EntityId | None = None) -> Inspec
     reader = privacy.reader(tx, agent_id, person)
     lease = tx.one(_lease, agent_id=agent_id)
     holder, until = lease if lease is not None and lease[1] >= tx.now else (None, None)
-    spent = tuple(budgets.spending_of_agent(tx, agent_id, days=DAYS))
+    spent = tuple(spending_of_agent(tx, agent_id, days=DAYS))
     today = date(1970, 1, 1) + timedelta(days=day_of(tx.now))
     window, era, count = _window(tx, agent, reader)
     return Inspection(

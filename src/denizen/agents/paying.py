@@ -2,98 +2,55 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from math import ceil
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from pydantic_ai.models import Model
 
 from denizen.agents import registry
-from denizen.clock import Clock
-from denizen.cycles import budgets, ledger
-from denizen.cycles.budgets import Allowance, Amount, BudgetSettings, Refusal, ServerLimit
+from denizen.cycles import budgets
 from denizen.cycles.ledger import Charge
-from denizen.cycles.server_budget import ServerBudget
-from denizen.ids import CycleId, new_id
+from denizen.cycles.purse import AgentPayer, NoRoom, Payer, Purse, PurseDeps
 from denizen.memory.asking import MemoryUsage, Reserved
 from denizen.memory.rolling import ConversationInfo
-from denizen.models.prices import Price, Usage, expected_cost
-from denizen.panel import costs, panels
-from denizen.panel.costs import NoRoom
-from denizen.storage.database import Database, Tx
+from denizen.models.prices import Usage
+from denizen.panel import panels
+from denizen.panel.costs import PanelPayer
+from denizen.storage.database import Tx
 
 
 @dataclass(frozen=True, slots=True)
-class PayingDeps:
-    """The budgets and prices."""
+class MemoryPurse:
+    """Reserves what summaries may use."""
 
-    db: Database
-    prices: Mapping[str, Price]
-    clock: Clock
-    server_budget: ServerBudget | None = None
+    deps: PurseDeps
 
     async def reserve(self, house: ConversationInfo, name: str, model: Model, need: Usage) -> Reserved:
-        """Reserve a call of the model in the budgets, or say why it is refused. Costs nothing without limits."""
-        budget = self.server_budget
-        call = None if budget is None else await budget.begin(self.db, self.clock, name, model, need)
-        server = None if call is None else call.near
-        limits = await self.db.read(_limits, house)
-        if not limits and server is None:
-            return Reserved(held=call)
-        # The first read of the price list is slow.
-        dollars = await asyncio.to_thread(expected_cost, model, need, self.prices, asked=name)
-        if dollars is None and any(each.in_dollars for each in limits):
-            why = f"There is a budget in dollars, but the price of {name!r} is unknown: give its price."
-            return Reserved(refused=why)
-        amount = Amount(need.input + need.output, ceil((dollars or 0) * 1_000_000))
-        return await self.db.write(_reserve, house, amount, server)
+        """Reserve a call of the model in the budgets, or say why it is refused."""
+        payer = await self.deps.db.read(_payer, house)
+        kept = await Purse(self.deps, payer).reserve((name, model), need)
+        return Reserved(refused=kept.text) if isinstance(kept, NoRoom) else Reserved(kept.reserved, held=kept.server)
 
 
-def _limits(tx: Tx, house: ConversationInfo) -> list[BudgetSettings]:
-    shared = budgets.organization_budget(tx, house.organization_id)
-    return [each for each in (_own(tx, house), shared) if each is not None]
-
-
-def _own(tx: Tx, house: ConversationInfo) -> BudgetSettings | None:
+def _payer(tx: Tx, house: ConversationInfo) -> Payer:
     if house.kind == "panel":
-        return panels.get(tx, house.space_id).settings.budget
-    return registry.get(tx, house.agents[0][0]).definition.budget
-
-
-def _reserve(tx: Tx, house: ConversationInfo, need: Amount, server: ServerLimit | None) -> Reserved:
-    if house.kind == "panel":
-        reserved = costs.reserve_beside(tx, house.organization_id, house.space_id, _own(tx, house), need, server)
-        return Reserved(refused=reserved.text) if isinstance(reserved, NoRoom) else Reserved(reserved)
-    shared = budgets.organization_budget(tx, house.organization_id)
-    under = budgets.allowance(house.organization_id, _own(tx, house), shared)
-    if server is not None:
-        under = replace(under or Allowance(house.organization_id, None, shared=False), server=server)
-    if under is None:
-        return Reserved()
-    call = budgets.reserve_beside(tx, house.agents[0][0], under, need)
-    if isinstance(call, Refusal):
-        return Reserved(refused=f"The budget ({call.scope}) leaves no room for it.")
-    return Reserved(call)
+        return PanelPayer(panels.get(tx, house.space_id))
+    agent_id = house.agents[0][0]
+    return AgentPayer(agent_id, house.organization_id, registry.get(tx, agent_id).definition.budget, "memory")
 
 
 def pay(tx: Tx, house: ConversationInfo, spent: MemoryUsage | None, reserved: Sequence[str]) -> None:
     """Charge the usage of a conversation's summary to an agent in it, or to the panel, and release its reservation."""
-    payer_id = house.space_id if house.kind == "panel" else house.agents[0][0]
+    payer = _payer(tx, house)
     for call in reserved:
-        budgets.release_call(tx, payer_id, call)
-    if spent is None:
-        return
-    charge = Charge(
-        spent.model,
-        spent.input_tokens,
-        spent.output_tokens,
-        spent.cache_read_tokens,
-        spent.cache_write_tokens,
-        spent.cost_micros,
-    )
-    if house.kind == "panel":
-        costs.enter(tx, house.organization_id, house.space_id, charge)
-    else:
-        # Under an id of its own: the usage of a cycle is that of its own model calls.
-        ledger.enter(tx, house.agents[0][0], CycleId(new_id()), "usage", charge, "memory")
+        budgets.release_call(tx, payer.id, call)
+    if spent is not None:
+        charge = Charge(
+            spent.model,
+            spent.input_tokens,
+            spent.output_tokens,
+            spent.cache_read_tokens,
+            spent.cache_write_tokens,
+            spent.cost_micros,
+        )
+        payer.enter(tx, charge)

@@ -19,7 +19,7 @@ from denizen.consciousness.lease import Lease
 from denizen.cycles import budgets, pausing
 from denizen.cycles.budgets import BudgetSettings
 from denizen.cycles.calling import answer_open_calls
-from denizen.cycles.ending import Ending, close_cycle
+from denizen.cycles.ending import Ending, end_cycle_unfenced
 from denizen.cycles.ledger import Charge
 from denizen.cycles.records import OpenCycle, find_open
 from denizen.cycles.troubles import classify
@@ -279,7 +279,7 @@ def _end_with_note(tx: Tx, agent_id: AgentId, epoch: int, cycle: OpenCycle) -> N
     after = [answered] if answered is not None else []
     note = ModelRequest(parts=[UserPromptPart("[NOTE] This agent was deleted. Its last cycle ended here.")])
     after.append(log.entry(seq + len(after), cycle.id, "note", note))
-    close_cycle(
+    end_cycle_unfenced(
         tx,
         holder,
         cycle,

@@ -8,11 +8,9 @@ when to look; a sweep finds what hints missed and what dead instances held. Ever
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import hashlib
 from collections.abc import Awaitable, Callable, Container
 from dataclasses import dataclass, field, replace
-from itertools import count
 from typing import Final
 
 import structlog
@@ -41,14 +39,15 @@ from denizen.cycles.records import OpenCycle, open_cycle_id
 from denizen.cycles.triage import sift
 from denizen.errors import DenizenError, LeaseLost, StorageError
 from denizen.ids import AgentId, SpaceId
+from denizen.leased_tasks import LeasedTasks, let_go
 from denizen.memory.reminding import Reminder, shown_in
 from denizen.panel import reflection_cursor, taking
 from denizen.profiles import choosing
 from denizen.reflection import records as reflection
 from denizen.reflection.afterthoughts import Afterthoughts
-from denizen.reflection.claims import Claimant
+from denizen.reflection.cursor import Claimant
 from denizen.storage.database import Database, Tx
-from denizen.tools import calls, guard
+from denizen.tools import calls, privacy_guard
 from denizen.tools.background_calls import BackgroundCalls, again, is_being_cancelled
 from denizen.tools.calls import Call
 from denizen.tools.tool import spaces_of
@@ -58,13 +57,11 @@ log_line = structlog.get_logger(__name__)
 WARM_SECONDS: Final = 60
 SWEEP_SECONDS: Final = 2
 SWEEPS_BETWEEN_TRIES: Final = 30
+"""How many sweeps skip an agent that could not live here, unless something new arrives for it."""
 LOOK_BACK_SECONDS: Final = 60
 """How often to look for cycles that were never reflected on, because their process ended unnoticed."""
-"""How many sweeps skip an agent that could not live here, unless something new arrives for it."""
 TAKE_OVER_PAUSES: Final = (0.02, 0.05, 0.1, 0.2, 0.4)
 """Seconds between tries to take a lease that is free while a write of its last holder is running."""
-LET_GO_SECONDS = 5
-"""How long releasing a lease in the database may take."""
 MOST_LIVES: Final = 1_000
 """How many agents may be awake here at once; the others wait for the next sweep."""
 
@@ -95,6 +92,10 @@ class _Life:
     task: asyncio.Task[None] | None = None
     kept: set[int] = field(default_factory=set[int])
     """The numbers of events that triage has found worth thinking about."""
+
+    @property
+    def epoch(self) -> int | None:
+        return None if self.lease is None else self.lease.epoch
 
 
 class Residents:
@@ -128,29 +129,30 @@ class Residents:
         self._pace = pace
         self._lock = lock
         self._alarm = Alarm(db, clock)
-        self._lives: dict[AgentId, _Life] = {}
+        self._tasks: LeasedTasks[AgentId, _Life] = LeasedTasks(
+            "agents",
+            clock,
+            renew=self._renew,
+            sweep=self._sweep_regularly,
+            lease_seconds=pace.lease_seconds,
+            sweep_seconds=pace.sweep_seconds,
+            grace_seconds=pace.grace_seconds,
+        )
+        self._lives = self._tasks.running
         self._peers: list[str] = [instance]
+        self._sweeps = 0
+        self._looked_back, self._known_peers = clock.now(), self._peers
+        """When cycles that were never reflected on were last looked for, and which instances were alive then."""
         self._ahead: dict[tuple[str, int], Instant] = {}
         """Instances with a time in the future, by that time: when this was first noticed."""
         self._unable: dict[AgentId, Exception] = {}
         """Why agents could not live here when they last tried."""
-        self._stopping = False
-        self._hurried = False
-        self._changed = asyncio.Event()
         self._attending = asyncio.Lock()
-        self._tasks = asyncio.TaskGroup()
-        self._loops: list[asyncio.Task[None]] = []
-        self._context = contextvars.Context()
 
     async def __aenter__(self) -> Residents:
         self._peers = await self._db.write(leases.appear, self._instance, self._pace.lease_seconds)
-        await self._tasks.__aenter__()
-        self._context = contextvars.copy_context()
-        self._loops = [
-            self._tasks.create_task(self._keep_leases(), name="lease renewal"),
-            self._tasks.create_task(self._keep_sweeping(), name="sweep"),
-            self._tasks.create_task(self._keep_time(), name="alarm"),
-        ]
+        self._known_peers, self._looked_back = self._peers, self._clock.now()
+        await self._tasks.open(alarm=self._keep_time())
         return self
 
     async def __aexit__(self, *error: object) -> None:
@@ -158,30 +160,20 @@ class Residents:
 
     async def stop(self) -> None:
         """Finish the running cycles, or hand them back, and release every lease. No new cycle begins."""
-        if self._stopping:
+        if self._tasks.stopping:
             return
-        self._stopping = True
-        lives = [life.task for life in self._lives.values() if life.task is not None]
         for life in self._lives.values():
             life.woken.set()
-        if lives and not self._hurried:
-            await asyncio.wait(lives, timeout=self._pace.grace_seconds)
-        for task in [*lives, *self._loops]:
-            task.cancel()
+        await self._tasks.stop()
         await self._background_calls.stop()
         await self._afterthoughts.stop()
         await self.panel_afterthoughts.stop()
-        await self._tasks.__aexit__(None, None, None)
         # Only now: other instances repeat the calls of an instance that has left.
-        await _whatever_happens(self._db.write(leases.vanish, self._instance))
+        await let_go(self._db.write(leases.vanish, self._instance))
 
     def hurry(self) -> None:
         """Make `stop`, now or later, hand back running cycles at once instead of waiting for them."""
-        self._hurried = True
-        if self._stopping:
-            for life in self._lives.values():
-                if life.task is not None:
-                    life.task.cancel()
+        self._tasks.hurry()
 
     def hint(self, agent_id: AgentId) -> None:
         """This agent may have something to do. Unless it lives here, it is left to the instance that ranks first."""
@@ -207,12 +199,9 @@ class Residents:
             life.woken.set()
         elif len(self._lives) >= MOST_LIVES:
             self._let_one_go()
-        elif not self._stopping:
-            life = self._lives[agent_id] = _Life()
-            # A life is not part of the request that woke it: it goes on long after the request was answered.
-            context = self._context.copy()
-            context.run(structlog.contextvars.bind_contextvars, agent=agent_id)
-            life.task = self._tasks.create_task(self._live(agent_id, life), name=f"life of {agent_id}", context=context)
+        elif not self._tasks.stopping:
+            life = _Life()
+            self._tasks.begin(agent_id, life, self._live(agent_id, life), name=f"life of {agent_id}")
 
     def _let_one_go(self) -> None:
         """Put a resting agent to sleep: the next sweep brings the one that waits."""
@@ -246,8 +235,8 @@ class Residents:
 
     async def _settled(self) -> None:
         while any(not life.resting or life.woken.is_set() for life in self._lives.values()):
-            self._changed.clear()
-            await self._changed.wait()
+            self._tasks.changed.clear()
+            await self._tasks.changed.wait()
 
     async def sweep(self, without: Container[AgentId] = ()) -> None:
         """Find what hints missed: due plans, waiting work, and cycles whose holder is gone."""
@@ -331,26 +320,19 @@ class Residents:
             if first_to_try(panel_id, self._peers) == self._instance:
                 self.panel_afterthoughts.found(panel_id)
 
-    async def _keep_sweeping(self) -> None:
-        peers, looked_back = self._peers, self._clock.now()
-        for number in count(1):
-            await self._clock.sleep(self._pace.sweep_seconds)
-            if number % SWEEPS_BETWEEN_TRIES == 0:
-                self._unable.clear()
-            try:
-                await self.sweep(without=self._misconfigured)
-                self._afterthoughts.try_again()
-                self.panel_afterthoughts.try_again()
-                # The clock may have been set back in between.
-                late = abs(self._clock.now() - looked_back) >= LOOK_BACK_SECONDS * SECOND
-                if late or not set(peers) <= set(self._peers):
-                    await self.look_back()
-                    looked_back = self._clock.now()
-                peers = self._peers
-            except StorageError as error:
-                log_line.warning("sweep failed", error=error.code)
-            except Exception:  # one bad row must not stop all agents
-                log_line.exception("sweep failed by a defect")
+    async def _sweep_regularly(self) -> None:
+        self._sweeps += 1
+        if self._sweeps % SWEEPS_BETWEEN_TRIES == 0:
+            self._unable.clear()
+        await self.sweep(without=self._misconfigured)
+        self._afterthoughts.try_again()
+        self.panel_afterthoughts.try_again()
+        # The clock may have been set back in between.
+        late = abs(self._clock.now() - self._looked_back) >= LOOK_BACK_SECONDS * SECOND
+        if late or not set(self._known_peers) <= set(self._peers):
+            await self.look_back()
+            self._looked_back = self._clock.now()
+        self._known_peers = self._peers
 
     async def _keep_time(self) -> None:
         while True:
@@ -365,29 +347,13 @@ class Residents:
                 log_line.exception("plans not fired by a defect")
                 await self._clock.sleep(self._pace.sweep_seconds)
 
-    async def _keep_leases(self) -> None:
-        while True:
-            await self._clock.sleep(self._pace.lease_seconds / 3)
-            # As they are now: a lease that is acquired while we renew is not among those renewed, and not lost either.
-            before = {agent_id: life.lease for agent_id, life in self._lives.items()}
-            try:
-                held = await self._db.write_first(leases.renew, self._instance, self._pace.lease_seconds)
-                self._peers = await self._db.write_first(leases.appear, self._instance, self._pace.lease_seconds)
-            except StorageError as error:
-                log_line.warning("leases not renewed", error=error.code)
-                continue
-            except Exception:  # as with the sweep: agents here may live on as long as nobody takes over
-                log_line.exception("leases not renewed by a defect")
-                continue
-            for agent_id in held.keys() - before.keys() - self._lives.keys():
-                await self._let_go_of(Lease(agent_id, self._instance, held[agent_id]))
-            for agent_id, life in list(self._lives.items()):
-                lease = before.get(agent_id)
-                if lease is None or lease is not life.lease or life.task is None:
-                    continue
-                if held.get(agent_id) != lease.epoch:
-                    log_line.warning("lease lost", agent=agent_id)
-                    life.task.cancel()
+    async def _renew(self) -> dict[AgentId, int]:
+        before = set(self._lives)
+        held = await self._db.write_first(leases.renew, self._instance, self._pace.lease_seconds)
+        self._peers = await self._db.write_first(leases.appear, self._instance, self._pace.lease_seconds)
+        for agent_id in held.keys() - before - self._lives.keys():
+            await self._let_go_of(Lease(agent_id, self._instance, held[agent_id]))
+        return held
 
     async def _let_go_of(self, lease: Lease) -> None:
         """Release a lease that no life here uses: an acquisition or release was not confirmed. Renewed, it would keep
@@ -399,6 +365,7 @@ class Residents:
             return  # at the next renewal
 
     async def _live(self, agent_id: AgentId, life: _Life) -> None:
+        structlog.contextvars.bind_contextvars(agent=agent_id)
         try:
             await self._live_leased(agent_id, life)
         except LeaseLost:
@@ -418,8 +385,7 @@ class Residents:
             self._unable[agent_id] = RuntimeError("Something that the agent waited for was cancelled, and not by us.")
             log_line.exception("life ended by a defect", agent=agent_id)
         finally:
-            del self._lives[agent_id]
-            self._changed.set()
+            self._tasks.end(agent_id, life)
             if life.woken.is_set():
                 # Something arrived between the last look at the inbox and the release.
                 self.wake(agent_id)
@@ -448,7 +414,7 @@ class Residents:
             await self._think_until_idle(lease, life)
         finally:
             life.lease = None
-            await _whatever_happens(self._db.write(leases.release, lease))
+            await let_go(self._db.write(leases.release, lease))
 
     async def _acquire(self, agent_id: AgentId) -> Lease | None:
         """The lease, if it is available. If a write of the last holder is running, wait a moment for it to end.
@@ -467,7 +433,7 @@ class Residents:
         if not await self._worth_thinking(faculties, lease, _identity(agent), agent.version, life):
             return
         mind = await self._db.read(_load_mind, lease, agent, budget)
-        if self._stopping:
+        if self._tasks.stopping:
             return
         resumed = await self._db.write(resume_cycle, lease)
         if resumed == "later":
@@ -475,7 +441,7 @@ class Residents:
         if resumed is not None and not await self._one(faculties, mind, resumed, life):
             return
         mind = await self._compact(faculties, mind, life)
-        while not self._stopping:
+        while not self._tasks.stopping:
             life.woken.clear()
             if self._is_outdated(faculties):
                 mind, faculties = await self._load(lease)
@@ -485,7 +451,7 @@ class Residents:
                     return
                 continue
             waking = await self._waking(mind, faculties)
-            if self._stopping:
+            if self._tasks.stopping:
                 return
             opened = await self._open(mind, faculties.reminder, waking)
             if opened == "stale":
@@ -541,7 +507,7 @@ class Residents:
             # A resumed cycle: its memories are guarded as before.
             remembered = shown_in([*mind.past, *cycle.entries])
             there = spaces_of(cycle.events, cycle.active_space_id)
-            caution = await self._db.read(guard.caution, mind.lease.agent_id, there, remembered)
+            caution = await self._db.read(privacy_guard.caution, mind.lease.agent_id, there, remembered)
             cycle = replace(cycle, remembered=remembered, caution=caution)
         outcome = await think(faculties, mind, cycle, life.woken.is_set)
         if faculties.reflects and isinstance(outcome, Acted):
@@ -581,14 +547,14 @@ class Residents:
     async def _rest(self, life: _Life) -> bool:
         """Stay warm; True when woken, False when it is time to release the lease."""
         life.resting = True
-        self._changed.set()
+        self._tasks.changed.set()
         try:
             await self._clock.wait(life.woken, self._pace.warm_seconds)
         finally:
             life.resting = False
         if life.leaving:
             life.woken.clear()
-        return life.woken.is_set() and not self._stopping
+        return life.woken.is_set() and not self._tasks.stopping
 
     async def _worth_thinking(
         self, faculties: CycleDeps, lease: Lease, identity: Identity, version: int, life: _Life
@@ -642,19 +608,3 @@ def _identity(agent: Agent) -> Identity:
 def _load_mind(tx: Tx, lease: Lease, agent: Agent, budget: Budget) -> Mind:
     open_id = open_cycle_id(tx, lease.agent_id)
     return minds.load(tx, lease, _identity(agent), agent.version, agent.definition.window, budget, open_id)
-
-
-async def _whatever_happens(work: Awaitable[object]) -> None:
-    """Finish this even if we are being cancelled; if the database is gone, others notice by the expired lease."""
-    task = asyncio.ensure_future(work)
-    task.add_done_callback(_ignore_failure)
-    try:
-        async with asyncio.timeout(LET_GO_SECONDS):
-            await asyncio.shield(task)
-    except (StorageError, TimeoutError):
-        return
-
-
-def _ignore_failure(task: asyncio.Future[object]) -> None:
-    if not task.cancelled():
-        task.exception()  # or asyncio would report an exception that was never retrieved

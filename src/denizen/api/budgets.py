@@ -7,7 +7,8 @@ from decimal import Decimal
 from denizen.agents import registry
 from denizen.api.subject import AgentRef, OrganizationRef, Subject, id_of
 from denizen.cycles import budgets
-from denizen.cycles.budgets import BudgetRest, BudgetSettings, Spending
+from denizen.cycles.budgets import BudgetRest, BudgetSettings
+from denizen.cycles.spending import Spending, spending_of_agent, spending_of_all
 from denizen.ids import OrganizationId
 
 
@@ -60,9 +61,9 @@ class Budgets(Subject):
     ) -> list[Spending]:
         """What the agent used on the last days, by model; without one, each agent and panel of the organization."""
         if agent is not None:
-            return await self._runtime.db.read(budgets.spending_of_agent, id_of(agent), days=days)
+            return await self._runtime.db.read(spending_of_agent, id_of(agent), days=days)
         home = await self._runtime.organization_id(organization)
-        return await self._runtime.db.read(budgets.spending_of_all, home, days=days)
+        return await self._runtime.db.read(spending_of_all, home, days=days)
 
     async def check_prices(self, organization_id: OrganizationId, budget: BudgetSettings) -> None:
         """Raises `PriceUnknown` where the budget is in dollars and the price of an agent's model is unknown."""

@@ -21,8 +21,8 @@ from denizen.inbox import delivery
 from denizen.inbox.events import Event
 from denizen.models.embedders import NONE, Reader
 from denizen.storage.database import Tx
-from denizen.tools import guard
-from denizen.tools.guard import Crossing
+from denizen.tools import privacy_guard
+from denizen.tools.privacy_guard import Crossing
 from denizen.tools.recalling import Recall, look
 
 
@@ -120,7 +120,7 @@ class Minds(Subject):
 
     async def crossings(self, agent: AgentRef) -> list[Crossing]:
         """Messages of this agent that were stopped because they would have repeated private words elsewhere."""
-        return await self._runtime.db.read(guard.crossings_of, id_of(agent))
+        return await self._runtime.db.read(privacy_guard.crossings_of, id_of(agent))
 
     async def reindex(self) -> int:
         """Compute the missing vectors of what agents can recall. Returns how many were computed.

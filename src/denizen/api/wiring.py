@@ -30,6 +30,7 @@ from denizen.consciousness.recall.embedding import following
 from denizen.consciousness.recall.passages import RECALLABLE
 from denizen.cycles import budgets, catching_up
 from denizen.cycles.budgets import BudgetSettings
+from denizen.cycles.purse import PurseDeps
 from denizen.cycles.routing import Choose
 from denizen.cycles.server_budget import ServerBudget
 from denizen.cycles.server_models import FOUND_NOTHING, ServerModels
@@ -57,8 +58,8 @@ from denizen.panel.reflecting import Reflecting
 from denizen.plans.agenda import PLANNED
 from denizen.profiles import choosing
 from denizen.reflection.afterthoughts import Afterthoughts
-from denizen.reflection.claims import Claimant
 from denizen.reflection.configuration import require_classifier
+from denizen.reflection.cursor import Claimant
 from denizen.reflection.sentiment import Classifier
 from denizen.reflection.settings import ReflectionSettings
 from denizen.spaces import directory
@@ -238,7 +239,7 @@ class Wiring:
             self.clock,
             configuration,
             self._utility_model,
-            paying.PayingDeps(self.db, self.prices, self.clock, self.server_budget).reserve,
+            paying.MemoryPurse(PurseDeps(self.db, self.clock, self.prices, self.server_budget)).reserve,
             paying.pay,
             _review_profiles,
             None if sink is None else sink(self.db, self.embedder),

@@ -1,4 +1,4 @@
-"""The messages of the bus: topic names, frames, and how a reader assembles text from them. Pure.
+"""The messages of the bus: topic names and frames. Pure.
 
 Frames are hints. `message.created` says that a message is in the database; everything about streams is provisional, and
 carries the epoch of its lease, so that frames of a former holder can be recognized.
@@ -6,9 +6,8 @@ carries the epoch of its lease, so that frames of a former holder can be recogni
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, ClassVar, TypeAlias, get_args
 
@@ -24,10 +23,6 @@ WANTED = "wanted"
 
 PANEL = "panel"
 """The topic that tells every instance that advisors of a panel have something to answer, or to stop."""
-
-REMEMBERED_STREAMS = 1000
-EARLY_PIECES = 1000
-
 
 SPACES = "space:"
 """The prefix of the topics of spaces."""
@@ -391,8 +386,8 @@ def _kinds() -> dict[str, TypeAdapter[StreamFrame]]:
 class Freshness:
     """Knows the newest epoch of each agent, and so which stream frames come from a former holder of its lease."""
 
-    def __init__(self, known: Mapping[AgentId, int] | None = None) -> None:
-        self._newest: dict[AgentId, int] = dict(known or {})
+    def __init__(self) -> None:
+        self._newest: dict[AgentId, int] = {}
 
     def admit(self, agent: AgentId, epoch: int) -> bool:
         """Whether a frame of this epoch still counts. A higher epoch than any before is remembered."""
@@ -401,143 +396,3 @@ class Freshness:
             self._newest[agent] = epoch
             return True
         return epoch == newest
-
-    def admit_payload(self, payload: Mapping[str, JsonValue]) -> bool:
-        """The same for a payload; one without an agent or an epoch always counts."""
-        agent, epoch = payload.get("agent"), payload.get("epoch")
-        if agent is None or epoch is None:
-            return True
-        number = _natural(epoch)
-        return isinstance(agent, str) and number is not None and self.admit(AgentId(agent), number)
-
-    def newest(self, agent: AgentId) -> int | None:
-        """The highest epoch seen of this agent."""
-        return self._newest.get(agent)
-
-
-@dataclass(frozen=True, slots=True)
-class LiveStream:
-    """A message that is being written, as far as its text is known without a hole."""
-
-    id: MessageId
-    agent: AgentId
-    epoch: int
-    text: str = ""
-    started: StreamStarted | None = None
-    """None for a reader who missed the start."""
-
-
-class LiveText:
-    """The texts that agents are writing right now, for a reader who feeds it every frame.
-
-    Pieces may come late, twice or overlapping. A stream ends when its message is created, when it is aborted, and when
-    a higher epoch of its agent is seen. A created message never streams again; an aborted stream may start again.
-    """
-
-    def __init__(self, known: Mapping[AgentId, int] | None = None) -> None:
-        self._freshness = Freshness(known)
-        self._streams: dict[MessageId, _Writing] = {}
-        # Ended streams, with the epoch up to which their pieces are void; None means for ever. Bounded, because a piece
-        # of a stream that ended so many streams ago does not arrive any more.
-        self._over: OrderedDict[MessageId, int | None] = OrderedDict()
-
-    def streams(self) -> tuple[LiveStream, ...]:
-        """All live streams, in the order in which they were first seen."""
-        return tuple(
-            LiveStream(id_, writing.agent, writing.epoch, "".join(writing.pieces), writing.started)
-            for id_, writing in self._streams.items()
-        )
-
-    def text(self, stream: MessageId) -> str | None:
-        """The known text, or None if there is no such stream."""
-        writing = self._streams.get(stream)
-        return None if writing is None else "".join(writing.pieces)
-
-    def feed(self, frame: StreamFrame) -> None:
-        """Process one frame."""
-        if isinstance(frame, MessageCreated):
-            self._end(frame.id, None)
-            return
-        if isinstance(frame, Hint):
-            return
-        if frame.epoch is not None and not self.know(frame.agent, frame.epoch):
-            return
-        match frame:
-            case StreamStarted():
-                self._start(frame)
-            case StreamDelta():
-                self._extend(frame)
-            case StreamAborted():
-                if frame.id is not None:
-                    self._end(frame.id, frame.epoch)
-            case AgentStatus() | CallStarted() | CallDelta():
-                pass
-
-    def know(self, agent: AgentId, epoch: int) -> bool:
-        """Whether this epoch is the agent's newest. If it is, the agent's streams of lower epochs are dropped."""
-        newest = self._freshness.newest(agent)
-        if not self._freshness.admit(agent, epoch):
-            return False
-        if newest != epoch:
-            for id_ in [id_ for id_, old in self._streams.items() if old.agent == agent and old.epoch < epoch]:
-                del self._streams[id_]
-        return True
-
-    def _start(self, frame: StreamStarted) -> None:
-        if frame.id in self._over:
-            if self._over[frame.id] is None:
-                return
-            del self._over[frame.id]
-        self._writing(frame).started = frame
-
-    def _extend(self, frame: StreamDelta) -> None:
-        void_until = self._over.get(frame.id, -1)
-        if void_until is not None and frame.epoch > void_until:
-            self._writing(frame).add(frame.offset, frame.text)
-
-    def _writing(self, frame: StreamStarted | StreamDelta) -> _Writing:
-        return self._streams.setdefault(frame.id, _Writing(frame.agent, frame.epoch))
-
-    def _end(self, stream: MessageId, void_until: int | None) -> None:
-        self._streams.pop(stream, None)
-        if self._over.get(stream, 0) is None:
-            return
-        self._over[stream] = void_until
-        if len(self._over) > REMEMBERED_STREAMS:
-            self._over.popitem(last=False)
-
-
-@dataclass(slots=True)
-class _Writing:
-    """A growing text, and the pieces that arrived before their predecessors."""
-
-    agent: AgentId
-    epoch: int
-    started: StreamStarted | None = None
-    pieces: list[str] = field(default_factory=list[str])
-    length: int = 0
-    early: dict[int, str] = field(default_factory=dict[int, str])
-
-    def add(self, offset: int, text: str) -> None:
-        """Add a piece; the text holds all pieces up to the first hole."""
-        if offset > self.length:
-            if len(self.early) < EARLY_PIECES and len(text) > len(self.early.get(offset, "")):
-                self.early[offset] = text
-            return
-        self._append(offset, text)
-        for early in sorted(self.early):
-            if early > self.length:
-                break
-            self._append(early, self.early.pop(early))
-
-    def _append(self, offset: int, text: str) -> None:
-        new = text[self.length - offset :]
-        if not new:
-            return
-        self.pieces.append(new)
-        self.length += len(new)
-
-
-def _natural(value: JsonValue) -> int | None:
-    """The value if it is a non-negative integer; True is not."""
-    return value if type(value) is int and value >= 0 else None

@@ -1,14 +1,15 @@
 """`denizen mind`: shows, sets, resets and tries an agent's states of mind, by conversation.
 
-Its output functions also serve `denizen panel mind`.
+`add_commands` adds the same commands to `denizen panel mind`, for the advisors of a panel.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated, Any, Final, Generic, TypeVar
 
 import typer
 from pydantic import JsonValue
@@ -22,7 +23,17 @@ from denizen.client import Client
 from denizen.errors import InvalidInput
 from denizen.inbox.format import one_line
 from denizen.reflection import state as words
-from denizen.shapes.stances import RunOut, SignalOut, StanceOut, StandingOut, StateOut, TriedOut
+from denizen.shapes.stances import (
+    RunOut,
+    RunPage,
+    SignalOut,
+    SignalPage,
+    StanceOut,
+    StandingOut,
+    StateOut,
+    TriedOut,
+    VoiceStanceOut,
+)
 
 app = typer.Typer(
     help="Show and change an agent's states of mind. Those of a panel's advisors: `denizen panel mind`.",
@@ -36,86 +47,291 @@ MetapromptName = Annotated[str, typer.Argument(metavar="METAPROMPT", help="The m
 Apply = Annotated[bool, typer.Option("--apply", help="Apply the result to the state of mind.")]
 SpaceName = Annotated[str, typer.Argument(metavar="SPACE", help="The space, by id or by name.")]
 T = TypeVar("T")
+S = TypeVar("S", bound=StanceOut | VoiceStanceOut)
+Command = TypeVar("Command", bound=Callable[..., None])
 SHOWN: Final = 100
 """Lines of a history."""
 
 
-@app.command()
-def show(
-    context: typer.Context, agent: AgentName, as_json: AsJson = False, url: Url = None, token: Token = None
-) -> None:
-    """Show the agent's profile and state of mind in each of its conversations."""
-    found = use_api(context, url, token, lambda client: client.stances(agent))
-    if as_json:
-        print_json([{"space": each.space, **_as_object(each)} for each in found])
-        return
-    if not found:
-        stderr().print(Text(f"{agent} has no profile and no state of mind in any conversation yet.", style="dim"))
-    for each in found:
-        _show(each)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Minds(Generic[S]):
+    """States of mind of one kind: of agents in their spaces, or of advisors in their panels.
+
+    The commands name one by two arguments; `find` turns both into ids. The methods are those of the client.
+    """
+
+    arguments: tuple[Any, Any]
+    find: Callable[[Client, str, str], Awaitable[tuple[str, str]]]
+    all_of: Callable[[Client, str], Awaitable[list[S]]]
+    title: Callable[[S], str]
+    details: Callable[[S], list[str]]
+    as_object: Callable[[S], dict[str, Any]]
+    stance: Callable[[Client, str, str], Awaitable[S]]
+    set_state: Callable[..., Awaitable[S]]
+    reset: Callable[[Client, str, str], Awaitable[None]]
+    history: Callable[..., Awaitable[RunPage]]
+    signals: Callable[..., Awaitable[SignalPage]]
+    try_metaprompt: Callable[..., Awaitable[TriedOut]]
+    turn: str
+    """A turn of theirs: `cycle` or `turn`."""
+    show_help: str
+    takes_effect: str
+    try_help: str
+    told: str
 
 
-def _show(each: StandingOut) -> None:
-    """Prints one conversation."""
-    console = stdout()
-    console.print(Text.assemble((printable(each.space), "cyan"), f"  {as_told(each.state)}"), soft_wrap=True)
+def add_commands(app: typer.Typer, kind: Minds[S]) -> None:
+    """Adds the commands to show, set, reset and try states of mind of this kind."""
+
+    def named(command: Command) -> Command:
+        """Gives the arguments of the command the names and help of this kind."""
+        given = dict(zip(("first", "second"), kind.arguments, strict=True))
+        command.__annotations__.update({name: each for name, each in given.items() if name in command.__annotations__})
+        return command
+
+    def there(
+        context: typer.Context,
+        url: str | None,
+        token: str | None,
+        where: tuple[str, str],
+        work: Callable[[Client, str, str], Awaitable[T]],
+        *,
+        models: bool = False,
+    ) -> T:
+        async def found(client: Client) -> T:
+            return await work(client, *await kind.find(client, *where))
+
+        return use_api(context, url, token, found, models=models)
+
+    def say(found: S, as_json: bool) -> None:
+        if as_json:
+            print_json(kind.as_object(found))
+        else:
+            stderr().print(Text(as_told(found.state), style="dim"), soft_wrap=True)
+
+    @app.command(help=kind.show_help)
+    @named
+    def show(context: typer.Context, first: str, as_json: AsJson = False, url: Url = None, token: Token = None) -> None:
+        found = use_api(context, url, token, lambda client: kind.all_of(client, first))
+        if as_json:
+            print_json([kind.as_object(each) for each in found])
+            return
+        if not found:
+            stderr().print(Text(f"{first} has no profile and no state of mind in any conversation yet.", style="dim"))
+        for each in found:
+            stdout().print(
+                Text.assemble((printable(kind.title(each)), "cyan"), f"  {as_told(each.state)}"), soft_wrap=True
+            )
+            for line in kind.details(each):
+                stdout().print(Text(f"  {printable(line)}", style="dim"), soft_wrap=True)
+
+    @app.command(help="Show the changes of a state of mind, newest first.")
+    @named
+    def history(
+        context: typer.Context,
+        first: str,
+        second: str,
+        as_json: AsJson = False,
+        url: Url = None,
+        token: Token = None,
+    ) -> None:
+        async def work(client: Client, *where: str) -> RunPage:
+            return await kind.history(client, *where, limit=SHOWN)
+
+        _print_runs(there(context, url, token, (first, second), work).runs, as_json, kind.turn)
+
+    @app.command(help="Show the signals in people's messages, newest first.")
+    @named
+    def signals(
+        context: typer.Context,
+        first: str,
+        second: str,
+        as_json: AsJson = False,
+        url: Url = None,
+        token: Token = None,
+    ) -> None:
+        async def work(client: Client, *where: str) -> SignalPage:
+            return await kind.signals(client, *where, limit=SHOWN)
+
+        _print_signals(there(context, url, token, (first, second), work).signals, as_json, kind.turn)
+
+    @app.command("set", help=f"Set a state of mind. Options that are not given stay unchanged. {kind.takes_effect}")
+    @named
+    def set_(
+        context: typer.Context,
+        first: str,
+        second: str,
+        mood: Mood = None,
+        skill: Skill = None,
+        complexity: Complexity = None,
+        as_json: AsJson = False,
+        url: Url = None,
+        token: Token = None,
+    ) -> None:
+        given = {"mood": mood, "user_skill": skill, "task_complexity": complexity}
+        wanted = {name: value for name, value in given.items() if value is not None}
+
+        async def work(client: Client, *where: str) -> S:
+            return await kind.set_state(client, *where, **wanted)
+
+        say(there(context, url, token, (first, second), work), as_json)
+
+    @app.command(help="Reset a state of mind: mood, imprints and counters. The history stays.")
+    @named
+    def reset(
+        context: typer.Context,
+        first: str,
+        second: str,
+        as_json: AsJson = False,
+        url: Url = None,
+        token: Token = None,
+    ) -> None:
+        async def work(client: Client, *where: str) -> S:
+            await kind.reset(client, *where)
+            return await kind.stance(client, *where)
+
+        say(there(context, url, token, (first, second), work), as_json)
+
+    @app.command("try", help=f"Run a metaprompt now and show its result. {kind.try_help}")
+    @named
+    def try_(
+        context: typer.Context,
+        first: str,
+        second: str,
+        metaprompt: MetapromptName,
+        apply: Apply = False,
+        as_json: AsJson = False,
+        url: Url = None,
+        token: Token = None,
+    ) -> None:
+        async def work(client: Client, *where: str) -> TriedOut:
+            return await kind.try_metaprompt(client, *where, metaprompt, apply=apply)
+
+        _print_trial(there(context, url, token, (first, second), work, models=True), as_json, kind.told)
+
+
+async def _find(client: Client, agent: str, wanted: str) -> tuple[str, str]:
+    """Returns the agent, and its space with this id or name: among those the caller may see, and those it has a stance
+    in."""
+    if AN_ID.fullmatch(wanted.strip().lower()):
+        return agent, wanted.strip().lower()
+    known = {each.space_id: each.space for each in await client.stances(agent)}
+    who = agent.removeprefix("@").lower()
+    for each in await client.spaces_named(wanted):
+        if any(who in (one.handle, one.id) for one in each.members):
+            known[each.id] = each.name
+    meant = [id for id, name in known.items() if name == wanted]
+    if not meant:
+        names = ", ".join(repr(each) for each in known.values()) or "none"
+        raise InvalidInput(f"{agent} is in no space that is called {wanted!r}. It has a state of mind in: {names}.")
+    if len(meant) > 1:
+        raise InvalidInput(f"{agent} is in several spaces that are called {wanted!r}. Name it by its id.")
+    return agent, meant[0]
+
+
+def _details(each: StanceOut) -> list[str]:
+    settings = [f"settings {_settings(each)}"] if each.settings else []
+    profile, *kept = profile_and_imprints(each) or [""]
+    return [line for line in (profile, *settings, *kept) if line]
+
+
+def profile_and_imprints(each: StanceOut | VoiceStanceOut) -> list[str]:
+    """Returns the profile and the imprints, in lines."""
     told = [f"profile {each.profile.id}: {each.profile.reason}"] if each.profile.id is not None else []
-    told += [f"settings {_settings(each)}"] if each.settings else []
-    told += [f"keeps {key}: {text}" for key, text in each.imprints.items()]
-    for line in told:
-        console.print(Text(f"  {printable(line)}", style="dim"), soft_wrap=True)
+    return told + [f"keeps {key}: {text}" for key, text in each.imprints.items()]
 
 
-@app.command()
-def history(
-    context: typer.Context,
-    agent: AgentName,
-    space: SpaceName,
-    as_json: AsJson = False,
-    url: Url = None,
-    token: Token = None,
-) -> None:
-    """Show the changes of a state of mind, newest first."""
-    found = _there(
-        context, url, token, agent, space, lambda client, where: client.states_of_mind(agent, where, limit=SHOWN)
-    ).runs
-    tell_runs(found, as_json)
+def _settings(found: StanceOut) -> str:
+    return json.dumps(dict(found.settings), ensure_ascii=False)
 
 
-@app.command()
-def signals(
-    context: typer.Context,
-    agent: AgentName,
-    space: SpaceName,
-    as_json: AsJson = False,
-    url: Url = None,
-    token: Token = None,
-) -> None:
-    """Show the signals in people's messages there, newest first."""
-    found = _there(
-        context, url, token, agent, space, lambda client, where: client.signals(agent, where, limit=SHOWN)
-    ).signals
-    tell_signals(found, as_json)
+def _as_object(found: StanceOut) -> dict[str, Any]:
+    named = {"space": found.space} if isinstance(found, StandingOut) else {}
+    return {**named, "space_id": found.space_id, **state_as_object(found), "settings": dict(found.settings)}
 
 
-@app.command("set")
-def set_(
-    context: typer.Context,
-    agent: AgentName,
-    space: SpaceName,
-    mood: Mood = None,
-    skill: Skill = None,
-    complexity: Complexity = None,
-    as_json: AsJson = False,
-    url: Url = None,
-    token: Token = None,
-) -> None:
-    """Set a state of mind. Options that are not given stay unchanged. Takes effect with the next cycle."""
-    wanted = those_said(mood, skill, complexity)
-    found = _there(
-        context, url, token, agent, space, lambda client, where: client.set_state_of_mind(agent, where, **wanted)
-    )
-    _say(found, as_json)
+def state_as_object(found: StanceOut | VoiceStanceOut) -> dict[str, Any]:
+    """Returns the profile, the state of mind and the imprints, for JSON."""
+    return {"profile": found.profile.model_dump(), **found.state.model_dump(), "imprints": dict(found.imprints)}
+
+
+def as_told(state: StateOut) -> str:
+    """Returns the state of mind as the agent is told of it."""
+    return printable(words.StateOfMind(**state.model_dump()).line() or "no particular state of mind")
+
+
+def _print_runs(found: Iterable[RunOut], as_json: bool, turn: str) -> None:
+    if as_json:
+        rows = [{"at": _time(each.at), turn: each.cycle, "cause": each.cause, "metaprompt": each.metaprompt,
+                 "outcome": each.outcome, "reason": each.reason, **dict(each.state)} for each in found]  # fmt: skip
+        print_json(rows)
+        return
+    _print([(_time(each.at), each.cause, each.outcome, each.state.mood, each.reason) for each in found])
+
+
+def _print_signals(found: Iterable[SignalOut], as_json: bool, turn: str) -> None:
+    if as_json:
+        rows = [{"at": _time(each.at), turn: each.cycle, "person": each.person, "name": each.name,
+                 "rule": each.rule, "score": each.score} for each in found]  # fmt: skip
+        print_json(rows)
+        return
+    _print([(_time(each.at), f"{turn} {each.cycle}", each.name, each.rule) for each in found])
+
+
+def _print_trial(tried: TriedOut, as_json: bool, once_applied: str) -> None:
+    """Prints the prompt and the result."""
+    if as_json:
+        print_json(tried.model_dump(mode="json"))
+        return
+    console = stdout()
+    console.print(Text(printable(tried.prompt), style="dim"), soft_wrap=True)
+    console.print()
+    console.print(Text(printable(tried.failed or as_told(tried.after))), soft_wrap=True)
+    if tried.applied:
+        stderr().print(once_applied, style="dim")
+
+
+def _print(rows: Iterable[tuple[str, ...]]) -> None:
+    table = Table.grid(padding=(0, 2))
+    for row in rows:
+        table.add_row(*(Text(printable(one_line(each))) for each in row))
+    stdout().print(table)
+
+
+def _time(at: datetime) -> str:
+    return f"{at:%Y-%m-%d %H:%M}"
+
+
+async def _stances(client: Client, agent: str) -> list[StanceOut]:
+    return [*await client.stances(agent)]
+
+
+def _space(each: StanceOut) -> str:
+    return each.space if isinstance(each, StandingOut) else each.space_id
+
+
+add_commands(
+    app,
+    Minds(
+        arguments=(AgentName, SpaceName),
+        find=_find,
+        all_of=_stances,
+        title=_space,
+        details=_details,
+        as_object=_as_object,
+        stance=Client.stance,
+        set_state=Client.set_state_of_mind,
+        reset=Client.reset_state_of_mind,
+        history=Client.states_of_mind,
+        signals=Client.signals,
+        try_metaprompt=Client.try_metaprompt,
+        turn="cycle",
+        show_help="Show the agent's profile and state of mind in each of its conversations.",
+        takes_effect="Takes effect with the next cycle.",
+        try_help="This makes one model call.",
+        told="The agent is told with its next cycle.",
+    ),
+)
 
 
 @app.command()
@@ -134,166 +350,12 @@ def settings(
     given: dict[str, JsonValue] = {"preset": preset, "mode": mode, "reflection": profile and {"profile": profile}}
     wanted = {name: value for name, value in given.items() if value}
 
-    async def work(client: Client, where: str) -> StanceOut:
-        return await client.set_stance_settings(agent, where, wanted)
+    async def work(client: Client) -> StanceOut:
+        return await client.set_stance_settings(*await _find(client, agent, space), wanted)
 
-    found = _there(context, url, token, agent, space, work, models=True)
+    found = use_api(context, url, token, work, models=True)
     if as_json:
         print_json(_as_object(found))
     else:
         told = _settings(found) if found.settings else "The agent's settings hold."
         stderr().print(Text(printable(told), style="dim"), soft_wrap=True)
-
-
-@app.command()
-def reset(
-    context: typer.Context,
-    agent: AgentName,
-    space: SpaceName,
-    as_json: AsJson = False,
-    url: Url = None,
-    token: Token = None,
-) -> None:
-    """Reset a state of mind: mood, imprints and counters. The history stays."""
-
-    async def work(client: Client, where: str) -> StanceOut:
-        await client.reset_state_of_mind(agent, where)
-        return await client.stance(agent, where)
-
-    _say(_there(context, url, token, agent, space, work), as_json)
-
-
-@app.command("try")
-def try_(
-    context: typer.Context,
-    agent: AgentName,
-    space: SpaceName,
-    metaprompt: MetapromptName,
-    apply: Apply = False,
-    as_json: AsJson = False,
-    url: Url = None,
-    token: Token = None,
-) -> None:
-    """Run a metaprompt now and show its result. This makes one model call."""
-    tried = _there(
-        context,
-        url,
-        token,
-        agent,
-        space,
-        lambda client, where: client.try_metaprompt(agent, where, metaprompt, apply=apply),
-        models=True,
-    )
-    tell_tried(tried, as_json, "The agent is told with its next cycle.")
-
-
-def _there(
-    context: typer.Context,
-    url: str | None,
-    token: str | None,
-    agent: str,
-    space: str,
-    work: Callable[[Client, str], Awaitable[T]],
-    *,
-    models: bool = False,
-) -> T:
-    """What the work gives, done where it is to be done, with the id of the space that is meant."""
-
-    async def found(client: Client) -> T:
-        return await work(client, await _find(client, agent, space))
-
-    return use_api(context, url, token, found, models=models)
-
-
-async def _find(client: Client, agent: str, wanted: str) -> str:
-    """Returns the agent's space with this id or name: among those the caller may see, and those it has a stance in."""
-    if AN_ID.fullmatch(wanted.strip().lower()):
-        return wanted.strip().lower()
-    known = {each.space_id: each.space for each in await client.stances(agent)}
-    who = agent.removeprefix("@").lower()
-    for each in await client.spaces_named(wanted):
-        if any(who in (one.handle, one.id) for one in each.members):
-            known[each.id] = each.name
-    meant = [id for id, name in known.items() if name == wanted]
-    if not meant:
-        names = ", ".join(repr(each) for each in known.values()) or "none"
-        raise InvalidInput(f"{agent} is in no space that is called {wanted!r}. It has a state of mind in: {names}.")
-    if len(meant) > 1:
-        raise InvalidInput(f"{agent} is in several spaces that are called {wanted!r}. Name it by its id.")
-    return meant[0]
-
-
-def those_said(mood: str | None, skill: str | None, complexity: str | None) -> dict[str, str]:
-    """Returns the parts of a state of mind that are to change."""
-    given = {"mood": mood, "user_skill": skill, "task_complexity": complexity}
-    return {name: value for name, value in given.items() if value is not None}
-
-
-def tell_runs(found: Iterable[RunOut], as_json: bool, *, when: str = "cycle") -> None:
-    """Prints the history of a state of mind; `when` is the unit of its times."""
-    if as_json:
-        rows = [{"at": _time(each.at), when: each.cycle, "cause": each.cause, "metaprompt": each.metaprompt,
-                 "outcome": each.outcome, "reason": each.reason, **dict(each.state)} for each in found]  # fmt: skip
-        print_json(rows)
-        return
-    _print([(_time(each.at), each.cause, each.outcome, each.state.mood, each.reason) for each in found])
-
-
-def tell_signals(found: Iterable[SignalOut], as_json: bool, *, when: str = "cycle") -> None:
-    """Prints the signals of people's sentiment."""
-    if as_json:
-        rows = [{"at": _time(each.at), when: each.cycle, "person": each.person, "name": each.name,
-                 "rule": each.rule, "score": each.score} for each in found]  # fmt: skip
-        print_json(rows)
-        return
-    _print([(_time(each.at), f"{when} {each.cycle}", each.name, each.rule) for each in found])
-
-
-def tell_tried(tried: TriedOut, as_json: bool, once_applied: str) -> None:
-    """Prints the prompt and the result."""
-    if as_json:
-        print_json(tried.model_dump(mode="json"))
-        return
-    console = stdout()
-    console.print(Text(printable(tried.prompt), style="dim"), soft_wrap=True)
-    console.print()
-    console.print(Text(printable(tried.failed or as_told(tried.after))), soft_wrap=True)
-    if tried.applied:
-        stderr().print(once_applied, style="dim")
-
-
-def _say(found: StanceOut, as_json: bool) -> None:
-    if as_json:
-        print_json(_as_object(found))
-    else:
-        stderr().print(Text(as_told(found.state), style="dim"), soft_wrap=True)
-
-
-def as_told(state: StateOut) -> str:
-    """Returns the state of mind as the agent is told of it."""
-    return printable(words.StateOfMind(**state.model_dump()).line() or "no particular state of mind")
-
-
-def _settings(found: StanceOut) -> str:
-    return json.dumps(dict(found.settings), ensure_ascii=False)
-
-
-def _as_object(found: StanceOut) -> dict[str, Any]:
-    return {
-        "space_id": found.space_id,
-        "profile": found.profile.model_dump(),
-        **found.state.model_dump(),
-        "imprints": dict(found.imprints),
-        "settings": dict(found.settings),
-    }
-
-
-def _print(rows: Iterable[tuple[str, ...]]) -> None:
-    table = Table.grid(padding=(0, 2))
-    for row in rows:
-        table.add_row(*(Text(printable(one_line(each))) for each in row))
-    stdout().print(table)
-
-
-def _time(at: datetime) -> str:
-    return f"{at:%Y-%m-%d %H:%M}"

@@ -9,8 +9,7 @@ from denizen.client.minds import Minds
 from denizen.client.panels import Panels
 from denizen.client.places import Places
 from denizen.client.stances import Stances
-from denizen.client.voices import Voices
 
 
-class Client(Places, Agents, Minds, Stances, Remembering, Panels, Voices, Administration):
+class Client(Places, Agents, Minds, Stances, Remembering, Panels, Administration):
     """Use it as `async with Client(url, token) as denizen`. Agents and entities are named by id or by `@handle`."""

@@ -1,4 +1,4 @@
-"""Prompt profiles and states of mind of agents, over HTTP."""
+"""Prompt profiles and states of mind of agents and of advisors, over HTTP."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pydantic import JsonValue
 from denizen.client.connection import REQUEST_SECONDS, Connection, path_to, those_given
 from denizen.shapes.stances import (
     PresetList,
+    ReflectionNames,
     RunPage,
     SignalPage,
     StanceList,
@@ -17,6 +18,8 @@ from denizen.shapes.stances import (
     StandingOut,
     TriedOut,
     TriedProfile,
+    VoiceStanceList,
+    VoiceStanceOut,
 )
 
 
@@ -55,15 +58,11 @@ class Stances(Connection):
 
     async def states_of_mind(self, agent: str, space_id: str, *, before: int | None = None, limit: int = 50) -> RunPage:
         """Returns the history of the state of mind, newest first."""
-        params = those_given(before=before, limit=limit)
-        return await self._ask(RunPage, "GET", path_to("agents", agent, "stances", space_id, "history"), params=params)
+        return await self._history(("agents", agent, "stances", space_id), before, limit)
 
     async def signals(self, agent: str, space_id: str, *, before: int | None = None, limit: int = 50) -> SignalPage:
         """Returns the signals of people's sentiment there, newest first."""
-        params = those_given(before=before, limit=limit)
-        return await self._ask(
-            SignalPage, "GET", path_to("agents", agent, "stances", space_id, "signals"), params=params
-        )
+        return await self._signals(("agents", agent, "stances", space_id), before, limit)
 
     async def try_metaprompt(
         self,
@@ -75,11 +74,65 @@ class Stances(Connection):
         apply: bool = False,
     ) -> TriedOut:
         """Asks a metaprompt now, by its id or with a template. Only with `apply` does the answer change anything."""
+        return await self._try(("agents", agent, "stances", space_id), metaprompt, template, apply)
+
+    # Advisors: `voice` is an advisor by its id, or `assistant`
+
+    async def reflection_names(self) -> ReflectionNames:
+        """Returns the quick-start profiles and metaprompts that `reflection` can name."""
+        return await self._ask(ReflectionNames, "GET", path_to("reflection"))
+
+    async def advisor_stances(self, panel_id: str) -> list[VoiceStanceOut]:
+        """Returns the stance of each advisor of the panel, in order; without advisors, of the assistant."""
+        return (await self._ask(VoiceStanceList, "GET", path_to("panels", panel_id, "stances"))).stances
+
+    async def advisor_stance(self, panel_id: str, voice: str) -> VoiceStanceOut:
+        """Returns the profile of its last answer, and its state of mind."""
+        return await self._ask(VoiceStanceOut, "GET", path_to("panels", panel_id, "stances", voice))
+
+    async def set_advisor_state_of_mind(self, panel_id: str, voice: str, **state: str) -> VoiceStanceOut:
+        """`state`: `mood`, `user_skill`, `task_complexity`."""
+        path = path_to("panels", panel_id, "stances", voice, "state")
+        return await self._ask(VoiceStanceOut, "PUT", path, json=state)
+
+    async def reset_advisor_state_of_mind(self, panel_id: str, voice: str) -> None:
+        await self._tell("DELETE", path_to("panels", panel_id, "stances", voice, "state"))
+
+    async def advisor_states_of_mind(
+        self, panel_id: str, voice: str, *, before: int | None = None, limit: int = 50
+    ) -> RunPage:
+        """Returns the history of the state of mind, newest first; `cycle` is the turn of the panel."""
+        return await self._history(("panels", panel_id, "stances", voice), before, limit)
+
+    async def advisor_signals(
+        self, panel_id: str, voice: str, *, before: int | None = None, limit: int = 50
+    ) -> SignalPage:
+        """Returns the signals that it detected, newest first; `cycle` is the turn of the panel."""
+        return await self._signals(("panels", panel_id, "stances", voice), before, limit)
+
+    async def try_advisor_metaprompt(
+        self,
+        panel_id: str,
+        voice: str,
+        metaprompt: str | None = None,
+        *,
+        template: str | None = None,
+        apply: bool = False,
+    ) -> TriedOut:
+        """Asks a metaprompt now, by its id or with a template. Only with `apply` does the answer change anything."""
+        return await self._try(("panels", panel_id, "stances", voice), metaprompt, template, apply)
+
+    async def _history(self, stance: tuple[str, ...], before: int | None, limit: int) -> RunPage:
+        params = those_given(before=before, limit=limit)
+        return await self._ask(RunPage, "GET", path_to(*stance, "history"), params=params)
+
+    async def _signals(self, stance: tuple[str, ...], before: int | None, limit: int) -> SignalPage:
+        params = those_given(before=before, limit=limit)
+        return await self._ask(SignalPage, "GET", path_to(*stance, "signals"), params=params)
+
+    async def _try(
+        self, stance: tuple[str, ...], metaprompt: str | None, template: str | None, apply: bool
+    ) -> TriedOut:
         wanted = those_given(metaprompt=metaprompt, template=template, apply=apply)
-        return await self._ask(
-            TriedOut,
-            "POST",
-            path_to("agents", agent, "stances", space_id, "try"),
-            json=wanted,
-            timeout=httpx2.Timeout(REQUEST_SECONDS, read=600),
-        )
+        long = httpx2.Timeout(REQUEST_SECONDS, read=600)
+        return await self._ask(TriedOut, "POST", path_to(*stance, "try"), json=wanted, timeout=long)

@@ -13,7 +13,7 @@ from typing import Final, Literal, NamedTuple
 
 from sqlalchemy import bindparam, delete, func, select, update
 
-from denizen.consciousness import eras, layers, rolled, selfhood
+from denizen.consciousness import conversation_summaries, eras, layers, selfhood
 from denizen.consciousness.layers import Digest, LayerCycle, Segment, Shape
 from denizen.consciousness.lease import Lease, fence
 from denizen.consciousness.log import Entry
@@ -123,14 +123,14 @@ def compact(tx: Tx, lease: Lease, mind: Crowded) -> Compacted | Unfinished:
     kept = keep(mind.past, mind.shortened, target=target, half=room // 2, recent_cycles=recent)
     staying = mind.past[kept.first :]
     last = _number_of(tx, staying[0]) - 1 if staying else count
-    told = _tell(tx, lease.agent_id, last, shape, mind.identity.zone)
+    told = _text_of_layers(tx, lease.agent_id, last, shape, mind.identity.zone)
     if told is None:
         return "unfinished"
     # A cycle is marked if any before it was: the last one stands for all that the layers summarize.
     outside = bool(told) and tx.one(_read_outside, agent_id=lease.agent_id, number=last) is not None
     if rolled_characters:
-        written, from_outside = rolled.read(tx, lease.agent_id, rolled_characters)
-        told, outside = rolled.before(written, told), outside or from_outside
+        written, from_outside = conversation_summaries.read(tx, lease.agent_id, rolled_characters)
+        told, outside = conversation_summaries.before(written, told), outside or from_outside
     first = staying[0].seq if staying else mind.next_seq
     era = replace(mind.era, number=mind.era.number + 1, text=text, layers=told or None, shortened=kept.shortened)
     era = replace(era, outside=outside)
@@ -163,7 +163,7 @@ def _most_tokens(shape: Shape, cycles: int) -> int:
     return PER_MESSAGE + shape.most_characters(cycles) // 4 if cycles else 0
 
 
-def _tell(tx: Tx, agent_id: AgentId, last: int, shape: Shape, zone: str) -> str | None:
+def _text_of_layers(tx: Tx, agent_id: AgentId, last: int, shape: Shape, zone: str) -> str | None:
     """The text of the layers for the cycles up to `last`; None if it needs more reads than one transaction may do.
 
     The extension point for other strategies: anything that summarizes these cycles in so many characters can replace

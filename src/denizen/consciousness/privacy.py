@@ -16,7 +16,7 @@ from typing import Final
 from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, UserPromptPart
 from sqlalchemy import bindparam, literal, select, union_all
 
-from denizen.consciousness import layers, rolled
+from denizen.consciousness import conversation_summaries, layers
 from denizen.consciousness.log import Entry
 from denizen.consciousness.selfhood import OF_SPACES, Era, fact_in, surroundings
 from denizen.ids import AgentId, CycleId, EntityId
@@ -319,7 +319,7 @@ def readable_layers(text: str, hides: Callable[[int], bool], hides_any: Callable
     parts: list[str] = []
     for part in text.split("\n\n"):
         known = layers.blocks(part)
-        if part.startswith(rolled.MARK) or not known:
+        if part.startswith(conversation_summaries.MARK) or not known:
             # A model's summary of conversations does not say which ones it is about: it may be any.
             parts.append(stand_in(1))
             continue

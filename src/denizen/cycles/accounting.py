@@ -8,15 +8,16 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any, Final
 
-from sqlalchemy import BigInteger, Select, Table, Text, bindparam, cast, func, or_, select, union_all
+from sqlalchemy import BigInteger, Text, bindparam, cast, func, or_, select
 
+from denizen.cycles.ledger import COUNTED
+from denizen.cycles.spending import EVERYBODY, FIRST_DAY
 from denizen.ids import AgentId, OrganizationId
 from denizen.shapes.vocabulary import UsageBy as By
 from denizen.shapes.vocabulary import UsageKind as Kind
 from denizen.storage.database import Params, Row, Statement, Tx, statement
-from denizen.storage.schema import entities, panel_spending, spaces, spending
+from denizen.storage.schema import entities, spaces
 
-FIRST_DAY: Final = date(1970, 1, 1)
 MOST_DAYS: Final = 366
 
 
@@ -75,30 +76,15 @@ class Account:
         return sum(self.days, Sums())
 
 
-_COUNTED: Final = (
-    "calls",
-    "input_tokens",
-    "output_tokens",
-    "cache_read_tokens",
-    "cache_write_tokens",
-    "cost_micros",
-)
-
-
-def _entered(table: Table, who: str) -> Select[Any]:
-    columns = ("organization_id", "day", "model", *_COUNTED)
-    return select(table.c[who].label("who"), *(table.c[name] for name in columns))
-
-
 # Agents and panels share the budget of their organization.
-_used = union_all(_entered(spending, "agent_id"), _entered(panel_spending, "space_id")).subquery()
-_SUMS: Final = tuple(cast(func.sum(_used.c[name]), BigInteger) for name in _COUNTED)
+_used = EVERYBODY
+_SUMS: Final = tuple(cast(func.sum(_used.c[name]), BigInteger) for name in ("calls", *COUNTED))
 _agent = bindparam("agent_id", type_=Text())
 _wanted = (
     _used.c.organization_id == bindparam("organization_id"),
     _used.c.day >= bindparam("first"),
     _used.c.day <= bindparam("last"),
-    or_(_agent == "", _used.c.who == _agent),
+    or_(_agent == "", _used.c.payer == _agent),
 )
 
 
@@ -107,8 +93,8 @@ def _by(*columns: Any) -> Statement:
 
 
 _by_day = _by(_used.c.day)
-_by_who = _by(_used.c.who)
-_by_who_and_day = _by(_used.c.who, _used.c.day)
+_by_payer = _by(_used.c.payer)
+_by_payer_and_day = _by(_used.c.payer, _used.c.day)
 _by_model = _by(_used.c.model)
 _by_model_and_day = _by(_used.c.model, _used.c.day)
 _name = statement(select(entities.c.name).where(entities.c.id == bindparam("id")))
@@ -138,7 +124,7 @@ def account(
     days = _each_day(first, last, tx.all(_by_day, **where))
     if by == "day":
         return Account(first, days)
-    of_all, of_each_day = (_by_who, _by_who_and_day) if by == "agent" else (_by_model, _by_model_and_day)
+    of_all, of_each_day = (_by_payer, _by_payer_and_day) if by == "agent" else (_by_model, _by_model_and_day)
     rows = tx.all(of_all, **where)
     rows.sort(key=lambda row: (-row[6], -row[2] - row[3], row[0]))
     told = _days_of(tx, of_each_day, where)

@@ -28,7 +28,7 @@ from denizen.spaces import directory, floor, posting
 from denizen.spaces.posting import Draft
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import calls, messages
-from denizen.tools import effects, guard
+from denizen.tools import effects, privacy_guard
 from denizen.tools.effects import EffectRecord
 from denizen.tools.hops import hop_of_send, shown_in
 from denizen.tools.prebuilt import SEND_MESSAGE, SKIP
@@ -307,7 +307,10 @@ def deliver_text(
     `new` are the entries that are written with it, which the cycle does not have yet.
     """
     space_id, what, step = sending.space_id, sending.what, sending.step
-    if guard.stopped_message(tx, agent_id, cycle.id, space_id, what, cycle.events, cycle.remembered) is not None:
+    if (
+        privacy_guard.stopped_message(tx, agent_id, cycle.id, space_id, what, cycle.events, cycle.remembered)
+        is not None
+    ):
         return None
     hop = hop_of_send(tx, agent_id, space_id, cycle.events, shown_in((*cycle.entries, *new)))
     answers = floor.asked_by(cycle.events, space_id)

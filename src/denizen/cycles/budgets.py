@@ -11,14 +11,13 @@ itself on the next day, or when the budget is raised.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from datetime import date, timedelta
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
-from sqlalchemy import BigInteger, FromClause, Subquery, bindparam, cast, delete, func, or_, select, true, update
+from sqlalchemy import BigInteger, BindParameter, ColumnElement, Subquery, Table, bindparam, delete, or_, select, update
 from sqlalchemy.dialects import postgresql
 
 from denizen.bus.streams import WAKE, AgentBudget, AgentStatus, agent_topic
@@ -28,14 +27,15 @@ from denizen.consciousness.lease import Lease, fence
 from denizen.cycles.ending import undo_cycle
 from denizen.cycles.ledger import CYCLE_CALL, DAY, LAST_STEP, day_of, settle
 from denizen.cycles.records import OpenCycle
+from denizen.cycles.spending import TABLES, added_up, spent, spent_on_day, totals
 from denizen.errors import InvalidInput, NotFound
-from denizen.ids import AgentId, OrganizationId, SpaceId, new_id
+from denizen.ids import AgentId, OrganizationId, new_id
 from denizen.inbox import delivery, parking, statuses
 from denizen.inbox.delivery import Delivery
 from denizen.plans import agenda
 from denizen.shapes.vocabulary import BudgetScope as Scope
 from denizen.spaces import floor
-from denizen.storage.database import Database, Tx, statement
+from denizen.storage.database import Database, Statement, Tx, statement
 from denizen.storage.schema import (
     agents,
     call_reservations,
@@ -154,7 +154,7 @@ class ServerLimit:
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """The limits that apply to an agent, as it was loaded."""
+    """The limits that apply to an agent, as it was loaded, or to a panel."""
 
     organization_id: OrganizationId
     own: BudgetSettings | None
@@ -162,6 +162,7 @@ class Allowance:
     """Whether its organization has limits. Their values are read with each reservation."""
     server: ServerLimit | None = None
     """The server's limit, if this call comes near it."""
+    of_panel: bool = False
 
 
 def allowance(
@@ -186,37 +187,12 @@ class Refusal:
     """Whether it would be enough if the running model calls of others cost nothing."""
 
 
-def _sums(table: FromClause, tokens: Any, *where: Any) -> Any:
-    return select(
-        cast(func.coalesce(func.sum(tokens), 0), BigInteger).label("tokens"),
-        cast(func.coalesce(func.sum(table.c.cost_micros), 0), BigInteger).label("micros"),
-    ).where(*where)
+def _reserved_for_replies(*where: ColumnElement[bool]) -> Subquery:
+    """What is reserved for replies of advisors that are not finished."""
+    unfinished = (replies.c.state.in_(("waiting", "running")), replies.c.until >= bindparam("now"))
+    return totals(replies.c.reserved_tokens, replies.c.reserved_micros, *unfinished, *where).subquery()
 
 
-_spent_by_all = _sums(
-    spending,
-    spending.c.input_tokens + spending.c.output_tokens,
-    spending.c.organization_id == bindparam("organization_id"),
-    spending.c.day >= bindparam("since"),
-).subquery()
-_spent_by_panels = _sums(
-    panel_spending,
-    panel_spending.c.input_tokens + panel_spending.c.output_tokens,
-    panel_spending.c.organization_id == bindparam("organization_id"),
-    panel_spending.c.day >= bindparam("since"),
-).subquery()
-_kept_for_panels = (
-    select(
-        cast(func.coalesce(func.sum(replies.c.reserved_tokens), 0), BigInteger).label("tokens"),
-        cast(func.coalesce(func.sum(replies.c.reserved_micros), 0), BigInteger).label("micros"),
-    )
-    .where(
-        replies.c.state.in_(("waiting", "running")),
-        replies.c.organization_id == bindparam("organization_id"),
-        replies.c.until >= bindparam("now"),
-    )
-    .subquery()
-)
 _READ: Final = call_reservations.outerjoin(
     leases_table,
     (leases_table.c.agent_id == call_reservations.c.payer_id)
@@ -225,7 +201,7 @@ _READ: Final = call_reservations.outerjoin(
 )
 
 
-def _reserved(*where: Any) -> Subquery:
+def _reserved(*where: ColumnElement[bool]) -> Subquery:
     """Reservations for calls that may still be running, except those of the cycle that asks."""
     is_valid = or_(
         leases_table.c.agent_id.is_not(None),
@@ -234,70 +210,38 @@ def _reserved(*where: Any) -> Subquery:
         & (call_reservations.c.until <= bindparam("latest", type_=BigInteger)),
     )
     of_others = or_(call_reservations.c.payer_id != bindparam("cycle_of"), call_reservations.c.epoch == 0)
-    sums = _sums(call_reservations, call_reservations.c.tokens, *where, is_valid, of_others)
+    sums = totals(call_reservations.c.tokens, call_reservations.c.cost_micros, *where, is_valid, of_others)
     return sums.select_from(_READ).subquery()
 
 
-_spent_by_all_agents, _spent_by_all_panels = (
-    _sums(
-        table,
-        table.c.input_tokens + table.c.output_tokens,
-        # By organization, which is the first column of the key.
-        table.c.organization_id.in_(select(organizations.c.id)),
-        table.c.day == bindparam("day"),
-    ).subquery()
-    for table in (spending, panel_spending)
-)
-_kept_for_all_panels = (
-    select(
-        cast(func.coalesce(func.sum(replies.c.reserved_tokens), 0), BigInteger).label("tokens"),
-        cast(func.coalesce(func.sum(replies.c.reserved_micros), 0), BigInteger).label("micros"),
-    )
-    .where(replies.c.state.in_(("waiting", "running")), replies.c.until >= bindparam("now"))
-    .subquery()
-)
-_reserved_anywhere = _reserved()
-_used_of_server = statement(
-    select(
-        _spent_by_all_agents.c.tokens + _spent_by_all_panels.c.tokens,
-        _spent_by_all_agents.c.micros + _spent_by_all_panels.c.micros,
-        _reserved_anywhere.c.tokens + _kept_for_all_panels.c.tokens,
-        _reserved_anywhere.c.micros + _kept_for_all_panels.c.micros,
-    ).select_from(
-        _spent_by_all_agents.join(_spent_by_all_panels, true())
-        .join(_reserved_anywhere, true())
-        .join(_kept_for_all_panels, true())
-    )
-)
+_used_of_server = added_up(spent_on_day(), [_reserved(), _reserved_for_replies()])
 # Reservations under the server's limit wait for each other here. It is the last lock that they take.
 _lock_server = statement(
     select(organizations.c.id).order_by(organizations.c.id).limit(1).with_for_update(key_share=True)
 )
-_spent_by_agent = _sums(
-    spending,
-    spending.c.input_tokens + spending.c.output_tokens,
-    spending.c.agent_id == bindparam("agent_id"),
-    spending.c.day >= bindparam("since"),
-).subquery()
-_reserved_by_agent = _reserved(call_reservations.c.payer_id == bindparam("agent_id"))
-_reserved_by_all = _reserved(call_reservations.c.organization_id == bindparam("organization_id"))
+
+
+def _use_of(payer_id: str, table: Table, *reserved: Subquery) -> Statement:
+    """What an agent or a panel has spent, and what it has reserved."""
+    whose: BindParameter[str] = bindparam("payer_id")
+    since = table.c.day >= bindparam("since")
+    reserved_calls = _reserved(call_reservations.c.payer_id == whose)
+    return added_up([spent(table, table.c[payer_id] == whose, since)], [reserved_calls, *reserved])
+
+
 # One statement, and so one snapshot: a call settled meanwhile is seen as reserved or as spent, never as neither.
-_of_agent = statement(
-    select(
-        _spent_by_agent.c.tokens, _spent_by_agent.c.micros, _reserved_by_agent.c.tokens, _reserved_by_agent.c.micros
-    ).select_from(_spent_by_agent.join(_reserved_by_agent, true()))
+_of_agent = _use_of("agent_id", spending)
+_of_panel = _use_of("space_id", panel_spending, _reserved_for_replies(replies.c.space_id == bindparam("payer_id")))
+_of_organization = added_up(
+    [
+        spent(each, each.c.organization_id == bindparam("organization_id"), each.c.day >= bindparam("since"))
+        for each in TABLES
+    ],
+    [
+        _reserved(call_reservations.c.organization_id == bindparam("organization_id")),
+        _reserved_for_replies(replies.c.organization_id == bindparam("organization_id")),
+    ],
 )
-_of_organization = statement(
-    select(
-        _spent_by_all.c.tokens + _spent_by_panels.c.tokens,
-        _spent_by_all.c.micros + _spent_by_panels.c.micros,
-        _reserved_by_all.c.tokens + _kept_for_panels.c.tokens,
-        _reserved_by_all.c.micros + _kept_for_panels.c.micros,
-    ).select_from(
-        _spent_by_all.join(_reserved_by_all, true()).join(_spent_by_panels, true()).join(_kept_for_panels, true())
-    )
-)
-_reserved_by_payer = statement(select(_reserved(call_reservations.c.payer_id == bindparam("payer_id"))))
 # The agents of an organization that has limits reserve one after the other. Rows can still refer to its key.
 _shared_settings = statement(
     select(organizations.c.settings).where(organizations.c.id == bindparam("id")).with_for_update(key_share=True)
@@ -338,18 +282,32 @@ def reserve(tx: Tx, lease: Lease, under: Allowance, need: Amount, last_step: Amo
     return refused
 
 
-def reserve_beside(tx: Tx, agent_id: AgentId, under: Allowance, need: Amount) -> str | Refusal:
-    """Reserve the most that a model call outside the agent's cycles may use. Returns its id, for `release_call`.
+def reserve_beside(tx: Tx, payer_id: str, under: Allowance, need: Amount) -> str | Refusal:
+    """Reserve the most that a model call outside of cycles and replies may use. Returns its id, for `release_call`.
 
     It is void after `LONGEST_CALL_SECONDS`, so that a process that dies leaves nothing reserved for ever.
     """
-    # The agent's cycles and its other calls wait meanwhile: the second one sees this reservation.
-    leases.lock(tx, agent_id)
+    if not under.of_panel:
+        # The agent's cycles and its other calls wait meanwhile: the second one sees this reservation.
+        leases.lock(tx, AgentId(payer_id))
+    refused = no_room(tx, payer_id, under, need)
+    if refused is not None:
+        return refused
+    tx.run(_release_void, payer=payer_id, now=tx.now)
+    call = new_id()
+    until = tx.now + LONGEST_CALL_SECONDS * SECOND
+    whose = {"payer_id": payer_id, "organization_id": under.organization_id}
+    tx.run(_reserve, **whose, call=call, epoch=0, until=until, **need.columns)
+    return call
+
+
+def no_room(tx: Tx, payer_id: str, under: Allowance, need: Amount) -> Refusal | None:
+    """The limit that leaves no room for this amount, if one does."""
     for limit in _limits_of(tx, under):
-        spent, reserved = _used(tx, limit, under, agent_id)
+        spent, reserved = _used(tx, limit, under, payer_id)
         if limit.is_passed_by(spent + reserved + need):
             return _refusal(tx, limit, spent + need)
-    return add_reservation(tx, under.organization_id, agent_id, need)
+    return None
 
 
 _release_call = statement(
@@ -366,29 +324,9 @@ _release_void = statement(
 )
 
 
-def add_reservation(tx: Tx, organization_id: OrganizationId, payer_id: str, need: Amount) -> str:
-    """Reserve this much for a call of an agent or a panel outside cycles and replies. Returns its id.
-
-    For callers that have checked, in the same transaction, that there is room for it.
-    """
-    tx.run(_release_void, payer=payer_id, now=tx.now)
-    call = new_id()
-    until = tx.now + LONGEST_CALL_SECONDS * SECOND
-    whose = {"payer_id": payer_id, "organization_id": organization_id}
-    tx.run(_reserve, **whose, call=call, epoch=0, until=until, **need.columns)
-    return call
-
-
 def release_call(tx: Tx, payer_id: str, call: str) -> None:
     """Release the reservation of this call: it has been paid, or was not made."""
     tx.run(_release_call, payer=payer_id, which=call)
-
-
-def reserved_for(tx: Tx, payer_id: str) -> Amount:
-    """The reservations for all calls that this agent or panel pays, except the replies of a panel."""
-    row = tx.one(_reserved_by_payer, payer_id=payer_id, cycle_of="", **_validity(tx))
-    assert row is not None
-    return Amount(*row)
 
 
 async def reserve_soon(
@@ -405,7 +343,9 @@ async def reserve_soon(
 
 
 def _limits_of(tx: Tx, under: Allowance) -> list[Limit]:
-    shared = _applying(_read_shared(tx, under.organization_id), "organization") if under.shared else []
+    # Replies of a panel have no lock of their own: they wait for each other at their organization.
+    locked = under.shared or under.of_panel
+    shared = _applying(_read_shared(tx, under.organization_id), "organization") if locked else []
     return _applying(under.own, "agent") + shared + ([] if under.server is None else [under.server.limit])
 
 
@@ -418,48 +358,25 @@ def _validity(tx: Tx) -> dict[str, int]:
     return {"now": tx.now, "latest": tx.now + LONGEST_CALL_SECONDS * SECOND}
 
 
-def _used(tx: Tx, limit: Limit, under: Allowance, agent_id: AgentId, *, cycle_of: str = "") -> tuple[Amount, Amount]:
+def _used(tx: Tx, limit: Limit, under: Allowance, payer_id: str, *, cycle_of: str = "") -> tuple[Amount, Amount]:
     """What is spent of this limit, and what is reserved of it, except for the cycle of the agent `cycle_of`."""
     if under.server is not None and limit is under.server.limit:
-        return used_of_server(tx, under.server, cycle_of=cycle_of)
-    return _used_by(tx, limit, under.organization_id, agent_id, cycle_of=cycle_of)
+        return _used_of_whole_server(tx, under.server, cycle_of=cycle_of)
+    use, whose = _of_organization, {"organization_id": under.organization_id}
+    if limit.scope.startswith("agent:"):
+        use, whose = _of_panel if under.of_panel else _of_agent, {"payer_id": payer_id}
+    since = day_of(tx.now) if limit.daily else 0
+    row = tx.one(use, since=since, cycle_of=cycle_of, **whose, **_validity(tx))
+    assert row is not None
+    return Amount(row[0], row[1]), Amount(row[2], row[3])
 
 
-def used_of_server(tx: Tx, server: ServerLimit, *, cycle_of: str = "") -> tuple[Amount, Amount]:
+def _used_of_whole_server(tx: Tx, server: ServerLimit, *, cycle_of: str = "") -> tuple[Amount, Amount]:
     """What is spent today of the server's limit, and what is reserved of it. Concurrent callers wait meanwhile."""
     tx.one(_lock_server)
     row = tx.one(_used_of_server, day=day_of(tx.now), cycle_of=cycle_of, **_validity(tx))
     assert row is not None
     return Amount(row[0], row[1]), Amount(row[2], row[3]) + server.unreserved
-
-
-def _used_by(
-    tx: Tx, limit: Limit, organization_id: OrganizationId, agent_id: AgentId, *, cycle_of: str = ""
-) -> tuple[Amount, Amount]:
-    since = day_of(tx.now) if limit.daily else 0
-    where = {"since": since, "cycle_of": cycle_of, **_validity(tx)}
-    if limit.scope.startswith("agent:"):
-        row = tx.one(_of_agent, agent_id=agent_id, **where)
-    else:
-        row = tx.one(_of_organization, organization_id=organization_id, **where)
-    assert row is not None
-    return Amount(row[0], row[1]), Amount(row[2], row[3])
-
-
-def own_limits(budget: BudgetSettings | None) -> list[Limit]:
-    """The limits of an agent's or panel's own budget."""
-    return _applying(budget, "agent")
-
-
-def shared_limits(tx: Tx, organization_id: OrganizationId) -> list[Limit]:
-    """The limits of an organization. Reservations under them wait for each other."""
-    return _applying(_read_shared(tx, organization_id), "organization")
-
-
-def used_by_all(tx: Tx, limit: Limit, organization_id: OrganizationId) -> Amount:
-    """What agents and panels of the organization have spent of a limit, including what running calls may use."""
-    spent, kept = _used_by(tx, limit, organization_id, AgentId(""))
-    return spent + kept
 
 
 def _warn(tx: Tx, agent_id: AgentId, limit: Limit, spent: Amount) -> None:
@@ -689,70 +606,3 @@ def organization_budget(tx: Tx, organization_id: OrganizationId) -> BudgetSettin
     if row is None:
         raise NotFound("organization", organization_id)
     return budget_in(row[0])
-
-
-# Usage
-
-
-@dataclass(frozen=True, slots=True)
-class Spending:
-    """The usage of one agent, or one panel, on one day with one model."""
-
-    day: date
-    agent_id: AgentId | None
-    """None for a panel."""
-    model: str
-    calls: int
-    input_tokens: int
-    output_tokens: int
-    cache_read_tokens: int
-    cache_write_tokens: int
-    cost_micros: int
-    """Millionths of a dollar; 0 where the price is unknown."""
-    panel_id: SpaceId | None = None
-
-
-_columns = (
-    spending.c.day,
-    spending.c.agent_id,
-    spending.c.model,
-    spending.c.calls,
-    spending.c.input_tokens,
-    spending.c.output_tokens,
-    spending.c.cache_read_tokens,
-    spending.c.cache_write_tokens,
-    spending.c.cost_micros,
-)
-_by_day = (
-    select(*_columns)
-    .where(spending.c.day > bindparam("after"))
-    .order_by(spending.c.day, spending.c.agent_id, spending.c.model)
-)
-_history_of_agent = statement(_by_day.where(spending.c.agent_id == bindparam("agent_id")))
-_history_of_all = statement(_by_day.where(spending.c.organization_id == bindparam("organization_id")))
-_FIRST_DAY: Final = date(1970, 1, 1)
-
-
-def spending_of_agent(tx: Tx, agent_id: AgentId, *, days: int) -> list[Spending]:
-    """The agent's usage in the last `days` days, including today, oldest first."""
-    return _told(tx.all(_history_of_agent, agent_id=agent_id, after=day_of(tx.now) - days))
-
-
-_history_of_panels = statement(
-    select(*(panel_spending.c["space_id" if each is spending.c.agent_id else each.name] for each in _columns))
-    .where(panel_spending.c.organization_id == bindparam("organization_id"), panel_spending.c.day > bindparam("after"))
-    .order_by(panel_spending.c.day, panel_spending.c.space_id, panel_spending.c.model)
-)
-
-
-def spending_of_all(tx: Tx, organization_id: OrganizationId, *, days: int) -> list[Spending]:
-    """The same for every agent and every panel of the organization."""
-    where = {"organization_id": organization_id, "after": day_of(tx.now) - days}
-    agents = _told(tx.all(_history_of_all, **where))
-    of_panels = _told(tx.all(_history_of_panels, **where))
-    panels = [replace(each, agent_id=None, panel_id=SpaceId(each.agent_id or "")) for each in of_panels]
-    return sorted([*agents, *panels], key=lambda each: each.day)
-
-
-def _told(rows: Iterable[tuple[Any, ...]]) -> list[Spending]:
-    return [Spending(_FIRST_DAY + timedelta(days=row[0]), *row[1:]) for row in rows]

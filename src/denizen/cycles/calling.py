@@ -27,10 +27,11 @@ from denizen.consciousness.lease import Lease, fence
 from denizen.consciousness.log import Entry
 from denizen.cycles import answering, ledger
 from denizen.cycles.answering import Outgoing
+from denizen.cycles.call_results import refusal_result
 from denizen.cycles.ledger import NOTHING, Charge
 from denizen.cycles.records import OpenCycle, calls_of
 from denizen.cycles.written_calls import are_written
-from denizen.errors import DenizenError, InvalidInput, NotAMember, NotFound
+from denizen.errors import InvalidInput, NotAMember, NotFound
 from denizen.ids import AgentId, CallId, CycleId, EntityId, MessageId, SpaceId, new_id
 from denizen.inbox.outside import parsed
 from denizen.inbox.sources import Source, distinct
@@ -38,13 +39,13 @@ from denizen.models.request import is_whole
 from denizen.spaces import directory
 from denizen.storage.database import Tx, statement, storable
 from denizen.storage.schema import cycles
-from denizen.tools import argument_parsing, calls, declaring, effects, grants, guard, hops
+from denizen.tools import argument_parsing, calls, declaring, effects, grants, hops, privacy_guard
 from denizen.tools.background_calls import LATE_SECONDS
 from denizen.tools.calls import Call, Mode, New
 from denizen.tools.effects import EffectRecord
-from denizen.tools.guard import FoundWords
 from denizen.tools.hops import SeenMessages, hop_of_plan
 from denizen.tools.prebuilt import MERGED
+from denizen.tools.privacy_guard import FoundWords
 from denizen.tools.tool import AskTool, Done, Hand, OutsideTool, OwnTool, Tool, Toolbox
 from denizen.trust import origins
 from denizen.trust.policy import Attempt, Decision, Speaker, decide
@@ -267,7 +268,7 @@ class _CallRunner:
                 # Its answer is still to come.
                 self._waiting.add(position)
             elif position == self._step.cut_off:
-                self._record(position, Done(_refusal(InvalidInput(CUT_OFF_CALL))))
+                self._record(position, Done(refusal_result(InvalidInput(CUT_OFF_CALL))))
             elif (refusal := self._refused(tool, call)) is not None:
                 self._record(position, Done(refusal))
             elif isinstance(tool, AskTool):
@@ -286,23 +287,25 @@ class _CallRunner:
         allowed = self._step.allowed
         if allowed is not None and call.tool_name not in allowed:
             named = ", ".join(name for name in self._tools if name in allowed)
-            return _refusal(InvalidInput(f"{call.tool_name} may not be called in this step. Allowed are: {named}."))
+            return refusal_result(
+                InvalidInput(f"{call.tool_name} may not be called in this step. Allowed are: {named}.")
+            )
         return _problem(tool, call) if isinstance(tool, OutsideTool | AskTool) else None
 
     def _private_words(self, call: ToolCallPart) -> FoundWords | None:
         """Private words in the call that the people who see it, or are asked about it, may not know."""
-        return guard.private_words(
+        return privacy_guard.private_words(
             self._tx,
             self._agent_id,
             self._cycle.id,
             self.active_space_id,
-            guard.forms_of_call(call.args_as_json_str()),
+            privacy_guard.forms_of_call(call.args_as_json_str()),
             self._cycle.events,
             self._cycle.remembered,
         )
 
     def _refuse(self, position: int, tool: OutsideTool | AskTool, decided: Decision, found: FoundWords | None) -> None:
-        guard.record_refusal(self._tx, self._agent_id, self._cycle.id, tool.name, decided, found)
+        privacy_guard.record_refusal(self._tx, self._agent_id, self._cycle.id, tool.name, decided, found)
         self._record(position, Done(decided.told))
 
     def _ask(self, position: int, tool: AskTool, call: ToolCallPart) -> None:
@@ -517,7 +520,7 @@ class _CallRunner:
 
     def _run_own(self, tool: Tool | None, position: int, call: ToolCallPart) -> Done:
         if not isinstance(tool, OwnTool):
-            return Done(_refusal(InvalidInput(_no_such_tool(call.tool_name, self._tools))))
+            return Done(refusal_result(InvalidInput(_no_such_tool(call.tool_name, self._tools))))
         hand = Hand(
             self._agent_id,
             self._cycle.id,
@@ -535,7 +538,7 @@ class _CallRunner:
             return replace(done, content=argument_parsing.noted(tool, call.args, done.content))
         except (InvalidInput, NotFound, NotAMember) as error:
             # Own tools refuse before they write, so the transaction is consistent.
-            return Done(_refusal(error))
+            return Done(refusal_result(error))
 
     def _cap(self, text: str) -> str:
         """The text for the log: whole if short enough, otherwise cut, with a pointer to the whole text."""
@@ -596,7 +599,7 @@ def _problem(tool: OutsideTool | AskTool, call: ToolCallPart) -> str | None:
     try:
         argument_parsing.check(tool, call.args)
     except InvalidInput as error:
-        return _refusal(error)
+        return refusal_result(error)
     return None
 
 
@@ -619,27 +622,3 @@ def _no_such_tool(name: str, tools: Collection[str]) -> str:
     if near:
         return f"There is no tool {name!r}. Did you mean {' or '.join(near)}?"
     return f"There is no tool {name!r}. Your tools are: {', '.join(tools)}."
-
-
-REFUSED: Final = '{"success": false'
-"""The beginning of the result of a refused call."""
-_NOT_DONE: Final = ("Refused: ", "Nobody answered within ", "Not run: ", calls.UNKNOWN_OUTCOME)
-_NOT_YET: Final = ('{"status": "pending"', "Not made yet: ", calls.NOT_YET)
-
-Outcome = Literal["succeeded", "failed", "pending"]
-
-
-def has_failed(tool: str, told: str) -> bool:
-    """Whether a call with this result was refused, or failed while the tool ran."""
-    return told.startswith((REFUSED, f"{tool} failed: "))
-
-
-def outcome_of(tool: str, told: str) -> Outcome:
-    """The outcome of a call, by its result; a call with an unknown outcome has not succeeded."""
-    if has_failed(tool, told) or told.startswith(_NOT_DONE):
-        return "failed"
-    return "pending" if told.startswith((*_NOT_YET, f"{tool} has not answered within ")) else "succeeded"
-
-
-def _refusal(error: DenizenError) -> str:
-    return json.dumps({"success": False, "error": error.code, "message": str(error)}, ensure_ascii=False)

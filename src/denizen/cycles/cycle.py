@@ -45,7 +45,8 @@ from denizen.cycles.answering import (
     Words,
 )
 from denizen.cycles.budgets import Allowance, Amount, Refusal
-from denizen.cycles.calling import Finished, Progress, Step, has_failed
+from denizen.cycles.call_results import has_failed
+from denizen.cycles.calling import Finished, Progress, Step
 from denizen.cycles.ending import Ending
 from denizen.cycles.ledger import NOTHING, Charge
 from denizen.cycles.opening import event_characters
@@ -94,7 +95,7 @@ from denizen.profiles.choosing import Profiling
 from denizen.storage.database import Database
 from denizen.telemetry.telemetry import OFF, Telemetry
 from denizen.telemetry.traces import under
-from denizen.tools import argument_parsing, guard, hops
+from denizen.tools import argument_parsing, hops, privacy_guard
 from denizen.tools.background_calls import BackgroundCalls, is_being_cancelled
 from denizen.tools.calls import UNKNOWN_OUTCOME
 from denizen.tools.effects import EffectRecord
@@ -622,7 +623,7 @@ class _Thinking:
         """Whether the text being streamed holds nothing that is private elsewhere."""
         agent_id, cycle = self._mind.lease.agent_id, self._cycle
         shown = (doubt.space_id, doubt.text, cycle.events, cycle.remembered)
-        return await self._with.db.read(guard.passes, agent_id, cycle.id, *shown)
+        return await self._with.db.read(privacy_guard.passes, agent_id, cycle.id, *shown)
 
     def _speaker(self) -> Speaker:
         return Speaker(

@@ -106,10 +106,10 @@ _move_window = statement(
 def end_cycle(tx: Tx, lease: Lease, cycle: OpenCycle, ending: Ending) -> int:
     """Store the cycle as ended, and its events as done. Returns its number."""
     fence(tx, lease)
-    return close_cycle(tx, lease, cycle, ending)
+    return end_cycle_unfenced(tx, lease, cycle, ending)
 
 
-def close_cycle(tx: Tx, lease: Lease, cycle: OpenCycle, ending: Ending) -> int:
+def end_cycle_unfenced(tx: Tx, lease: Lease, cycle: OpenCycle, ending: Ending) -> int:
     """Like `end_cycle`, without the fence: for callers that have taken the lease away."""
     agent_id, charge, spent = lease.agent_id, ending.charge, ending.spent
     if ending.entries:

@@ -1,23 +1,23 @@
 """The ledger of model costs, and of skipped and failed cycles; rolling back a cycle does not touch it.
 
-Besides its lines it keeps the usage of each agent per day, so that nobody has to add them up.
+Besides its lines it keeps the usage of each agent and each panel per day, so that nobody has to add them up.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from pydantic_ai.messages import ModelResponse
-from sqlalchemy import bindparam, delete, select
+from sqlalchemy import Table, bindparam, delete, select
 from sqlalchemy.dialects import postgresql
 
 from denizen.clock import SECOND
-from denizen.ids import AgentId, CycleId
+from denizen.ids import AgentId, CycleId, SpaceId
 from denizen.models.prices import Price, cost, usage_of
 from denizen.storage.database import Statement, Tx, insert_into, statement, storable
-from denizen.storage.schema import agents, call_reservations, cycles, ledger, spending
+from denizen.storage.schema import agents, call_reservations, cycles, ledger, panel_spending, spaces, spending
 
 DAY: Final = 86_400 * SECOND
 CYCLE_CALL: Final = "cycle"
@@ -81,23 +81,23 @@ _add = insert_into(
     "detail",
     "created_at",
 )
-_COUNTED: Final = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "cost_micros")
+COUNTED: Final = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "cost_micros")
+PAYER: Final = {spending: "agent_id", panel_spending: "space_id"}
+"""The column of each table of usage that says who used it."""
 
 
-def _adding() -> Statement:
-    given = {name: bindparam(name, type_=spending.c[name].type) for name in _COUNTED}
-    whose = select(agents.c.organization_id).where(agents.c.id == bindparam("agent")).scalar_subquery()
-    row = postgresql.insert(spending).values(
-        organization_id=whose, day=bindparam("day"), agent_id=bindparam("agent"), model=bindparam("model"), **given
+def _adding(table: Table, payers: Table) -> Statement:
+    given = {name: bindparam(name, type_=table.c[name].type) for name in COUNTED}
+    whose = select(payers.c.organization_id).where(payers.c.id == bindparam("payer")).scalar_subquery()
+    keys: dict[str, Any] = {"organization_id": whose, PAYER[table]: bindparam("payer")}
+    row = postgresql.insert(table).values(calls=1, day=bindparam("day"), model=bindparam("model"), **keys, **given)
+    sums = {name: table.c[name] + row.excluded[name] for name in COUNTED}
+    return statement(
+        row.on_conflict_do_update(index_elements=list(table.primary_key), set_={"calls": table.c.calls + 1, **sums})
     )
-    sums = {name: spending.c[name] + row.excluded[name] for name in _COUNTED}
-    row = row.values(calls=1).on_conflict_do_update(
-        index_elements=list(spending.primary_key), set_={"calls": spending.c.calls + 1, **sums}
-    )
-    return statement(row)
 
 
-_spend = _adding()
+_spend, _spend_of_panel = _adding(spending, agents), _adding(panel_spending, spaces)
 _settle_call = statement(
     delete(call_reservations).where(
         call_reservations.c.payer_id == bindparam("agent"), call_reservations.c.call == CYCLE_CALL
@@ -133,20 +133,26 @@ def enter(
         detail=None if detail is None else storable(detail),
         created_at=tx.now,
     )
-    if charge.model is not None:
-        _count(tx, agent_id, charge, charge.model)
+    _count(tx, _spend, agent_id, charge)
     if kind == "failure" or (kind == "skip" and charge.reserved):
         settle(tx, agent_id)
     elif charge.reserved:
         tx.run(_settle_call, agent=agent_id)
 
 
-def _count(tx: Tx, agent_id: AgentId, charge: Charge, model: str) -> None:
+def enter_for_panel(tx: Tx, panel_id: SpaceId, charge: Charge) -> None:
+    """Record the usage of a model call of this panel. Panels have no lines: their replies keep the usage of each."""
+    _count(tx, _spend_of_panel, panel_id, charge)
+
+
+def _count(tx: Tx, adding: Statement, payer: str, charge: Charge) -> None:
+    if charge.model is None:
+        return
     tx.run(
-        _spend,
-        agent=agent_id,
+        adding,
+        payer=payer,
         day=day_of(tx.now),
-        model=model,
+        model=charge.model,
         input_tokens=charge.input_tokens,
         output_tokens=charge.output_tokens,
         cache_read_tokens=charge.cache_read_tokens,

@@ -34,7 +34,7 @@ from denizen.profiles.choosing import Profiling
 from denizen.spaces import directory
 from denizen.storage.database import Tx, insert_ignore, insert_into, statement
 from denizen.storage.schema import agents, cycles, minds, toolsets
-from denizen.tools import calls, guard
+from denizen.tools import calls, privacy_guard
 from denizen.tools.tool import Toolbox, spaces_of
 
 EVENT_CHARACTERS: Final = 8_000
@@ -248,7 +248,7 @@ def _begin(
     log.append(tx, agent_id, entries)
     sources = [each for event in batch for each in privacy.sources_of_event(event)]
     privacy.add_sources(tx, agent_id, cycle_id, [*sources, *reminding.spaces_shown_in(tx, entries)])
-    caution = guard.caution(tx, agent_id, spaces_of(batch, active), remembered)
+    caution = privacy_guard.caution(tx, agent_id, spaces_of(batch, active), remembered)
     what = (tuple(batch), tuple(entries))
     opened = OpenCycle(cycle_id, seq, tx.now, active, *what, caution=caution, remembered=remembered)
     return replace(opened, outside_from=outside_from)

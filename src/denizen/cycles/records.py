@@ -18,10 +18,10 @@ from denizen.inbox.events import Event
 from denizen.spaces import directory, posting
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import cycles
-from denizen.tools import calls, effects, guard
+from denizen.tools import calls, effects, privacy_guard
 from denizen.tools.effects import EffectRecord
-from denizen.tools.guard import Caution
 from denizen.tools.prebuilt import SEND_MESSAGE
+from denizen.tools.privacy_guard import Caution
 from denizen.tools.tool import spaces_of
 
 
@@ -118,7 +118,7 @@ def find_open(tx: Tx, agent_id: AgentId) -> ResumableCycle | None:
         effects=done,
         attempts=attempts,
         sent_to=tuple(_target(tx, each) for each in done if each.tool == SEND_MESSAGE and each.changes),
-        caution=guard.caution(tx, agent_id, spaces_of(events, active_space_id)),
+        caution=privacy_guard.caution(tx, agent_id, spaces_of(events, active_space_id)),
         waited=calls.waited(made),
         call_ids={(each.step, each.position): each.id for each in made},
         troubled=parking.has_trouble(tx, agent_id),

@@ -7,36 +7,36 @@ the cursor stays, and its claim is void: the cycle is reflected on again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Final
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
 
-from pydantic_ai.messages import ModelResponse
 from sqlalchemy import bindparam, select
 
-from denizen.clock import Clock, SystemClock
 from denizen.consciousness.recall.passages import newest_cycle
-from denizen.cycles import budgets, ledger, watching
-from denizen.cycles.budgets import Allowance, Amount, Refusal
-from denizen.cycles.ledger import Charge, charge_of
+from denizen.cycles.call_results import is_error
 from denizen.cycles.records import glance
-from denizen.cycles.server_budget import KeptCall, ServerBudget
-from denizen.cycles.watching import REFUSED
-from denizen.errors import InvalidInput
-from denizen.ids import AgentId, CycleId, EntityId, OrganizationId, SpaceId, new_id
+from denizen.ids import AgentId, EntityId, SpaceId
 from denizen.inbox.format import one_line
 from denizen.models import codec
-from denizen.models.prices import Price, Usage, expected_cost
 from denizen.plans import told_changes
 from denizen.reflection import records, signals, thinking
-from denizen.reflection.claims import Claimant
+from denizen.reflection.cursor import AGENT_CURSOR, Claimant
 from denizen.reflection.settings import Metaprompt
 from denizen.reflection.stance_store import AGENTS, Run
-from denizen.reflection.thinking import Felt, MetapromptTrial, NamedModel, Reflector, Turn, last_felt, quoted, think
+from denizen.reflection.thinking import (
+    Felt,
+    MetapromptTrial,
+    Pending,
+    Reflector,
+    Turn,
+    last_felt,
+    quoted,
+    think_over_all,
+)
 from denizen.spaces import directory, posting
 from denizen.storage.database import Database, Tx, statement
 from denizen.storage.schema import cycles, entities, log, messages, passages
-from denizen.telemetry.metrics import Metrics
 
 MESSAGES: Final = 10
 """How many messages of a conversation a metaprompt is shown."""
@@ -58,19 +58,15 @@ class HeardMessage:
 
 
 @dataclass(frozen=True, slots=True)
-class ReflectedCycle:
-    """A cycle to reflect on."""
+class _ToolErrors:
+    """The last tool results."""
 
-    cycle: int
-    heard: tuple[HeardMessage, ...]
     failed: tuple[bool, ...]
-    """Which of the last tool results were errors, newest first."""
+    """Which of them were errors, newest first."""
     results: int
-    """How many of those are from this cycle."""
-    errors: tuple[str, ...]
+    """How many of them are from the cycle."""
+    texts: tuple[str, ...]
     """The errors among them, oldest first."""
-    forgotten: int
-    """How many times something had been forgotten when it was read."""
 
 
 _heard = statement(
@@ -99,9 +95,10 @@ _results = statement(
 )
 
 
-def next_lived(tx: Tx, agent_id: AgentId) -> ReflectedCycle | None:
-    """The next cycle that the agent has not reflected on; None if there is none, or it cannot be recalled yet."""
-    mark = records.mark(tx, agent_id)
+def next_lived(tx: Tx, agent_id: AgentId) -> Pending[SpaceId] | None:
+    """The next cycle that the agent has not reflected on, in each of its conversations; None if there is none, or it
+    cannot be recalled yet."""
+    mark = AGENT_CURSOR.last_turn(tx, agent_id)
     if mark is None or newest_cycle(tx, agent_id) <= mark:
         return None
     number = mark + 1
@@ -109,11 +106,11 @@ def next_lived(tx: Tx, agent_id: AgentId) -> ReflectedCycle | None:
     if row is None:
         return None
     found = {each[0]: each for each in tx.all(_heard, agent_id=agent_id, cycle=number)}
-    heard = tuple(
-        HeardMessage(id, space, author, kind == "human", text) for id, space, author, kind, text in found.values()
-    )
-    failed, results, errors = _look_for_errors(tx, agent_id, row[0], _end_of(tx, agent_id, number))
-    return ReflectedCycle(number, heard, failed, results, errors, records.redactions_so_far(tx, agent_id))
+    heard = [HeardMessage(id, space, author, kind == "human", text) for id, space, author, kind, text in found.values()]
+    errors = _look_for_errors(tx, agent_id, row[0], _end_of(tx, agent_id, number))
+    spaces = dict.fromkeys(each.space_id for each in heard)
+    turns = {space_id: _turn(tx, agent_id, heard, errors, space_id) for space_id in spaces}
+    return Pending(number, turns, AGENT_CURSOR.redactions_so_far(tx, agent_id))
 
 
 def _end_of(tx: Tx, agent_id: AgentId, number: int) -> int:
@@ -124,26 +121,16 @@ def _end_of(tx: Tx, agent_id: AgentId, number: int) -> int:
     return _END if now is None else now.first_seq
 
 
-def _look_for_errors(
-    tx: Tx, agent_id: AgentId, cycle_id: str, end: int
-) -> tuple[tuple[bool, ...], int, tuple[str, ...]]:
-    told: list[tuple[bool, str]] = []
+def _look_for_errors(tx: Tx, agent_id: AgentId, cycle_id: str, end: int) -> _ToolErrors:
+    told: list[tuple[bool, bool, str]] = []
     for of_cycle, message in tx.all(_results, agent_id=agent_id, end=end):
-        told += [(of_cycle == cycle_id, _result(part)) for part in reversed(codec.load(message).parts)]
+        for part in reversed(codec.load(message).parts):
+            tool, text = str(getattr(part, "tool_name", "")), str(getattr(part, "content", ""))
+            told.append((of_cycle == cycle_id, is_error(tool, text), text))
     told = told[: signals.ENTRIES]
-    failed = tuple(is_error(text) for _, text in told)
-    errors = [one_line(text.partition("\n")[2])[:_ERROR_CHARACTERS] for _, text in reversed(told) if is_error(text)]
-    return failed, sum(here for here, _ in told), tuple(errors)
-
-
-def _result(part: Any) -> str:
-    return f"{getattr(part, 'tool_name', '')}\n{getattr(part, 'content', '')}"
-
-
-def is_error(result: str) -> bool:
-    """Whether the result of a tool, after a line with the tool's name, says that it failed."""
-    tool, _, told = result.partition("\n")
-    return told.startswith((REFUSED, f"{tool} failed:", "Failed:", f"{tool} has not answered within"))
+    failed = tuple(is_wrong for _, is_wrong, _ in told)
+    errors = [one_line(text)[:_ERROR_CHARACTERS] for _, is_wrong, text in reversed(told) if is_wrong]
+    return _ToolErrors(failed, sum(here for here, _, _ in told), tuple(errors))
 
 
 # Reflecting
@@ -152,34 +139,33 @@ def is_error(result: str) -> bool:
 async def reflect_on_next(db: Database, agent_id: AgentId, reflector: Reflector, by: Claimant) -> bool:
     """Reflect on the agent's next cycle; False if there is none, or another instance does it."""
     lived = await db.read(next_lived, agent_id)
-    if lived is None or not await db.write(records.claim, agent_id, lived.cycle, by):
+    if lived is None or not await db.write(AGENT_CURSOR.claim, agent_id, lived.number, by):
         return False
-    spaces = dict.fromkeys(each.space_id for each in lived.heard)
-    came_of_it = [await think(reflector, await db.read(_turn, agent_id, lived, space_id)) for space_id in spaces]
+    came_of_it = list((await think_over_all(lived, lambda _: reflector)).values())
     forgotten, instance = lived.forgotten, by.instance
-    await db.write(records.keep_turn, agent_id, lived.cycle, came_of_it, forgotten=forgotten, instance=instance)
+    await db.write(records.keep_turn, agent_id, lived.number, came_of_it, forgotten=forgotten, instance=instance)
     return True
 
 
-def _turn(tx: Tx, agent_id: AgentId, lived: ReflectedCycle, space_id: SpaceId) -> Turn:
+def _turn(tx: Tx, agent_id: AgentId, heard: Iterable[HeardMessage], errors: _ToolErrors, space_id: SpaceId) -> Turn:
     """The part of the cycle in one conversation."""
-    said = _said(lived, space_id)
+    said = _said(heard, space_id)
     return Turn(
         stance=AGENTS.stance(tx, agent_id, space_id),
         said=said,
         counted={person_id: AGENTS.counters(tx, agent_id, space_id, person_id) for person_id in said},
         recent=_recent(tx, agent_id, space_id),
-        failed=lived.failed,
-        results=lived.results,
-        errors=lived.errors,
+        failed=errors.failed,
+        results=errors.results,
+        errors=errors.texts,
         last_line=AGENTS.last_line(tx, agent_id, space_id),
     )
 
 
-def _said(lived: ReflectedCycle, space_id: SpaceId) -> dict[EntityId, str]:
+def _said(heard: Iterable[HeardMessage], space_id: SpaceId) -> dict[EntityId, str]:
     """What each person said there in this cycle, with the last speaker at the end."""
     said: dict[EntityId, list[str]] = {}
-    for each in lived.heard:
+    for each in heard:
         if each.space_id == space_id and each.human:
             said[each.author_id] = [*said.pop(each.author_id, []), each.text]
     return {person_id: "\n".join(texts) for person_id, texts in said.items()}
@@ -190,63 +176,6 @@ def _recent(tx: Tx, agent_id: AgentId, space_id: SpaceId) -> str:
         return ""
     found = posting.messages_before(tx, space_id, limit=MESSAGES)
     return "\n".join(quoted(each.author_name, each.text) for each in found if each.deleted_at is None)
-
-
-# Paying
-
-
-@dataclass(frozen=True, slots=True)
-class AgentPurse:
-    """Pays for the reflection of one agent, within its budgets."""
-
-    db: Database
-    agent_id: AgentId
-    organization_id: OrganizationId
-    prices: Mapping[str, Price] = field(default_factory=dict[str, Price])
-    allowance: Allowance | None = None
-    in_dollars: bool = False
-    """Whether a limit in dollars applies."""
-    metrics: Metrics | None = None
-    server_budget: ServerBudget | None = None
-    clock: Clock = field(default_factory=SystemClock)
-
-    async def keep(self, named: NamedModel, most: Usage) -> KeptCall:
-        """Reserve the most that the call may use, if that is limited.
-
-        Raises `InvalidInput` if there is no room for it.
-        """
-        under, server = self.allowance, None
-        if self.server_budget is not None:
-            server = await self.server_budget.begin(self.db, self.clock, *named, most)
-            under = server.allowance(under, self.organization_id)
-        if under is None:
-            return KeptCall(None, server)
-        dollars = expected_cost(named[1], most, self.prices, asked=named[0])
-        if dollars is None and self.in_dollars:
-            raise InvalidInput(f"There is a budget in dollars, but the price of {named[0]!r} is unknown.")
-        need = Amount(most.input + most.output, int((dollars or 0) * 1_000_000) + 1)
-        reserved = await self.db.write(budgets.reserve_beside, self.agent_id, under, need)
-        if isinstance(reserved, Refusal):
-            raise InvalidInput(f"The budget ({reserved.scope}) is not enough for this.")
-        return KeptCall(reserved, server)
-
-    async def pay(self, named: NamedModel, kept: Any, response: ModelResponse | None) -> None:
-        """Enter the call into the ledger, and release its reservation."""
-        if response is not None:
-            charge = charge_of(response, named[0], self.prices)
-            if self.metrics is not None:
-                watching.count(self.metrics, charge)
-            await self.db.write(pay, self.agent_id, charge, kept.reserved)
-        elif kept.reserved is not None:
-            await self.db.write(budgets.release_call, self.agent_id, kept.reserved)
-
-
-def pay(tx: Tx, agent_id: AgentId, charge: Charge, kept: str | None) -> None:
-    """Enter the call into the ledger, and release its reservation."""
-    # Under an id of its own: the usage of a cycle is that of its own model calls.
-    ledger.enter(tx, agent_id, CycleId(new_id()), "usage", charge, "reflection")
-    if kept is not None:
-        budgets.release_call(tx, agent_id, kept)
 
 
 # On request
@@ -277,16 +206,16 @@ def _situation(tx: Tx, agent_id: AgentId, space_id: SpaceId) -> tuple[Turn, Felt
     turn = Turn(
         AGENTS.stance(tx, agent_id, space_id),
         recent=_recent(tx, agent_id, space_id),
-        errors=_look_for_errors(tx, agent_id, "", _END)[2],
+        errors=_look_for_errors(tx, agent_id, "", _END).texts,
     )
-    return turn, _last_felt(tx, agent_id, space_id), records.redactions_so_far(tx, agent_id)
+    return turn, _last_felt(tx, agent_id, space_id), AGENT_CURSOR.redactions_so_far(tx, agent_id)
 
 
 def keep_tried(tx: Tx, agent_id: AgentId, space_id: SpaceId, run: Run, forgotten: int, by: EntityId | None) -> bool:
     """Store the run in the history and apply its changes; False, and no change, if something was forgotten."""
     told_changes.lock(tx, agent_id)
     records.require_there(tx, agent_id, space_id)
-    if records.redactions_so_far(tx, agent_id) != forgotten:
+    if AGENT_CURSOR.redactions_so_far(tx, agent_id) != forgotten:
         return False
     records.enter(tx, agent_id, space_id, run, by=by)
     return True

@@ -18,15 +18,14 @@ from typing import Final
 from weakref import WeakSet
 
 from pydantic_ai.models import Model
-from sqlalchemy import BigInteger, Subquery, Table, bindparam, cast, func, select, true
 
 from denizen.clock import SECOND, Clock
 from denizen.cycles.budgets import Allowance, Amount, BudgetSettings, Limit, ServerLimit
 from denizen.cycles.ledger import day_of
+from denizen.cycles.spending import added_up, spent_on_day
 from denizen.ids import OrganizationId
 from denizen.models.prices import Price, Usage, expected_cost, is_built_in
-from denizen.storage.database import Database, Tx, statement
-from denizen.storage.schema import organizations, panel_spending, spending
+from denizen.storage.database import Database, Tx
 
 NEAR: Final = 0.5
 """From this share of the limit on, each call is reserved."""
@@ -34,24 +33,7 @@ READ_SECONDS: Final = 30
 """How old the last read may be, further away from the limit."""
 
 
-def _used(table: Table) -> Subquery:
-    # By organization, which is the first column of the key.
-    return (
-        select(
-            cast(func.coalesce(func.sum(table.c.input_tokens + table.c.output_tokens), 0), BigInteger).label("tokens"),
-            cast(func.coalesce(func.sum(table.c.cost_micros), 0), BigInteger).label("micros"),
-        )
-        .where(table.c.organization_id.in_(select(organizations.c.id)), table.c.day == bindparam("day"))
-        .subquery()
-    )
-
-
-_by_agents, _by_panels = _used(spending), _used(panel_spending)
-_used_today = statement(
-    select(_by_agents.c.tokens + _by_panels.c.tokens, _by_agents.c.micros + _by_panels.c.micros).select_from(
-        _by_agents.join(_by_panels, true())
-    )
-)
+_used_today = added_up(spent_on_day())
 
 
 def used_today(tx: Tx) -> Amount:

@@ -41,8 +41,8 @@ from denizen.ids import CallId, MessageId, SpaceId, new_id
 from denizen.models.characters import WholeCharacters
 from denizen.models.partial import PartialArguments
 from denizen.spaces.quotes import words
-from denizen.tools.guard import Caution
 from denizen.tools.prebuilt import ENTER_SPACE, SEND_MESSAGE, SKIP
+from denizen.tools.privacy_guard import Caution
 
 
 @dataclass

@@ -18,7 +18,7 @@ from pydantic_ai.messages import ModelResponse, ToolReturnPart
 from pydantic_core import PydanticSerializationError, to_json
 
 from denizen.consciousness.log import Entry
-from denizen.cycles.calling import Outcome, outcome_of
+from denizen.cycles.call_results import Outcome, outcome_of
 from denizen.cycles.phases import FREE, Phase
 from denizen.cycles.records import calls_of
 from denizen.errors import StepFunctionFailed, explained

@@ -16,6 +16,7 @@ from pydantic_ai.models import Model
 
 from denizen.clock import SECOND
 from denizen.consciousness.mind import Mind
+from denizen.cycles.call_results import REFUSED
 from denizen.cycles.ledger import NOTHING, Charge
 from denizen.cycles.outcome import Acted, CycleOutcome, Failed, Paused, Rested, Skipped
 from denizen.cycles.records import OpenCycle
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
 
 LONGEST: Final = 8_000
 """Maximum characters of one text in a span, if texts are recorded at all."""
-REFUSED: Final = '{"success": false'
-"""The beginning of the result of an own tool that was refused."""
 
 ToolKind = Literal["own", "outside", "asked", "unknown"]
 

@@ -23,8 +23,8 @@ from sqlalchemy import Text, bindparam, case, delete, or_, select, text, update
 from denizen.access import audit, roles
 from denizen.access.audit import Actor
 from denizen.bus.streams import PANEL, WAKE
+from denizen.consciousness import conversation_summaries
 from denizen.consciousness import lease as leases
-from denizen.consciousness import rolled
 from denizen.consciousness.recall import passages as recall
 from denizen.errors import InvalidInput, NotFound
 from denizen.forgetting import redacting
@@ -652,8 +652,10 @@ class _Work:
 
     def _blank_rolled(self, agent_id: str) -> None:
         # In the model's own words: quotes cannot be found in it, so all of it is deleted.
-        for era, told in self.tx.all(_rolled_selves, agent_id=agent_id, mark=f"%{rolled.MARK}%"):
-            self.tx.run(_rewrite_layers, agent=agent_id, of_era=era, new_layers=rolled.blanked(told, FORGOTTEN))
+        for era, told in self.tx.all(_rolled_selves, agent_id=agent_id, mark=f"%{conversation_summaries.MARK}%"):
+            self.tx.run(
+                _rewrite_layers, agent=agent_id, of_era=era, new_layers=conversation_summaries.blanked(told, FORGOTTEN)
+            )
             self.removed["selves"] += 1
             self.concerned.add(agent_id)
 
@@ -669,7 +671,7 @@ class _Work:
         redactor = Redactor(quotes, ((one_line(words), FORGOTTEN),))
         self._retell_advisors(redactor.text, space_id)
         for (agent_id,) in self.tx.all(_agents_in, space_id=space_id):
-            for era, told in self.tx.all(_rolled_selves, agent_id=agent_id, mark=f"%{rolled.MARK}%"):
+            for era, told in self.tx.all(_rolled_selves, agent_id=agent_id, mark=f"%{conversation_summaries.MARK}%"):
                 left = redactor.text(told)
                 if left != told:
                     self.tx.run(_rewrite_layers, agent=agent_id, of_era=era, new_layers=left)

@@ -11,10 +11,11 @@ from sqlalchemy import bindparam, func, select
 
 from denizen.errors import NotFound
 from denizen.ids import EntityId, SpaceId
-from denizen.panel import advisors, history, panels, reflection_cursor
+from denizen.panel import advisors, history, panels
 from denizen.panel.advisors import Advisor
 from denizen.panel.panels import Panel
 from denizen.panel.rounds import ASSISTANT
+from denizen.reflection.cursor import PANEL_CURSOR
 from denizen.reflection.settings import ReflectionSettings
 from denizen.reflection.signals import Counters
 from denizen.reflection.stance_store import VOICES, Conversation, PastRun, Run, Stance
@@ -186,7 +187,7 @@ def keep_tried(tx: Tx, panel_id: SpaceId, id: str, run: Run, forgotten: int, by:
     meanwhile.
     """
     panels.hold(tx, panel_id)
-    if reflection_cursor.redactions_so_far(tx, panel_id) != forgotten:
+    if PANEL_CURSOR.redactions_so_far(tx, panel_id) != forgotten:
         return False
     enter(tx, panel_id, id, run, by=by)
     return True
@@ -196,15 +197,10 @@ def keep_panel_turn(
     tx: Tx, panel_id: SpaceId, turn: int, came: Mapping[str, Conversation], *, forgotten: int, instance: str
 ) -> bool:
     """Stores the result of reflecting on the turn for each voice. Returns False, and changes nothing, if another
-    instance does it.
-
-    The same if more was forgotten than `redactions_so_far` returned before: the model may have been shown, and may have
-    repeated, just that.
+    instance does it, or something was forgotten meanwhile.
     """
     panels.hold(tx, panel_id)
-    if reflection_cursor.redactions_so_far(tx, panel_id) != forgotten or not reflection_cursor.advance(
-        tx, panel_id, turn, instance
-    ):
+    if not PANEL_CURSOR.advance(tx, panel_id, turn, instance, forgotten=forgotten):
         return False
     there = {each.id for each in advisors.list_of(tx, panel_id)} | {ASSISTANT}
     for id, each in came.items():

@@ -31,6 +31,7 @@ from denizen.bus.port import Bus
 from denizen.bus.streams import PanelDelta, space_topic
 from denizen.clock import Clock
 from denizen.cycles.ledger import Charge, charge_of
+from denizen.cycles.purse import PurseDeps
 from denizen.cycles.server_budget import ServerBudget
 from denizen.cycles.server_models import ServerModels
 from denizen.errors import ModelError, ModelUnknown, ModelUnreachable
@@ -94,6 +95,10 @@ class PanelDeps:
         """
         own = self.server_models.default if settings.model == "default" else settings.model
         return settings.utility_model or utility_model_for(own)
+
+    @property
+    def purse_deps(self) -> PurseDeps:
+        return PurseDeps(self.db, self.clock, self.prices, self.server_budget)
 
     def charge(self, response: ModelResponse, name: str) -> Charge:
         """Returns the usage and cost of the response."""

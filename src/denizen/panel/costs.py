@@ -1,5 +1,4 @@
-"""Usage and budgets of panels: recorded by day, limited by the panel's and the organization's budget, estimated
-beforehand.
+"""Budgets of panels: the panel's own and the organization's limit its calls; their costs are estimated beforehand.
 
 Panels share the limits of their organization with its agents: a reservation of either counts for both.
 """
@@ -10,54 +9,24 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from math import ceil
-from typing import Any, Final
+from typing import Final
 
 from pydantic_ai.models import Model
-from sqlalchemy import BigInteger, bindparam, cast, func, select, update
-from sqlalchemy.dialects import postgresql
+from sqlalchemy import bindparam, update
 
-from denizen.cycles import budgets
-from denizen.cycles.budgets import Amount, BudgetSettings, ServerLimit
-from denizen.cycles.ledger import Charge, day_of
+from denizen.cycles import budgets, ledger
+from denizen.cycles.budgets import Allowance, Amount, BudgetSettings, Refusal, ServerLimit
+from denizen.cycles.ledger import Charge
 from denizen.ids import OrganizationId, SpaceId
 from denizen.models.prices import Price, Usage, expected_cost
 from denizen.models.tokens import estimate
+from denizen.panel import panels
 from denizen.panel.context import Line
-from denizen.storage.database import Statement, Tx, statement
-from denizen.storage.schema import panel_spending, replies
+from denizen.panel.panels import Panel
+from denizen.shapes.vocabulary import BudgetScope
+from denizen.storage.database import Tx, statement
+from denizen.storage.schema import replies
 
-_COUNTED: Final = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "cost_micros")
-
-
-def _adding() -> Statement:
-    given = {name: bindparam(name, type_=panel_spending.c[name].type) for name in _COUNTED}
-    keys: dict[str, Any] = {name: bindparam(name) for name in ("organization_id", "day", "space_id", "model")}
-    row = postgresql.insert(panel_spending).values(calls=1, **keys, **given)
-    sums = {name: panel_spending.c[name] + row.excluded[name] for name in _COUNTED}
-    return statement(
-        row.on_conflict_do_update(
-            index_elements=list(panel_spending.primary_key), set_={"calls": panel_spending.c.calls + 1, **sums}
-        )
-    )
-
-
-_spend = _adding()
-_of_panel = statement(
-    select(
-        cast(func.coalesce(func.sum(panel_spending.c.input_tokens + panel_spending.c.output_tokens), 0), BigInteger),
-        cast(func.coalesce(func.sum(panel_spending.c.cost_micros), 0), BigInteger),
-    ).where(panel_spending.c.space_id == bindparam("space_id"), panel_spending.c.day >= bindparam("since"))
-)
-_kept_here = statement(
-    select(
-        cast(func.coalesce(func.sum(replies.c.reserved_tokens), 0), BigInteger),
-        cast(func.coalesce(func.sum(replies.c.reserved_micros), 0), BigInteger),
-    ).where(
-        replies.c.state.in_(("waiting", "running")),
-        replies.c.space_id == bindparam("space_id"),
-        replies.c.until >= bindparam("now"),
-    )
-)
 _reserve = statement(
     update(replies)
     .where(
@@ -70,94 +39,46 @@ _reserve = statement(
 )
 
 
-def enter(tx: Tx, organization_id: OrganizationId, panel_id: SpaceId, charge: Charge) -> None:
-    """Records the usage of a model call of this panel."""
-    if charge.model is None:
-        return
-    tx.run(
-        _spend,
-        organization_id=organization_id,
-        day=day_of(tx.now),
-        space_id=panel_id,
-        model=charge.model,
-        input_tokens=charge.input_tokens,
-        output_tokens=charge.output_tokens,
-        cache_read_tokens=charge.cache_read_tokens,
-        cache_write_tokens=charge.cache_write_tokens,
-        cost_micros=charge.cost_micros or 0,
-    )
+def allowance(panel: Panel, server: ServerLimit | None) -> Allowance:
+    """The limits that apply to a panel."""
+    return Allowance(panel.organization_id, panel.settings.budget, shared=True, server=server, of_panel=True)
 
 
 def reserve(
-    tx: Tx,
-    key: tuple[str, str, str],
-    epoch: int,
-    organization_id: OrganizationId,
-    panel_id: SpaceId,
-    own: BudgetSettings | None,
-    need: Amount,
-    server: ServerLimit | None = None,
-) -> str | None:
-    """Reserves the most that a call may use until its reply ends; returns the limit that leaves no room, if
-    one does.
-    """
-    scope = lacking(tx, organization_id, panel_id, own, need, server)
-    if scope is None:
+    tx: Tx, key: tuple[str, str, str], epoch: int, panel_id: SpaceId, under: Allowance, need: Amount
+) -> Refusal | None:
+    """Reserves the most that a call may use until its reply ends; returns why there is no room, if so."""
+    refused = budgets.no_room(tx, panel_id, under, need)
+    if refused is None:
         tx.run(_reserve, round=key[0], of=key[1], which=key[2], at_epoch=epoch, tokens=need.tokens, micros=need.micros)
-    return scope
+    return refused
 
 
 @dataclass(frozen=True, slots=True)
-class NoRoom:
-    """A limit leaves no room for a call."""
+class PanelPayer:
+    """A panel that pays for model calls outside of its replies."""
 
-    scope: str
+    panel: Panel
+    is_panel: bool = True
 
     @property
-    def text(self) -> str:
-        return refusal(self.scope)
+    def id(self) -> SpaceId:
+        return self.panel.id
 
+    @property
+    def organization_id(self) -> OrganizationId:
+        return self.panel.organization_id
 
-def reserve_beside(
-    tx: Tx,
-    organization_id: OrganizationId,
-    panel_id: SpaceId,
-    own: BudgetSettings | None,
-    need: Amount,
-    server: ServerLimit | None = None,
-) -> str | NoRoom:
-    """Reserves the most that a call outside the replies may use; returns its id for `budgets.release_call`."""
-    scope = lacking(tx, organization_id, panel_id, own, need, server)
-    return NoRoom(scope) if scope is not None else budgets.add_reservation(tx, organization_id, panel_id, need)
+    @property
+    def budget(self) -> BudgetSettings | None:
+        return self.panel.settings.budget
 
+    def refusal(self, scope: BudgetScope) -> str:
+        return refusal(scope)
 
-def lacking(
-    tx: Tx,
-    organization_id: OrganizationId,
-    panel_id: SpaceId,
-    own: BudgetSettings | None,
-    need: Amount,
-    server: ServerLimit | None = None,
-) -> str | None:
-    """Returns the limit that leaves no room for this amount, if one does."""
-    shared = budgets.shared_limits(tx, organization_id)
-    for limit in shared:
-        if limit.is_passed_by(budgets.used_by_all(tx, limit, organization_id) + need):
-            return limit.scope
-    for limit in budgets.own_limits(own):
-        since = day_of(tx.now) if limit.daily else 0
-        # Before the usage: a call that is paid in between counts twice, rather than not at all.
-        beside, kept = budgets.reserved_for(tx, panel_id), tx.one(_kept_here, space_id=panel_id, now=tx.now)
-        spent = tx.one(_of_panel, space_id=panel_id, since=since)
-        assert spent is not None
-        assert kept is not None
-        if limit.is_passed_by(Amount(*spent) + Amount(*kept) + beside + need):
-            return limit.scope.replace("agent", "panel")
-    if server is not None:
-        used, reserved = budgets.used_of_server(tx, server)
-        if server.limit.is_passed_by(used + reserved + need):
-            return server.limit.scope
-    return None
+    def enter(self, tx: Tx, charge: Charge) -> None:
+        panels.hold(tx, self.id)
+        ledger.enter_for_panel(tx, self.id, charge)
 
 
 def most(lines: Sequence[Line], output: int, model: Model, prices: Mapping[str, Price], name: str) -> Amount:
@@ -172,9 +93,9 @@ def is_priced(model: Model, prices: Mapping[str, Price], name: str) -> bool:
     return expected_cost(model, Usage(1, 1), prices, asked=name) is not None
 
 
-def refusal(scope: str) -> str:
+def refusal(scope: BudgetScope) -> str:
     """Returns why an advisor was not asked, for people."""
-    whose, period = scope.split(":")
+    whose, period = scope.replace("agent", "panel").split(":")
     until = " It goes on at 00:00 UTC." if period == "day" else ""
     for_how_long = " for today" if period == "day" else ""
     return f"The budget of the {whose}{for_how_long} is used up.{until}"
@@ -215,19 +136,3 @@ def foretold(
 
 def _micros(dollars: Decimal | None) -> int | None:
     return None if dollars is None else ceil(dollars * 1_000_000)
-
-
-_history = statement(
-    select(
-        panel_spending.c.day,
-        panel_spending.c.model,
-        *(panel_spending.c[name] for name in ("calls", *_COUNTED)),
-    )
-    .where(panel_spending.c.space_id == bindparam("space_id"), panel_spending.c.day > bindparam("after"))
-    .order_by(panel_spending.c.day, panel_spending.c.model)
-)
-
-
-def spent(tx: Tx, panel_id: SpaceId, *, days: int) -> list[tuple[Any, ...]]:
-    """Returns the panel's usage in the last so many days, by day and model."""
-    return [tuple(row) for row in tx.all(_history, space_id=panel_id, after=day_of(tx.now) - days)]

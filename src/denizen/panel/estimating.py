@@ -7,9 +7,7 @@ from collections.abc import Sequence
 
 from pydantic_ai.messages import ModelResponse, ModelResponseStreamEvent
 
-from denizen.cycles import budgets
-from denizen.cycles.budgets import Amount, ServerLimit
-from denizen.cycles.ledger import Charge
+from denizen.cycles.purse import NoRoom, Purse, pay
 from denizen.errors import BudgetSpent, ModelUnreachable
 from denizen.ids import SpaceId
 from denizen.models.location import patience
@@ -20,7 +18,7 @@ from denizen.panel.advisors import Advisor
 from denizen.panel.asking import AdvisorRequest, PanelDeps, TooLate, ask, in_time, settings_for
 from denizen.panel.background import Ask, Background, Turned, VoiceBackground
 from denizen.panel.context import Line, Persona, Said, Turn
-from denizen.panel.costs import CostEstimate, NoRoom
+from denizen.panel.costs import CostEstimate, PanelPayer
 from denizen.panel.panels import Panel
 from denizen.panel.phases import stage_at
 from denizen.panel.rounds import ASSISTANT
@@ -39,14 +37,10 @@ async def suggest(kit: PanelDeps, panel_id: SpaceId, topic: str, count: int = su
     settings = panel.settings
     name, model = await kit.model_for(panel.organization_id, kit.utility_model_of(settings))
     sent = settings_for(model, SUGGESTING_TOKENS, reasoning=False, tool=suggesting.TOOL)
-    need = costs.most(lines, most_output(sent), model, kit.prices, name)
-    call = None
-    if kit.server_budget is not None:
-        most = Usage(costs.tokens_of(lines), most_output(sent))
-        call = await kit.server_budget.begin(kit.db, kit.clock, name, model, most)
-    reserved = await kit.db.write(_reserve, panel, need, None if call is None else call.near)
-    if isinstance(reserved, NoRoom):
-        raise BudgetSpent(reserved.text)
+    purse = Purse(kit.purse_deps, PanelPayer(panel))
+    kept = await purse.reserve((name, model), Usage(costs.tokens_of(lines), most_output(sent)))
+    if isinstance(kept, NoRoom):
+        raise BudgetSpent(kept.text)
     asked = AdvisorRequest(model, lines, sent, suggesting.TOOL, settings.first_byte_seconds, panel_id)
     asking = _Unheard()
     try:
@@ -56,7 +50,8 @@ async def suggest(kit: PanelDeps, panel_id: SpaceId, topic: str, count: int = su
     finally:
         # Also if it failed, or nobody waits for it any more.
         charges = [kit.charge(each, name) for each in asking.responses]
-        await asyncio.shield(asyncio.ensure_future(kit.db.write(_pay, panel, charges, reserved)))
+        paying = kit.db.write(pay, purse.payer, charges, kept.reserved)
+        await asyncio.shield(asyncio.ensure_future(paying))
     return suggesting.read(response, names, count)
 
 
@@ -78,17 +73,6 @@ class _Unheard:
 
 def _panel(tx: Tx, panel_id: SpaceId) -> tuple[Panel, list[Advisor]]:
     return panels.get(tx, panel_id), advisors.list_of(tx, panel_id)
-
-
-def _reserve(tx: Tx, panel: Panel, need: Amount, server: ServerLimit | None) -> str | NoRoom:
-    return costs.reserve_beside(tx, panel.organization_id, panel.id, panel.settings.budget, need, server)
-
-
-def _pay(tx: Tx, panel: Panel, charges: Sequence[Charge], reserved: str) -> None:
-    panels.hold(tx, panel.id)
-    budgets.release_call(tx, panel.id, reserved)
-    for each in charges:
-        costs.enter(tx, panel.organization_id, panel.id, each)
 
 
 async def foretell(kit: PanelDeps, panel_id: SpaceId, text: str) -> list[CostEstimate]:

@@ -6,8 +6,6 @@ Hints say when to look; a sweep finds what hints missed and what dead instances 
 from __future__ import annotations
 
 import asyncio
-import contextvars
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
@@ -24,6 +22,7 @@ from denizen.cycles.budgets import ServerLimit
 from denizen.cycles.ledger import Charge
 from denizen.cycles.server_budget import ServerCall
 from denizen.errors import DenizenError, LeaseLost, PriceUnknown, RequestTooLarge, StorageError
+from denizen.leased_tasks import LeasedTasks, let_go
 from denizen.models import context_size
 from denizen.models.location import patience
 from denizen.models.prices import Usage
@@ -31,7 +30,7 @@ from denizen.models.thinking import most_output
 from denizen.panel import assertions, costs, taking, voting
 from denizen.panel.asking import AdvisorRequest, PanelDeps, Speaking, TooLate, ask, in_time, said_in, settings_for
 from denizen.panel.context import Line, fitting
-from denizen.panel.taking import Claim, Outcome, Work
+from denizen.panel.taking import Claim, Key, Outcome, Work
 from denizen.tools.background_calls import is_being_cancelled
 
 log_line = structlog.get_logger(__name__)
@@ -65,6 +64,10 @@ class _Voice:
     def claim(self) -> Claim:
         return self.speaking.claim
 
+    @property
+    def epoch(self) -> int:
+        return self.claim.epoch
+
     def used(self, response: ModelResponse) -> None:
         self.charges.append(self._panel_deps.charge(response, self.model))
 
@@ -80,11 +83,6 @@ class _Voice:
         claim = await self._panel_deps.db.write(taking.begin_again, self.claim, tuple(self.charges))
         self.charges.clear()
         self.speaking.begin_again(claim)
-
-    def stop(self) -> None:
-        """Cancels the request. Its cleanup is not interrupted."""
-        if self.task is not None and not self.task.cancelling():
-            self.task.cancel()
 
 
 class Moderator:
@@ -103,29 +101,24 @@ class Moderator:
         self._panel_deps = kit
         self._db, self._clock = kit.db, kit.clock
         self._instance = instance
-        self._speaking = asyncio.Event()
-        """Set while there may be leases to renew."""
-        self._lease_seconds, self._sweep_seconds, self._grace_seconds = lease_seconds, sweep_seconds, grace_seconds
+        self._lease_seconds = lease_seconds
         self._most = most
-        self._voices: dict[tuple[str, str, str], _Voice] = {}
-        self._hinted = asyncio.Event()
-        self._changed = asyncio.Event()
+        self._tasks: LeasedTasks[Key, _Voice] = LeasedTasks(
+            "panels",
+            kit.clock,
+            renew=self._renew,
+            sweep=self._look,
+            lease_seconds=lease_seconds,
+            sweep_seconds=sweep_seconds,
+            grace_seconds=grace_seconds,
+        )
+        self._voices = self._tasks.running
         self._ended = 0
         """How many replies have ended here."""
         self._taking = asyncio.Lock()
-        self._stopping = False
-        self._tasks = asyncio.TaskGroup()
-        self._loops: list[asyncio.Task[None]] = []
-        self._context = contextvars.Context()
 
     async def __aenter__(self) -> Moderator:
-        await self._tasks.__aenter__()
-        self._context = contextvars.copy_context()
-        self._loops = [
-            self._tasks.create_task(self._keep_looking(), name="panels"),
-            self._tasks.create_task(self._keep_leases(), name="lease renewal of panels"),
-            self._tasks.create_task(self._repeat(), name="repeating panels for latecomers"),
-        ]
+        await self._tasks.open(latecomers=self._repeat())
         return self
 
     async def __aexit__(self, *error: object) -> None:
@@ -133,26 +126,16 @@ class Moderator:
 
     def hint(self) -> None:
         """Notes that there may be replies to take, or to stop."""
-        self._hinted.set()
+        self._tasks.hint()
 
     async def stop(self) -> None:
         """Lets replies in progress finish, or hands them back after a while; begins no other."""
-        if self._stopping:
-            return
-        self._stopping = True
-        speaking = [each.task for each in self._voices.values() if each.task is not None]
-        if speaking and self._grace_seconds > 0:
-            await asyncio.wait(speaking, timeout=self._grace_seconds)
-        self._stop(self._voices)
-        for task in self._loops:
-            task.cancel()
-        await self._tasks.__aexit__(None, None, None)
+        if not self._tasks.stopping:
+            await self._tasks.stop()
 
     def hurry(self) -> None:
         """Makes `stop` wait for nothing, now or later."""
-        self._grace_seconds = 0
-        if self._stopping:
-            self._stop(self._voices)
+        self._tasks.hurry()
 
     async def run_until_idle(self) -> bool:
         """Returns when nothing is left to answer here now; returns whether there was anything."""
@@ -161,9 +144,9 @@ class Moderator:
             # A reply that ends while we look may have left work that we did not see.
             ended = self._ended
             await self._look()
-            self._changed.clear()
+            self._tasks.changed.clear()
             if self._voices:
-                await self._changed.wait()
+                await self._tasks.changed.wait()
         return ended != begun
 
     @property
@@ -171,24 +154,13 @@ class Moderator:
         """How many replies are in progress here."""
         return len(self._voices)
 
-    async def _keep_looking(self) -> None:
-        while True:
-            await self._clock.wait(self._hinted, self._sweep_seconds)
-            self._hinted.clear()
-            try:
-                await self._look()
-            except StorageError as error:
-                log_line.warning("panels not looked after", error=error.code)
-            except Exception:  # The loop's boundary: replies in progress continue, and the next look may succeed.
-                log_line.exception("panels not looked after, by a defect")
-
     async def _look(self) -> None:
         """Takes open replies, and stops those that should not continue."""
         async with self._taking:
             if self._voices:
                 await self._compare()
             room = self._most - len(self._voices)
-            if self._stopping or room <= 0 or not (due := await self._db.read(taking.turns_due)):
+            if self._tasks.stopping or room <= 0 or not (due := await self._db.read(taking.turns_due)):
                 return
             background = self._panel_deps.background
             brought = None if background is None else await background.bring(due)
@@ -199,39 +171,21 @@ class Moderator:
     async def _compare(self) -> None:
         """Stops replies that are not ours any more, and releases those that nothing works on."""
         held = await self._db.read(taking.held_by, self._instance)
-        self._stop(self._voices.keys() - held)
+        self._tasks.cancel(self._voices.keys() - held)
         # A reply that could not be written is still held, and holds up its round: it is asked again.
         if left := held - self._voices.keys():
             await self._db.write(taking.release, self._instance, left)
 
     def _begin(self, work: Work) -> None:
-        self._stop([work.claim.key])
-        voice = self._voices[work.claim.key] = _Voice(self._panel_deps, work.claim)
-        self._speaking.set()
-        # Not part of the trace of whatever request has caused it.
-        voice.task = self._tasks.create_task(
-            self._speak(work, voice), name=f"{work.claim.part} of {work.claim.voice}", context=self._context.copy()
-        )
+        claim = work.claim
+        self._tasks.cancel([claim.key])
+        voice = _Voice(self._panel_deps, claim)
+        self._tasks.begin(claim.key, voice, self._speak(work, voice), name=f"{claim.part} of {claim.voice}")
 
-    def _stop(self, keys: Iterable[tuple[str, str, str]]) -> None:
-        for key in keys:
-            if (voice := self._voices.get(key)) is not None:
-                voice.stop()
-
-    async def _keep_leases(self) -> None:
-        while True:
-            await self._speaking.wait()
-            await self._clock.sleep(self._lease_seconds / 3)
-            before = set(self._voices)
-            if not before:
-                self._speaking.clear()
-                continue
-            try:
-                held = await self._db.write_first(taking.renew, self._instance, self._lease_seconds)
-            except StorageError as error:
-                log_line.warning("leases of panels not renewed", error=error.code)
-                continue
-            self._stop(before - held)
+    async def _renew(self) -> dict[Key, int]:
+        if not self._voices:
+            return {}
+        return await self._db.write_first(taking.renew, self._instance, self._lease_seconds)
 
     async def _repeat(self) -> None:
         async with self._panel_deps.bus.subscribe(WANTED, limit=100_000) as asked:
@@ -260,19 +214,13 @@ class Moderator:
         except Exception:  # An error of one advisor must not end the others.
             log_line.exception("reply not written, by a defect", voice=work.claim.voice)
         finally:
-            if self._voices.get(work.claim.key) is voice:
-                del self._voices[work.claim.key]
             self._ended += 1
-            self._changed.set()
-            self._hinted.set()
+            self._tasks.end(work.claim.key, voice)
+            self._tasks.hint()
 
     async def _let_go(self, voice: _Voice) -> None:
         """Hands the reply back, and records the usage here, whoever holds it now."""
-        letting_go = asyncio.ensure_future(self._db.write(taking.hand_back, voice.claim, tuple(voice.charges)))
-        try:
-            async with asyncio.timeout(5):
-                await asyncio.shield(letting_go)
-        except (StorageError, TimeoutError):
+        if not await let_go(self._db.write(taking.hand_back, voice.claim, tuple(voice.charges))):
             log_line.warning("reply not handed back", voice=voice.claim.voice)
 
     async def _answer(self, work: Work, voice: _Voice) -> Outcome:
@@ -351,11 +299,9 @@ class Moderator:
         need = costs.most(work.lines, output_tokens, model, self._panel_deps.prices, name)
         if any(each.in_dollars for each in limits) and not costs.is_priced(model, self._panel_deps.prices, name):
             raise PriceUnknown(name)
-        claim = work.claim
-        scope = await self._db.write(
-            costs.reserve, claim.key, claim.epoch, claim.organization_id, claim.panel_id, own, need, server
-        )
-        return None if scope is None else costs.refusal(scope)
+        claim, under = work.claim, costs.allowance(work.panel, server)
+        refused = await self._db.write(costs.reserve, claim.key, claim.epoch, claim.panel_id, under, need)
+        return None if refused is None else costs.refusal(refused.scope)
 
 
 def _settings(work: Work, model: Model, context: int | None) -> ModelSettings:

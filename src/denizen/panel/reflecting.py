@@ -9,45 +9,40 @@ expires: another instance finds the turn and reflects on it again.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from math import ceil
 from typing import Any, Final
 
-from pydantic_ai.messages import ModelResponse
 from sqlalchemy import bindparam, select
 
-from denizen.cycles import budgets
-from denizen.cycles.budgets import Amount
-from denizen.cycles.ledger import Charge
-from denizen.cycles.server_budget import KeptCall
-from denizen.errors import InvalidInput, NotFound
+from denizen.cycles.purse import Purse
+from denizen.errors import NotFound
 from denizen.ids import EntityId, MessageId, SpaceId
 from denizen.inbox.format import one_line
 from denizen.models.discovery import utility_model_for
-from denizen.models.prices import Usage, expected_cost
-from denizen.panel import advisor_stances, costs, panels, reflection_cursor, rounds
+from denizen.panel import advisor_stances, panels, rounds
 from denizen.panel.advisor_stances import Voice
 from denizen.panel.asking import PanelDeps
-from denizen.panel.costs import NoRoom
+from denizen.panel.costs import PanelPayer
 from denizen.panel.panels import Panel
 from denizen.panel.taking import QUESTION_GONE
 from denizen.reflection import configuration, signals, thinking
-from denizen.reflection.claims import Claimant
 from denizen.reflection.configuration import Configuration, Effective
+from denizen.reflection.cursor import PANEL_CURSOR, Claimant
 from denizen.reflection.sentiment import Classifier, Reading
 from denizen.reflection.settings import Metaprompt
-from denizen.reflection.stance_store import VOICES, Conversation, Run
+from denizen.reflection.stance_store import VOICES, Run
 from denizen.reflection.thinking import (
     Felt,
     MetapromptTrial,
     NamedModel,
+    Pending,
     Reflector,
     Turn,
     last_felt,
     quoted,
     reading_of,
-    think,
+    think_over_all,
 )
 from denizen.spaces import posting
 from denizen.storage.database import Tx, statement
@@ -59,18 +54,6 @@ TURNS: Final = 5
 TRIED_TURNS: Final = 20
 """Turns of a panel that are searched for an advisor's last replies."""
 _ERROR_CHARACTERS: Final = 200
-
-
-@dataclass(frozen=True, slots=True)
-class Held:
-    """A turn to reflect on, as each reflecting advisor that was asked saw it."""
-
-    panel: Panel
-    number: int
-    turns: Mapping[str, Turn]
-    voices: tuple[Voice, ...]
-    forgotten: int
-    """How often something had been forgotten when the turn was read."""
 
 
 _asked = statement(
@@ -86,9 +69,10 @@ _asked = statement(
 )
 
 
-def next_held(tx: Tx, panel_id: SpaceId) -> Held | None:
-    """Returns the next turn to reflect on; None if there is none, or someone has still to answer it."""
-    mark = reflection_cursor.mark(tx, panel_id)
+def next_held(tx: Tx, panel_id: SpaceId) -> tuple[Panel, dict[str, Voice], Pending[str]] | None:
+    """Returns the next turn to reflect on, as each reflecting advisor that was asked saw it; None if there is none, or
+    someone has still to answer it."""
+    mark = PANEL_CURSOR.last_turn(tx, panel_id)
     panel = None if mark is None else panels.get(tx, panel_id)
     if mark is None or panel is None or panel.turns <= mark:
         return None
@@ -96,13 +80,13 @@ def next_held(tx: Tx, panel_id: SpaceId) -> Held | None:
     if any(state not in rounds.OVER for *_, state, _code in asked):
         return None
     had = {voice for *_, voice, state, code in asked if state != "cancelled" and code != QUESTION_GONE}
-    voices = tuple(each for each in advisor_stances.voices_once_asked(tx, panel, had) if each.reflection.is_on)
-    turns = _turns(tx, panel_id, mark + 1, voices, *asked[0][:2]) if voices else {}
-    return Held(panel, mark + 1, turns, voices, reflection_cursor.redactions_so_far(tx, panel_id))
+    voices = {each.id: each for each in advisor_stances.voices_once_asked(tx, panel, had) if each.reflection.is_on}
+    turns = _turns(tx, panel_id, mark + 1, voices.values(), *asked[0][:2]) if voices else {}
+    return panel, voices, Pending(mark + 1, turns, PANEL_CURSOR.redactions_so_far(tx, panel_id))
 
 
 def _turns(
-    tx: Tx, panel_id: SpaceId, turn: int, voices: Sequence[Voice], message_id: MessageId, asked_by: EntityId
+    tx: Tx, panel_id: SpaceId, turn: int, voices: Iterable[Voice], message_id: MessageId, asked_by: EntityId
 ) -> dict[str, Turn]:
     """Reads the turn as each advisor saw it. The number of statements depends neither on the advisors nor on the
     panel's age.
@@ -233,25 +217,16 @@ class Reflecting:
     async def reflect_on_next(self, panel_id: SpaceId) -> bool:
         """Reflects on the next turn that all have answered; False if there is none, or another instance does it."""
         held = await self._db.read(next_held, panel_id)
-        if held is None or not await self._db.write(reflection_cursor.claim, panel_id, held.number, self._claimant):
+        if held is None:
             return False
-        purse, readings = PanelPurse(self._panel_deps, held.panel), _Readings()
-        at_once = asyncio.Semaphore(held.panel.settings.at_once)
-
-        async def over(voice: Voice) -> tuple[str, Conversation]:
-            async with at_once:
-                return voice.id, await think(self._reflector(held.panel, voice, purse), held.turns[voice.id], readings)
-
-        thoughts = [asyncio.ensure_future(over(each)) for each in held.voices]
-        try:
-            came = dict(await asyncio.gather(*thoughts))
-        finally:
-            # An error in one of them ends all, so that none continues unobserved.
-            for each in thoughts:
-                each.cancel()
-            await asyncio.gather(*thoughts, return_exceptions=True)
-        forgotten, instance = held.forgotten, self._claimant.instance
-        where = panel_id, held.number
+        panel, voices, pending = held
+        if not await self._db.write(PANEL_CURSOR.claim, panel_id, pending.number, self._claimant):
+            return False
+        came = await think_over_all(
+            pending, lambda id: self._reflector(panel, voices[id]), at_once=panel.settings.at_once, read=_Readings()
+        )
+        forgotten, instance = pending.forgotten, self._claimant.instance
+        where = panel_id, pending.number
         await self._db.write(advisor_stances.keep_panel_turn, *where, came, forgotten=forgotten, instance=instance)
         return True
 
@@ -262,7 +237,7 @@ class Reflecting:
         any case.
         """
         panel, voice, turn, felt, forgotten = await self._db.read(_situation, panel_id, voice_id)
-        reflector = self._reflector(panel, voice, PanelPurse(self._panel_deps, panel))
+        reflector = self._reflector(panel, voice)
         asked = configuration.find(reflector.settings, reflector.configuration, wanted)
 
         async def keep(run: Run) -> bool:
@@ -270,7 +245,7 @@ class Reflecting:
 
         return await thinking.try_metaprompt(reflector, turn, felt, asked, keep if apply else None)
 
-    def _reflector(self, panel: Panel, voice: Voice, purse: PanelPurse) -> Reflector:
+    def _reflector(self, panel: Panel, voice: Voice) -> Reflector:
         async def model_for(name: str | None) -> NamedModel:
             own = self._panel_deps.server_models.default if voice.model == "default" else voice.model
             wanted = name or panel.settings.utility_model or utility_model_for(own)
@@ -282,7 +257,7 @@ class Reflecting:
             settings=voice.reflection,
             configuration=self._configuration(),
             model_for=model_for,
-            purse=purse,
+            purse=panel_purse(self._panel_deps, panel),
             classifier=self._classifier,
         )
 
@@ -297,7 +272,7 @@ def _situation(tx: Tx, panel_id: SpaceId, voice_id: str) -> tuple[Panel, Voice, 
     )
     last = next(iter(tx.all(_asked, space_id=panel_id, turn=panel.turns)), None)
     felt = Felt() if last is None else last_felt(VOICES.counters(tx, voice_id, panel_id, last[1]))
-    return panel, voice, turn, felt, reflection_cursor.redactions_so_far(tx, panel_id)
+    return panel, voice, turn, felt, PANEL_CURSOR.redactions_so_far(tx, panel_id)
 
 
 class _Readings:
@@ -322,45 +297,6 @@ async def _by_whom(reflector: Reflector, settings: Effective) -> str | None:
     return (await reflector.model_for(settings.sentiment.model or settings.model))[0]
 
 
-class PanelPurse:
-    """Pays for the reflection on one turn, within the budgets of the panel and the organization."""
-
-    def __init__(self, kit: PanelDeps, panel: Panel) -> None:
-        self._panel_deps, self._db, self._panel = kit, kit.db, panel
-
-    async def keep(self, named: NamedModel, most: Usage) -> KeptCall:
-        """Reserves the most that the call may use, if a budget limits it.
-
-        Raises `InvalidInput` if there is no room for it.
-        """
-        panel, own = self._panel, self._panel.settings.budget
-        budget = self._panel_deps.server_budget
-        call = None if budget is None else await budget.begin(self._db, self._panel_deps.clock, *named, most)
-        server = None if call is None else call.near
-        shared = await self._db.read(budgets.organization_budget, panel.organization_id)
-        limits = [each for each in (own, shared) if each is not None]
-        if not limits and server is None:
-            return KeptCall(None, call)
-        # The price list takes time to read, the first time.
-        dollars = await asyncio.to_thread(expected_cost, named[1], most, self._panel_deps.prices, asked=named[0])
-        if dollars is None and any(each.in_dollars for each in limits):
-            raise InvalidInput(f"There is a budget in dollars, but the price of {named[0]!r} is unknown.")
-        need = Amount(most.input + most.output, ceil((dollars or 0) * 1_000_000))
-        reserved = await self._db.write(costs.reserve_beside, panel.organization_id, panel.id, own, need, server)
-        if isinstance(reserved, NoRoom):
-            raise InvalidInput(reserved.text)
-        return KeptCall(reserved, call)
-
-    async def pay(self, named: NamedModel, kept: Any, response: ModelResponse | None) -> None:
-        """Charges the call to the panel and releases its reservation."""
-        if response is not None:
-            await self._db.write(_enter, self._panel, self._panel_deps.charge(response, named[0]), kept.reserved)
-        elif kept.reserved is not None:
-            await self._db.write(budgets.release_call, self._panel.id, kept.reserved)
-
-
-def _enter(tx: Tx, panel: Panel, charge: Charge, reserved: str | None) -> None:
-    panels.hold(tx, panel.id)
-    costs.enter(tx, panel.organization_id, panel.id, charge)
-    if reserved is not None:
-        budgets.release_call(tx, panel.id, reserved)
+def panel_purse(kit: PanelDeps, panel: Panel) -> Purse:
+    """Pays for the reflection of a panel."""
+    return Purse(kit.purse_deps, PanelPayer(panel))

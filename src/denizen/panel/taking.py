@@ -17,10 +17,11 @@ from sqlalchemy import bindparam, exists, func, or_, select, update
 
 from denizen.bus.streams import PANEL
 from denizen.clock import SECOND
+from denizen.cycles import ledger
 from denizen.cycles.ledger import Charge
 from denizen.errors import LeaseLost, NotFound
 from denizen.ids import OrganizationId, SpaceId
-from denizen.panel import advisors, assertions, costs, crosstalk, history, panels, rounds, synthesis, voting
+from denizen.panel import advisors, assertions, crosstalk, history, panels, rounds, synthesis, voting
 from denizen.panel.advisors import Advisor
 from denizen.panel.background import Ask, Background, Brought, Turned, VoiceBackground
 from denizen.panel.context import (
@@ -152,7 +153,7 @@ _renew = statement(
     update(replies)
     .where(replies.c.holder == bindparam("by"), UNFINISHED)
     .values(until=bindparam("then"))
-    .returning(replies.c.round_id, replies.c.voice, replies.c.part)
+    .returning(replies.c.round_id, replies.c.voice, replies.c.part, replies.c.epoch)
 )
 _begin_again = statement(update(replies).where(*_held).values(epoch=replies.c.epoch + 1).returning(replies.c.epoch))
 _to_be_taken = {"state": "waiting", "holder": None, "until": 0, "reserved_tokens": 0, "reserved_micros": 0}
@@ -277,9 +278,10 @@ def _claims(tx: Tx, holder: str) -> list[tuple[Claim, int]]:
     ]
 
 
-def renew(tx: Tx, holder: str, seconds: float) -> set[Key]:
-    """Renews all leases of this holder; returns the replies that it still holds."""
-    return {(row[0], row[1], row[2]) for row in tx.all(_renew, by=holder, then=tx.now + int(seconds * SECOND))}
+def renew(tx: Tx, holder: str, seconds: float) -> dict[Key, int]:
+    """Renews all leases of this holder; returns the replies that it still holds, with their epochs."""
+    rows = tx.all(_renew, by=holder, then=tx.now + int(seconds * SECOND))
+    return {(round_id, voice, part): epoch for round_id, voice, part, epoch in rows}
 
 
 def begin_again(tx: Tx, claim: Claim, charges: Sequence[Charge] = ()) -> Claim:
@@ -319,7 +321,7 @@ def free_all_of(tx: Tx, holder: str) -> None:
 def _enter(tx: Tx, claim: Claim, charges: Sequence[Charge]) -> None:
     """Charges the usage of model calls to the reply and the panel, whatever their result."""
     for each in charges:
-        costs.enter(tx, claim.organization_id, claim.panel_id, each)
+        ledger.enter_for_panel(tx, claim.panel_id, each)
         tx.run(
             _count,
             **_which(claim),

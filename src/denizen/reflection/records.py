@@ -10,18 +10,17 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import bindparam, delete, func, or_, select, update
+from sqlalchemy import bindparam, or_, select, update
 
 from denizen.bus.streams import StanceChanged, agent_topic
 from denizen.errors import NotFound
 from denizen.ids import AgentId, EntityId, SpaceId
 from denizen.plans import told_changes
-from denizen.reflection import claims
-from denizen.reflection.claims import Claimant
+from denizen.reflection.cursor import AGENT_CURSOR, Claimant
 from denizen.reflection.stance_store import AGENTS, Conversation, Run, Stance, upsert
 from denizen.reflection.state import Adjustment
-from denizen.storage.database import Tx, insert_ignore, statement
-from denizen.storage.schema import agents, leases, memberships, minds, redactions, reflecting, stances
+from denizen.storage.database import Tx, statement
+from denizen.storage.schema import agents, leases, memberships, minds, reflecting, stances
 
 
 def announce(tx: Tx, agent_id: AgentId, space_id: SpaceId) -> None:
@@ -72,8 +71,6 @@ def reset(tx: Tx, agent_id: AgentId, space_id: SpaceId, *, by: EntityId | None =
 # Settings of a conversation that replace the agent's
 
 _put_overrides = upsert(stances, "overrides")
-_begin = insert_ignore(reflecting, ("agent_id", "cycle"))
-_end = statement(delete(reflecting).where(reflecting.c.agent_id == bindparam("agent")))
 _overrides = statement(
     select(stances.c.overrides).where(stances.c.agent_id == bindparam("agent_id"), stances.c.overrides.is_not(None))
 )
@@ -99,11 +96,8 @@ def set_overrides(tx: Tx, agent_id: AgentId, space_id: SpaceId, wanted: Mapping[
 def keep_reflecting(tx: Tx, agent_id: AgentId, *, on: bool) -> None:
     """Switches reflection on the agent's cycles on if the agent or one of its conversations wants it, otherwise off."""
     wanted = on or any(json.loads(row[0]).get("reflection") for row in tx.all(_overrides, agent_id=agent_id))
-    if not wanted:
-        tx.run(_end, agent=agent_id)
-        return
     row = tx.one(_lived, agent_id=agent_id)
-    tx.run(_begin, agent_id=agent_id, cycle=row[0] if row else 0)
+    AGENT_CURSOR.set_reflecting(tx, agent_id, wanted, row[0] if row else 0)
 
 
 _skip = statement(
@@ -120,51 +114,15 @@ def leave_past(tx: Tx, agent_id: AgentId) -> None:
 
 # Turns that were reflected on
 
-_mark = statement(select(reflecting.c.cycle).where(reflecting.c.agent_id == bindparam("agent_id")))
-_claim = claims.claiming(reflecting, reflecting.c.agent_id, reflecting.c.cycle)
-_advance = claims.advancing(reflecting, reflecting.c.agent_id, reflecting.c.cycle)
-
-
-def mark(tx: Tx, agent_id: AgentId) -> int | None:
-    """Returns the number of the last cycle that was reflected on; None for an agent that does not reflect."""
-    row = tx.one(_mark, agent_id=agent_id)
-    return None if row is None else row[0]
-
-
-_redactions = statement(
-    select(func.count())
-    .select_from(redactions)
-    .join(agents, agents.c.organization_id == redactions.c.organization_id)
-    .where(agents.c.id == bindparam("agent_id"))
-)
-
-
-def redactions_so_far(tx: Tx, agent_id: AgentId) -> int:
-    """Returns how often something was forgotten in the agent's organization."""
-    row = tx.one(_redactions, agent_id=agent_id)
-    assert row is not None
-    return row[0]
-
-
-def claim(tx: Tx, agent_id: AgentId, cycle: int, by: Claimant) -> bool:
-    """Claims the cycle for this instance; False if another living instance has, or the cycle was already
-    reflected on.
-    """
-    return tx.run(_claim, whose=agent_id, before=cycle - 1, **claims.parameters(tx, by)) > 0
-
 
 def keep_turn(
     tx: Tx, agent_id: AgentId, cycle: int, conversations: Sequence[Conversation], *, forgotten: int, instance: str
 ) -> bool:
-    """Stores the result of reflecting on the cycle. Returns False, and changes nothing, if another instance does it.
-
-    The same if more was forgotten than `redactions_so_far` returned before: the model may have been shown, and may have
-    repeated, just that.
+    """Stores the result of reflecting on the cycle. Returns False, and changes nothing, if another instance does it, or
+    something was forgotten meanwhile.
     """
     told_changes.lock(tx, agent_id)
-    if redactions_so_far(tx, agent_id) != forgotten:
-        return False
-    if tx.run(_advance, whose=agent_id, before=cycle - 1, after=cycle, claimant=instance) == 0:
+    if not AGENT_CURSOR.advance(tx, agent_id, cycle, instance, forgotten=forgotten):
         return False
     for each in conversations:
         if tx.one(_is_member, space_id=each.space_id, agent_id=agent_id) is None:
@@ -185,7 +143,7 @@ _behind = statement(
         minds.c.cycle_count > reflecting.c.cycle,
         agents.c.status != "dead",
         or_(leases.c.holder.is_(None), leases.c.holder == bindparam("claimant"), leases.c.until < bindparam("now")),
-        claims.is_free(reflecting),
+        AGENT_CURSOR.unclaimed,
     )
     .order_by(reflecting.c.agent_id)
 )
@@ -193,4 +151,4 @@ _behind = statement(
 
 def behind(tx: Tx, by: Claimant) -> list[AgentId]:
     """Returns the agents with cycles to reflect on that no other instance runs or reflects on."""
-    return [AgentId(row[0]) for row in tx.all(_behind, now=tx.now, **claims.parameters(tx, by))]
+    return [AgentId(row[0]) for row in tx.all(_behind, now=tx.now, **by.parameters(tx))]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, Protocol, TypeVar, cast
+from typing import Final, Generic, Protocol, TypeVar, cast
 
 import structlog
 from pydantic_ai.messages import (
@@ -49,6 +49,7 @@ READ_CHARACTERS: Final = 2_000
 _LINE_CHARACTERS: Final = 500
 
 NamedModel = tuple[str, Model]
+K = TypeVar("K", bound=str)
 
 
 class ReflectionPurse(Protocol):
@@ -131,6 +132,36 @@ async def think(reflector: Reflector, turn: Turn, read: Read | None = None) -> C
     except Exception as error:  # noqa: BLE001  one conversation shall not hold up the others
         log_line.warning("reflection failed", **reflector.about, space=turn.stance.space_id, error=repr(error))
         return nothing
+
+
+@dataclass(frozen=True, slots=True)
+class Pending(Generic[K]):
+    """The next turn of an agent or a panel to reflect on: as it is seen in each conversation, or by each advisor."""
+
+    number: int
+    turns: Mapping[K, Turn]
+    forgotten: int
+    """How often something had been forgotten when it was read."""
+
+
+async def think_over_all(
+    pending: Pending[K], reflector_of: Callable[[K], Reflector], *, at_once: int = 1, read: Read | None = None
+) -> dict[K, Conversation]:
+    """Reflects on the turn in each conversation, or for each advisor; so many at the same time."""
+    slots = asyncio.Semaphore(at_once)
+
+    async def over(key: K) -> Conversation:
+        async with slots:
+            return await think(reflector_of(key), pending.turns[key], read)
+
+    thoughts = [asyncio.ensure_future(over(each)) for each in pending.turns]
+    try:
+        return dict(zip(pending.turns, await asyncio.gather(*thoughts), strict=True))
+    finally:
+        # An error in one of them ends all, so that none continues unobserved.
+        for each in thoughts:
+            each.cancel()
+        await asyncio.gather(*thoughts, return_exceptions=True)
 
 
 async def _think(reflector: Reflector, settings: Effective, turn: Turn, read: Read) -> Conversation:

@@ -7,7 +7,7 @@ from fastapi.routing import APIRoute
 from pydantic import BaseModel
 
 from denizen.server.bodies import BoundedRoute
-from denizen.server.schemas import Problem
+from denizen.server.shapes.problem import Problem
 
 
 def new_router(prefix: str = "", *, problem: type[BaseModel] = Problem) -> APIRouter:

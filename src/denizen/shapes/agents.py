@@ -29,12 +29,20 @@ class AgentTrouble(Value):
     retry_at: Annotated[datetime | None, Field(description="When it tries again by itself, if that is known.")]
 
 
+_AGENT = {
+    "id": ADA,
+    "handle": "ada",
+    "name": "Ada",
+    "status": "sleeping",
+    "model": "demo",
+    "about": "You look after this house.",
+}
+
+
 class AgentOut(Value):
     """An agent of your organization."""
 
-    model_config = given(
-        id=ADA, handle="ada", name="Ada", status="sleeping", model="demo", about="You look after this house."
-    )
+    model_config = given(**_AGENT)
 
     id: str
     handle: str
@@ -56,12 +64,7 @@ class AgentDetail(AgentOut):
     """An agent; for admins, with its definition."""
 
     model_config = given(
-        id=ADA,
-        handle="ada",
-        name="Ada",
-        status="sleeping",
-        model="demo",
-        about="You look after this house.",
+        **_AGENT,
         created_at=NINE,
         cycles=12,
         resting=None,
@@ -85,15 +88,7 @@ class AgentDetail(AgentOut):
 class ListedAgent(AgentOut):
     """An agent in a list of them."""
 
-    model_config = given(
-        id=ADA,
-        handle="ada",
-        name="Ada",
-        status="sleeping",
-        model="demo",
-        about="You look after this house.",
-        last_cycle_at=NINE,
-    )
+    model_config = given(**_AGENT, last_cycle_at=NINE)
 
     last_cycle_at: Annotated[datetime | None, Field(description="When it was last awake; null: never yet.")]
 

@@ -6,6 +6,8 @@ have a serial number as key: rows are appended, and an index finds those of an o
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from sqlalchemy import (
     DDL,
     BigInteger,
@@ -58,6 +60,12 @@ def _int(name: str, default: int | None = None) -> Column[int]:
 
 def _flag(name: str, default: int = 0) -> Column[int]:
     return Column(name, SmallInteger, nullable=False, server_default=text(str(default)))
+
+
+def _usage() -> Iterator[Column[int]]:
+    """What model calls have used: how many calls, tokens, and millionths of a dollar."""
+    counted = ("calls", "input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "cost_micros")
+    return (_int(name, 0) for name in counted)
 
 
 organizations = Table(
@@ -579,12 +587,7 @@ spending = Table(
     Column("day", Integer, primary_key=True),  # days since 1970, UTC
     _key("agent_id", "agents.id"),
     _key("model"),
-    _int("calls", 0),
-    _int("input_tokens", 0),
-    _int("output_tokens", 0),
-    _int("cache_read_tokens", 0),
-    _int("cache_write_tokens", 0),
-    _int("cost_micros", 0),
+    *_usage(),
     Index("ix_spending_agent", "agent_id", "day"),
     sqlite_with_rowid=False,
 )
@@ -854,12 +857,7 @@ panel_spending = Table(
     Column("day", Integer, primary_key=True),  # days since 1970, UTC
     _key("space_id", "panels.space_id"),
     _key("model"),
-    _int("calls", 0),
-    _int("input_tokens", 0),
-    _int("output_tokens", 0),
-    _int("cache_read_tokens", 0),
-    _int("cache_write_tokens", 0),
-    _int("cost_micros", 0),
+    *_usage(),
     Index("ix_panel_spending_space", "space_id", "day"),
     sqlite_with_rowid=False,
 )

@@ -19,7 +19,7 @@ from denizen.spaces import directory, floor, posting
 from denizen.spaces.posting import Message
 from denizen.spaces.transcript import format_transcript
 from denizen.storage.database import Tx
-from denizen.tools import guard, planning, self_view
+from denizen.tools import planning, privacy_guard, self_view
 from denizen.tools.hops import hop_of_send
 from denizen.tools.planning import PLANNING, SET_TIMER
 from denizen.tools.recalling import RECALLING, Recall
@@ -85,7 +85,9 @@ def send_message(tx: Tx, hand: Hand, arguments: SendMessage) -> Done:
     space = directory.require_member(tx, space_id, hand.agent_id)
     if _just_said(tx, hand, space.id, what.text):
         raise InvalidInput("You have just said this here, and nobody has spoken since: it was not sent again.")
-    stopped = guard.stopped_message(tx, hand.agent_id, hand.cycle_id, space.id, what, hand.events, hand.remembered)
+    stopped = privacy_guard.stopped_message(
+        tx, hand.agent_id, hand.cycle_id, space.id, what, hand.events, hand.remembered
+    )
     if stopped is not None:
         return Done(stopped.told)
     posted = posting.post(

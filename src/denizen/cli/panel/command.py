@@ -236,7 +236,7 @@ def _show(there: Panel, stances: Iterable[VoiceStanceOut]) -> None:
         told = Text.assemble((head, "cyan"), f"  {printable(each.name)}", (off, "dim"), f"  {as_told(each.state)}")
         console.print(told, soft_wrap=True)
         for reason in mind.reasons(each):
-            console.print(Text(f"  {reason}", style="dim"), soft_wrap=True)
+            console.print(Text(f"  {printable(reason)}", style="dim"), soft_wrap=True)
 
 
 def _reflection_of(there: Panel) -> Mapping[str, JsonValue]:

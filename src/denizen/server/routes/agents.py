@@ -28,8 +28,15 @@ from denizen.server.router import new_router
 from denizen.server.routes.spaces import enter
 from denizen.server.routes.spaces import shown as shown_space
 from denizen.server.routes.triggers import find_agent
-from denizen.server.schemas import agent_out
-from denizen.server.shapes.agents import CreateAgent, EditAgent, ForkAgent, TryAgain, agent_detail_out, listed_agent_out
+from denizen.server.shapes.agents import (
+    CreateAgent,
+    EditAgent,
+    ForkAgent,
+    TryAgain,
+    agent_detail_out,
+    agent_out,
+    listed_agent_out,
+)
 from denizen.shapes.agents import AgentDetail, AgentOut, AgentPage, ToolList, ToolOut
 from denizen.shapes.spaces import SpaceOut
 from denizen.spaces import directory

@@ -15,7 +15,7 @@ from denizen.server.context import context_of
 from denizen.server.router import new_router
 from denizen.server.routes.spaces import enter
 from denizen.server.routes.triggers import find_agent
-from denizen.server.schemas import AnswerCall, approval_out, call_out
+from denizen.server.shapes.calls import AnswerCall, approval_out, call_out
 from denizen.shapes.calls import ApprovalList, CallList, CallOut
 from denizen.storage.database import Tx, storable
 from denizen.tools import calls

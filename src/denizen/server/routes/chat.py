@@ -29,8 +29,9 @@ from denizen.server.problems import Problem
 from denizen.server.router import new_router
 from denizen.server.routes.spaces import enter
 from denizen.server.routes.triggers import find_agent
-from denizen.server.schemas import call_out, message_out
+from denizen.server.shapes.calls import call_out
 from denizen.server.shapes.chat import ChatRequest, chat_usage_out, final_response
+from denizen.server.shapes.spaces import message_out
 from denizen.shapes.chat import ChatAnswer
 from denizen.spaces import posting
 from denizen.spaces.posting import Draft

@@ -7,7 +7,7 @@ from fastapi import Request
 from denizen.server.auth import Authenticated
 from denizen.server.context import context_of
 from denizen.server.router import new_router
-from denizen.server.schemas import me_out
+from denizen.server.shapes.people import me_out
 from denizen.shapes.people import Me
 from denizen.spaces import directory
 

@@ -13,8 +13,7 @@ from denizen.server.context import context_of
 from denizen.server.router import new_router
 from denizen.server.routes.entities import find_present
 from denizen.server.routes.spaces import enter
-from denizen.server.schemas import member_out
-from denizen.server.shapes.places import MemberAdd, MemberChange
+from denizen.server.shapes.spaces import MemberAdd, MemberChange, member_out
 from denizen.shapes.spaces import MemberOut
 from denizen.spaces import directory, leaving
 from denizen.spaces.directory import Entity

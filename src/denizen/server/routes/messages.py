@@ -18,7 +18,7 @@ from denizen.server.idempotency import IdempotencyKey
 from denizen.server.problems import Problem
 from denizen.server.router import new_router
 from denizen.server.routes.spaces import enter
-from denizen.server.schemas import EditMessage, PostMessage, message_out
+from denizen.server.shapes.spaces import EditMessage, PostMessage, message_out
 from denizen.server.sse import EventStream, run_feed
 from denizen.server.streams.space import SpaceFeed
 from denizen.shapes.examples import ADA, THING, event_stream

@@ -58,8 +58,8 @@ from denizen.shapes.minds import (
 from denizen.spaces import directory
 from denizen.spaces.source_names import named
 from denizen.storage.database import Tx, storable
-from denizen.tools import guard
-from denizen.tools.guard import Crossing
+from denizen.tools import privacy_guard
+from denizen.tools.privacy_guard import Crossing
 from denizen.tools.recalling import QUERY_CHARACTERS
 
 router = new_router()
@@ -360,7 +360,7 @@ async def list_crossings(
 
 def _crossings(tx: Tx, agent_id: str, caller: Caller, before: int | None, limit: int) -> CrossingPage:
     agent = _past(tx, agent_id, caller)
-    found = guard.crossings_before(tx, agent, _LAST if before is None else before, limit=limit + 1)
+    found = privacy_guard.crossings_before(tx, agent, _LAST if before is None else before, limit=limit + 1)
     page, reader = found[:limit], privacy.reader(tx, agent, caller.entity.id)
     return CrossingPage(
         crossings=[crossing_out(_readable_crossing(each, reader)) for _, each in page],

@@ -13,7 +13,7 @@ from denizen.server.context import context_of
 from denizen.server.router import new_router
 from denizen.server.routes.entities import find_profile
 from denizen.server.routes.spaces import enter
-from denizen.server.schemas import message_out
+from denizen.server.shapes.spaces import message_out
 from denizen.shapes.spaces import MessageOut, SearchPage
 from denizen.spaces import directory, posting, searching
 from denizen.spaces.posting import Message

@@ -18,8 +18,7 @@ from denizen.server.problems import Problem
 from denizen.server.router import new_router
 from denizen.server.routes.entities import find_present
 from denizen.server.routes.triggers import find_agent
-from denizen.server.schemas import space_out
-from denizen.server.shapes.places import ReadMark, SpaceChange, SpaceCreate
+from denizen.server.shapes.spaces import ReadMark, SpaceChange, SpaceCreate, space_out
 from denizen.shapes.spaces import ReadState, SpaceList, SpaceOut
 from denizen.spaces import ask_again, directory, floor, reading
 from denizen.spaces.directory import Space

@@ -19,7 +19,7 @@ from denizen.server.context import context_of
 from denizen.server.idempotency import IdempotencyKey
 from denizen.server.problems import Problem
 from denizen.server.router import new_router
-from denizen.server.schemas import TriggerAgent
+from denizen.server.shapes.agents import TriggerAgent
 from denizen.shapes.webhooks import TriggerAccepted
 from denizen.storage.database import Tx, storable
 

@@ -11,7 +11,7 @@ from denizen.server.auth import Admin, Caller
 from denizen.server.context import context_of
 from denizen.server.router import new_router
 from denizen.server.routes.triggers import find_agent
-from denizen.server.schemas import CreateWebhook, webhook_out
+from denizen.server.shapes.webhooks import CreateWebhook, webhook_out
 from denizen.shapes.examples import text_answer
 from denizen.shapes.webhooks import WebhookCreated, WebhookList
 from denizen.storage.database import Tx, storable

@@ -22,14 +22,17 @@ from denizen.agents.files import plainly
 from denizen.agents.fitness import Unable
 from denizen.agents.registry import Agent, AgentListing, Life, Status
 from denizen.agents.revising import shown
-from denizen.clock import moment
+from denizen.clock import Instant, moment
 from denizen.cycles.budgets import BudgetRest
+from denizen.errors import InvalidInput
 from denizen.inbox.outside import NESTING, is_deep, storable_data
-from denizen.server.schemas import agent_out
-from denizen.server.shapes.given import Given
-from denizen.shapes.agents import AgentDetail, ListedAgent, RestingOut
+from denizen.server.shapes.given import Given, OutsideData
+from denizen.shapes.agents import AgentDetail, AgentOut, AgentTrouble, ListedAgent, RestingOut
 from denizen.shapes.examples import KITCHEN, asked
-from denizen.spaces.handles import handle_from
+from denizen.spaces.handles import check_name, handle_from
+
+ABOUT_CHARACTERS = 200
+TRIGGER_CHARACTERS = 10_000
 
 
 class CreateAgent(AgentDefinition):
@@ -92,6 +95,30 @@ def _kept(value: JsonValue) -> JsonValue:
     return storable_data(value)
 
 
+def agent_trouble_out(unable: Unable | None) -> AgentTrouble | None:
+    if unable is None:
+        return None
+    retry_at = None if unable.retry_at is None else moment(Instant(unable.retry_at))
+    return AgentTrouble(cause=unable.cause, text=unable.text, actions=list(unable.actions), retry_at=retry_at)
+
+
+def agent_out(agent: Agent, status: Status, unable: Unable | None = None) -> AgentOut:
+    return AgentOut(
+        id=agent.id,
+        handle=agent.entity.handle,
+        name=agent.name,
+        status=status,
+        model=agent.definition.model,
+        about=_beginning(agent.definition.instructions),
+        trouble=agent_trouble_out(unable),
+    )
+
+
+def _beginning(text: str) -> str:
+    first = text.strip().partition("\n")[0]
+    return first if len(first) <= ABOUT_CHARACTERS else first[: ABOUT_CHARACTERS - 1].rstrip() + "…"
+
+
 def resting_out(resting: BudgetRest | None) -> RestingOut | None:
     if resting is None:
         return None
@@ -140,3 +167,31 @@ class ForkAgent(BaseModel):
     handle: Annotated[Handle | None, Field(description="By default that of the other and a number.")] = None
     name: Annotated[Name | None, Field(description="By default that of the other.")] = None
     at: Annotated[int | None, Field(ge=1, le=2**53, description="The last cycle it has lived; by default all.")] = None
+
+
+class TriggerAgent(BaseModel):
+    """Something that happened outside, for one agent."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "examples": [{"service": "CI", "text": "The build failed.", "data": {"branch": "main", "run": 4711}}]
+        },
+    )
+
+    service: Annotated[str, Field(description="What the event comes from, as the agent is told it.")]
+    text: Annotated[str, Field(max_length=TRIGGER_CHARACTERS, description="What happened, in words.")] = ""
+    data: Annotated[OutsideData, Field(description="What happened, as data.")] = None
+    id: Annotated[
+        str | None,
+        Field(min_length=1, max_length=200, description="The service's own id of it: told twice is told once."),
+    ] = None
+    urgent: Annotated[bool, Field(description="The agent sees it at its next step instead of after its cycle.")] = False
+
+    @field_validator("service")
+    @classmethod
+    def _has_a_name(cls, service: str) -> str:
+        try:
+            return check_name(service)
+        except InvalidInput as error:
+            raise ValueError(str(error)) from error

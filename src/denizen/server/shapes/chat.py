@@ -10,8 +10,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue
 from denizen.agents.chatting import Answer
 from denizen.cycles.ledger import Charge
 from denizen.server.answering import LONGEST_SECONDS, USUAL_SECONDS
-from denizen.server.schemas import METADATA_CHARACTERS, NamedOrganization
 from denizen.server.shapes.memory import MemoryControl
+from denizen.server.shapes.spaces import METADATA_CHARACTERS, NamedOrganization
 from denizen.server.telling import BETWEEN
 from denizen.shapes.chat import ChatUsage, FinalResponse
 from denizen.spaces.posting import MESSAGE_CHARACTERS

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import difflib
-from typing import Any, cast
+from typing import Annotated, Any, cast
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, JsonValue, model_validator
+
+from denizen.errors import InvalidInput
+from denizen.inbox.outside import check_data
 
 
 class Given(BaseModel):
@@ -24,3 +27,18 @@ class Given(BaseModel):
                 hint = f"; did you mean {near!r}?" if near else f". There are: {', '.join(known)}"
                 raise ValueError(f"there is no field {name[:60]!r}{hint}")
         return cast("Any", given)
+
+
+DATA_CHARACTERS = 256 * 1024
+
+
+def _storable(data: JsonValue) -> JsonValue:
+    try:
+        check_data(data, DATA_CHARACTERS)
+    except InvalidInput as error:
+        raise ValueError(str(error).removeprefix("data: ")) from error
+    return data
+
+
+OutsideData = Annotated[JsonValue, AfterValidator(_storable)]
+"""JSON from outside that can be stored: neither too long nor nested too deeply."""

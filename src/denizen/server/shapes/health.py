@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from denizen.agents.fitness import Fitness
 from denizen.agents.health import SHOWN, Health, Instance, Trouble
 from denizen.clock import Instant, moment
-from denizen.server.schemas import agent_trouble_out
+from denizen.server.shapes.agents import agent_trouble_out
 from denizen.shapes.health import AgentHealth, AlertCode, AlertOut, HealthOut, InstanceOut, TroubleOut
 
 NAMED = 5

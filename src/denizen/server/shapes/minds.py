@@ -27,8 +27,8 @@ from denizen.inbox.events import Event
 from denizen.models import codec
 from denizen.models.prices import Usage, usage_of
 from denizen.models.tokens import estimate
-from denizen.server.schemas import call_out
 from denizen.server.shapes.agents import resting_out
+from denizen.server.shapes.calls import call_out
 from denizen.server.shapes.plans import goal_out, note_out, plan_out
 from denizen.server.shapes.stances import standing_out
 from denizen.server.shapes.usage import limits_out, used_out
@@ -54,7 +54,7 @@ from denizen.shapes.minds import (
     WindowSection,
 )
 from denizen.spaces.source_names import label
-from denizen.tools.guard import Crossing
+from denizen.tools.privacy_guard import Crossing
 
 
 def event_out(event: Event) -> EventOut:

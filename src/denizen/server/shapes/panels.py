@@ -19,8 +19,8 @@ from denizen.panel.suggesting import COUNT, MOST, Suggestion
 from denizen.panel.taking import AdvisorContext
 from denizen.panel.voting import tally
 from denizen.reflection.settings import ReflectionSettings
-from denizen.server.schemas import NamedOrganization, message_out
 from denizen.server.shapes.given import Given
+from denizen.server.shapes.spaces import NamedOrganization, message_out
 from denizen.shapes import panels as shapes
 from denizen.shapes.examples import KITCHEN, asked, given
 from denizen.shapes.panels import (

@@ -10,10 +10,11 @@ from denizen.access.people import Profile
 from denizen.clock import moment
 from denizen.cycles.budgets import BudgetSettings
 from denizen.cycles.organization import OrganizationSettings, SecretHosts
+from denizen.server.auth import Caller
 from denizen.server.shapes.given import Given
 from denizen.shapes import people as shapes
 from denizen.shapes.examples import asked, given
-from denizen.shapes.people import EntityOut
+from denizen.shapes.people import EntityOut, Me, OrganizationOut, TokenOut
 from denizen.spaces.directory import Organization
 
 _HOME = "019b8d3e-5bff-7012-8111-222233334444"
@@ -94,3 +95,22 @@ class EntityChange(Given):
 
     name: str | None = None
     role: Annotated[PersonRole | None, Field(description="Of a person; for owners to change.")] = None
+
+
+def me_out(caller: Caller, organization: Organization) -> Me:
+    who, token = caller.entity, caller.token
+    return Me(
+        id=who.id,
+        kind=who.kind,
+        handle=who.handle,
+        name=who.name,
+        role=caller.role,
+        organization=OrganizationOut(id=organization.id, name=organization.name),
+        token=TokenOut(
+            id=token.id,
+            kind=token.kind,
+            name=token.name,
+            created_at=moment(token.created_at),
+            expires_at=None if token.expires_at is None else moment(token.expires_at),
+        ),
+    )

@@ -11,7 +11,7 @@ from denizen.agents.prompt_config import PromptConfig
 from denizen.clock import Instant, moment
 from denizen.panel import advisor_stances
 from denizen.profiles.presets import Preset, Presets
-from denizen.profiles.router import Choice, route
+from denizen.profiles.router import route
 from denizen.reflection.configuration import Configuration
 from denizen.reflection.stance_store import PastRun, PastSignal, Stance
 from denizen.reflection.state import Complexity, Mood, Skill, StateOfMind
@@ -35,10 +35,6 @@ from denizen.shapes.stances import (
 
 def state_out(state: StateOfMind) -> StateOut:
     return StateOut(mood=state.mood, user_skill=state.user_skill, task_complexity=state.task_complexity)
-
-
-def profile_out(choice: Choice) -> ProfileOut:
-    return ProfileOut(id=choice.preset, reason=choice.reason)
 
 
 def stance_out(stance: Stance) -> StanceOut:

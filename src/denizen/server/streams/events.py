@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 
 from denizen.server.live import Payload
-from denizen.server.schemas import call_out, message_out
+from denizen.server.shapes.calls import call_out
+from denizen.server.shapes.spaces import message_out
 from denizen.server.sse import event
 from denizen.shapes.events import (
     AgentStance,

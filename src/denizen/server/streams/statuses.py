@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from denizen.agents.space_statuses import ShownStatus
 from denizen.bus.streams import CycleChanged, MessageDeleted, RoundChanged, StreamFrame
 from denizen.ids import SpaceId
-from denizen.server.schemas import status_out
+from denizen.server.shapes.spaces import status_out
 from denizen.server.streams.events import typed_event
 from denizen.shapes.events import SpaceStatuses
 from denizen.shapes.spaces import StatusOut

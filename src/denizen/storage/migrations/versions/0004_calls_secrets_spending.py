@@ -5,6 +5,8 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
+from denizen.storage.migrations.columns import integer
+
 revision = "0004"
 down_revision = "0003"
 
@@ -39,13 +41,13 @@ def _calls() -> None:
         sa.Column("state", sa.Text, nullable=False),
         sa.Column("space_id", sa.Text),
         sa.Column("shown", sa.SmallInteger, server_default=sa.text("0"), nullable=False),
-        _int("after_seq", 0),
+        integer("after_seq", 0),
         sa.Column("arguments", sa.Text, nullable=False),
         sa.Column("result", sa.Text),
-        _int("hop", 0),
+        integer("hop", 0),
         sa.Column("runner", sa.Text),
         sa.Column("on_crash", sa.Text, server_default="report", nullable=False),
-        _int("created_at"),
+        integer("created_at"),
         sa.Column("expires_at", sa.BigInteger),
         sa.Column("settled_at", sa.BigInteger),
         sa.Column("settled_by", sa.Text),
@@ -68,8 +70,8 @@ def _secrets_and_webhooks() -> None:
         sa.Column("name", sa.Text, nullable=False),
         sa.Column("sealed", sa.Text, nullable=False),
         sa.Column("hint", sa.Text, nullable=False),
-        _int("created_at"),
-        _int("updated_at"),
+        integer("created_at"),
+        integer("updated_at"),
         sa.ForeignKeyConstraint(["organization_id"], ["organizations.id"], name="fk_secrets_organization_id"),
         sa.PrimaryKeyConstraint("id", name="pk_secrets"),
         sa.UniqueConstraint("organization_id", "owner_id", "name", name="uq_secrets_organization_id_owner_id_name"),
@@ -82,7 +84,7 @@ def _secrets_and_webhooks() -> None:
         sa.Column("scheme", sa.Text, nullable=False),
         sa.Column("sealed", sa.Text, nullable=False),
         sa.Column("urgent", sa.SmallInteger, server_default=sa.text("0"), nullable=False),
-        _int("created_at"),
+        integer("created_at"),
         sa.Column("revoked_at", sa.BigInteger),
         sa.Column("last_used_at", sa.BigInteger),
         sa.ForeignKeyConstraint(["agent_id"], ["agents.id"], name="fk_webhooks_agent_id"),
@@ -98,12 +100,12 @@ def _spending() -> None:
         sa.Column("day", sa.Integer, nullable=False),
         sa.Column("agent_id", sa.Text, nullable=False),
         sa.Column("model", sa.Text, nullable=False),
-        _int("calls", 0),
-        _int("input_tokens", 0),
-        _int("output_tokens", 0),
-        _int("cache_read_tokens", 0),
-        _int("cache_write_tokens", 0),
-        _int("cost_micros", 0),
+        integer("calls", 0),
+        integer("input_tokens", 0),
+        integer("output_tokens", 0),
+        integer("cache_read_tokens", 0),
+        integer("cache_write_tokens", 0),
+        integer("cost_micros", 0),
         sa.ForeignKeyConstraint(["organization_id"], ["organizations.id"], name="fk_spending_organization_id"),
         sa.ForeignKeyConstraint(["agent_id"], ["agents.id"], name="fk_spending_agent_id"),
         sa.PrimaryKeyConstraint("organization_id", "day", "agent_id", "model", name="pk_spending"),
@@ -127,16 +129,11 @@ def _spending() -> None:
         "reservations",
         sa.Column("agent_id", sa.Text, nullable=False),
         sa.Column("organization_id", sa.Text, nullable=False),
-        _int("epoch"),
-        _int("tokens"),
-        _int("cost_micros"),
+        integer("epoch"),
+        integer("tokens"),
+        integer("cost_micros"),
         sa.ForeignKeyConstraint(["agent_id"], ["agents.id"], name="fk_reservations_agent_id"),
         sa.ForeignKeyConstraint(["organization_id"], ["organizations.id"], name="fk_reservations_organization_id"),
         sa.PrimaryKeyConstraint("agent_id", name="pk_reservations"),
     )
     op.create_index("ix_reservations_organization", "reservations", ["organization_id"])
-
-
-def _int(name: str, default: int | None = None) -> sa.Column[int]:
-    given = None if default is None else sa.text(str(default))
-    return sa.Column(name, sa.BigInteger, server_default=given, nullable=False)

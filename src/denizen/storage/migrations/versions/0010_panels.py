@@ -5,6 +5,8 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
+from denizen.storage.migrations.columns import integer, text
+
 revision = "0010"
 down_revision = "0009"
 
@@ -19,11 +21,11 @@ def upgrade() -> None:
 def _panels() -> None:
     op.create_table(
         "panels",
-        _text("space_id"),
-        _text("organization_id"),
-        _text("settings", "{}"),
-        _int("turns", 0),
-        _int("created_at"),
+        text("space_id"),
+        text("organization_id"),
+        text("settings", "{}"),
+        integer("turns", 0),
+        integer("created_at"),
         sa.ForeignKeyConstraint(["space_id"], ["spaces.id"], name="fk_panels_space_id"),
         sa.ForeignKeyConstraint(["organization_id"], ["organizations.id"], name="fk_panels_organization_id"),
         sa.PrimaryKeyConstraint("space_id", name="pk_panels"),
@@ -35,17 +37,17 @@ def _panels() -> None:
     )
     op.create_table(
         "advisors",
-        _text("id"),
-        _text("space_id"),
-        _int("position"),
-        _text("handle"),
-        _text("name"),
-        _text("description", ""),
-        _text("colour", ""),
-        _text("in_group", ""),
+        text("id"),
+        text("space_id"),
+        integer("position"),
+        text("handle"),
+        text("name"),
+        text("description", ""),
+        text("colour", ""),
+        text("in_group", ""),
         sa.Column("active", sa.SmallInteger, server_default=sa.text("1"), nullable=False),
-        _text("settings", "{}"),
-        _int("created_at"),
+        text("settings", "{}"),
+        integer("created_at"),
         sa.Column("removed_at", sa.BigInteger),
         sa.ForeignKeyConstraint(["space_id"], ["panels.space_id"], name="fk_advisors_space_id"),
         sa.PrimaryKeyConstraint("id", name="pk_advisors"),
@@ -65,18 +67,18 @@ def _panels() -> None:
 def _rounds() -> None:
     op.create_table(
         "rounds",
-        _text("id"),
-        _text("space_id"),
-        _int("turn"),
-        _int("step"),
-        _text("kind"),
-        _text("message_id"),
-        _text("asked_by"),
+        text("id"),
+        text("space_id"),
+        integer("turn"),
+        integer("step"),
+        text("kind"),
+        text("message_id"),
+        text("asked_by"),
         sa.Column("question", sa.Text),
-        _text("state", "open"),
-        _int("crosstalk", 0),
+        text("state", "open"),
+        integer("crosstalk", 0),
         sa.Column("synthesis", sa.SmallInteger, server_default=sa.text("0"), nullable=False),
-        _int("created_at"),
+        integer("created_at"),
         sa.Column("completed_at", sa.BigInteger),
         sa.ForeignKeyConstraint(["space_id"], ["panels.space_id"], name="fk_rounds_space_id"),
         sa.PrimaryKeyConstraint("id", name="pk_rounds"),
@@ -92,18 +94,18 @@ def _rounds() -> None:
 def _replies() -> None:
     op.create_table(
         "replies",
-        _text("round_id"),
-        _text("voice"),
-        _text("part"),
-        _text("space_id"),
-        _text("organization_id"),
-        _int("position"),
-        _text("name"),
-        _text("state", "waiting"),
+        text("round_id"),
+        text("voice"),
+        text("part"),
+        text("space_id"),
+        text("organization_id"),
+        integer("position"),
+        text("name"),
+        text("state", "waiting"),
         sa.Column("holder", sa.Text),
-        _int("epoch", 0),
-        _int("until", 0),
-        _int("attempts", 0),
+        integer("epoch", 0),
+        integer("until", 0),
+        integer("attempts", 0),
         sa.Column("text", sa.Text),
         sa.Column("thinking", sa.Text),
         sa.Column("result", sa.Text),
@@ -111,14 +113,14 @@ def _replies() -> None:
         sa.Column("error", sa.Text),
         sa.Column("recipe", sa.Text),
         sa.Column("model", sa.Text),
-        _int("input_tokens", 0),
-        _int("output_tokens", 0),
-        _int("cache_read_tokens", 0),
-        _int("cache_write_tokens", 0),
+        integer("input_tokens", 0),
+        integer("output_tokens", 0),
+        integer("cache_read_tokens", 0),
+        integer("cache_write_tokens", 0),
         sa.Column("cost_micros", sa.BigInteger),
-        _int("reserved_tokens", 0),
-        _int("reserved_micros", 0),
-        _int("created_at"),
+        integer("reserved_tokens", 0),
+        integer("reserved_micros", 0),
+        integer("created_at"),
         sa.Column("started_at", sa.BigInteger),
         sa.Column("ended_at", sa.BigInteger),
         sa.ForeignKeyConstraint(["round_id"], ["rounds.id"], name="fk_replies_round_id"),
@@ -138,28 +140,19 @@ def _replies() -> None:
 def _spending() -> None:
     op.create_table(
         "panel_spending",
-        _text("organization_id"),
+        text("organization_id"),
         sa.Column("day", sa.Integer, nullable=False),
-        _text("space_id"),
-        _text("model"),
-        _int("calls", 0),
-        _int("input_tokens", 0),
-        _int("output_tokens", 0),
-        _int("cache_read_tokens", 0),
-        _int("cache_write_tokens", 0),
-        _int("cost_micros", 0),
+        text("space_id"),
+        text("model"),
+        integer("calls", 0),
+        integer("input_tokens", 0),
+        integer("output_tokens", 0),
+        integer("cache_read_tokens", 0),
+        integer("cache_write_tokens", 0),
+        integer("cost_micros", 0),
         sa.ForeignKeyConstraint(["organization_id"], ["organizations.id"], name="fk_panel_spending_organization_id"),
         sa.ForeignKeyConstraint(["space_id"], ["panels.space_id"], name="fk_panel_spending_space_id"),
         sa.PrimaryKeyConstraint("organization_id", "day", "space_id", "model", name="pk_panel_spending"),
         sqlite_with_rowid=False,
     )
     op.create_index("ix_panel_spending_space", "panel_spending", ["space_id", "day"])
-
-
-def _text(name: str, default: str | None = None) -> sa.Column[str]:
-    return sa.Column(name, sa.Text, server_default=default, nullable=False)
-
-
-def _int(name: str, default: int | None = None) -> sa.Column[int]:
-    given = None if default is None else sa.text(str(default))
-    return sa.Column(name, sa.BigInteger, server_default=given, nullable=False)

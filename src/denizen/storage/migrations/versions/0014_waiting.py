@@ -5,41 +5,34 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
+from denizen.storage.migrations.columns import integer, text
+
 revision = "0014"
 down_revision = "0013"
 
 
-def _text(name: str, default: str | None = None) -> sa.Column[str]:
-    return sa.Column(name, sa.Text, nullable=False, server_default=default)
-
-
-def _int(name: str, default: int | None = None) -> sa.Column[int]:
-    given = None if default is None else sa.text(str(default))
-    return sa.Column(name, sa.BigInteger, nullable=False, server_default=given)
-
-
 def upgrade() -> None:
     op.add_column("events", sa.Column("waits", sa.SmallInteger, nullable=False, server_default=sa.text("0")))
-    op.add_column("events", _int("interruptions", 0))
+    op.add_column("events", integer("interruptions", 0))
     op.add_column("agents", sa.Column("parked_cause", sa.Text))
     op.add_column("agents", sa.Column("parked_detail", sa.Text))
     op.add_column("agents", sa.Column("parked_until", sa.BigInteger))
-    op.add_column("agents", _int("parked_tries", 0))
+    op.add_column("agents", integer("parked_tries", 0))
     parked = sa.text("parked_cause IS NOT NULL")
     op.create_index("ix_agents_parked", "agents", ["parked_until"], sqlite_where=parked, postgresql_where=parked)
-    op.add_column("spaces", _text("floor", "all"))
-    op.add_column("spaces", _int("agent_run_limit", 12))
-    op.add_column("spaces", _int("agent_run", 0))
+    op.add_column("spaces", text("floor", "all"))
+    op.add_column("spaces", integer("agent_run_limit", 12))
+    op.add_column("spaces", integer("agent_run", 0))
     op.create_table(
         "space_statuses",
-        _text("space_id"),
-        _text("agent_id"),
-        _text("cause"),
-        _text("detail", "{}"),
+        text("space_id"),
+        text("agent_id"),
+        text("cause"),
+        text("detail", "{}"),
         sa.Column("message_id", sa.Text),
         sa.Column("retry_at", sa.BigInteger),
-        _int("created_at"),
-        _int("updated_at"),
+        integer("created_at"),
+        integer("updated_at"),
         sa.ForeignKeyConstraint(["space_id"], ["spaces.id"], name="fk_space_statuses_space_id"),
         sa.ForeignKeyConstraint(["agent_id"], ["agents.id"], name="fk_space_statuses_agent_id"),
         sa.PrimaryKeyConstraint("space_id", "agent_id", "cause", name="pk_space_statuses"),

@@ -5,18 +5,12 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
+from denizen.storage.migrations.columns import integer, text
+
 revision = "0017"
 down_revision = "0016"
 
 _Number = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
-
-
-def _text(name: str, default: str | None = None) -> sa.Column[str]:
-    return sa.Column(name, sa.Text, nullable=False, server_default=default)
-
-
-def _int(name: str) -> sa.Column[int]:
-    return sa.Column(name, sa.BigInteger, nullable=False)
 
 
 _FACTS = (
@@ -69,9 +63,9 @@ _KEPT = {
 def upgrade() -> None:
     op.create_table(
         "cycle_spaces",
-        _text("cycle_id"),
-        _text("space_id"),
-        _text("agent_id"),
+        text("cycle_id"),
+        text("space_id"),
+        text("agent_id"),
         sa.ForeignKeyConstraint(["agent_id"], ["agents.id"], name="fk_cycle_spaces_agent_id"),
         sa.PrimaryKeyConstraint("cycle_id", "space_id", name="pk_cycle_spaces"),
         sqlite_with_rowid=False,
@@ -79,23 +73,23 @@ def upgrade() -> None:
     op.create_index("ix_cycle_spaces_agent", "cycle_spaces", ["agent_id", "space_id"])
     op.create_table(
         "fact_spaces",
-        _text("agent_id"),
-        _text("fact"),
-        _text("space_id"),
+        text("agent_id"),
+        text("fact"),
+        text("space_id"),
         sa.ForeignKeyConstraint(["agent_id"], ["agents.id"], name="fk_fact_spaces_agent_id"),
         sa.PrimaryKeyConstraint("agent_id", "fact", "space_id", name="pk_fact_spaces"),
         sqlite_with_rowid=False,
     )
     op.create_table(
         "openings",
-        _text("id"),
-        _text("organization_id"),
-        _text("space_id"),
-        _text("by_id"),
-        _text("reason"),
-        _int("after_seq"),
-        _int("created_at"),
-        _int("until"),
+        text("id"),
+        text("organization_id"),
+        text("space_id"),
+        text("by_id"),
+        text("reason"),
+        integer("after_seq"),
+        integer("created_at"),
+        integer("until"),
         sa.ForeignKeyConstraint(["organization_id"], ["organizations.id"], name="fk_openings_organization_id"),
         sa.ForeignKeyConstraint(["space_id"], ["spaces.id"], name="fk_openings_space_id"),
         sa.ForeignKeyConstraint(["by_id"], ["entities.id"], name="fk_openings_by_id"),
@@ -106,14 +100,14 @@ def upgrade() -> None:
     op.create_table(
         "audit",
         sa.Column("number", _Number, autoincrement=True),
-        _text("organization_id"),
-        _int("created_at"),
+        text("organization_id"),
+        integer("created_at"),
         sa.Column("by_id", sa.Text),
         sa.Column("token_id", sa.Text),
-        _text("kind"),
-        _text("action"),
+        text("kind"),
+        text("action"),
         sa.Column("subject_id", sa.Text),
-        _text("detail", "{}"),
+        text("detail", "{}"),
         sa.ForeignKeyConstraint(["organization_id"], ["organizations.id"], name="fk_audit_organization_id"),
         sa.PrimaryKeyConstraint("number", name="pk_audit"),
     )

@@ -16,7 +16,7 @@ from denizen.ids import CycleId, new_id
 from denizen.models.scripted import Turn
 from denizen.spaces.directory import Entity, Space
 from denizen.storage.database import Tx
-from denizen.tools import guard
+from denizen.tools import privacy_guard
 from denizen.tools.settings import ClientTool
 from tests.disguises import DISGUISES, ORDINARY, TEXT
 from tests.world import World, listening
@@ -275,7 +275,7 @@ async def test_text_is_looked_at_only_where_something_of_it_could_be_stopped(wor
 
     async def free(agent: Agent) -> frozenset[str] | None:
         spaces = [den.id, hall.id, yard.id]
-        caution = await world.denizen.db.read(guard.caution, agent.id, spaces)
+        caution = await world.denizen.db.read(privacy_guard.caution, agent.id, spaces)
         return None if caution is None else caution.free
 
     assert await free(ada) == {den.id}
@@ -305,8 +305,8 @@ async def test_looking_costs_no_more_where_the_agent_has_many_private_spaces(sma
 
     def look(tx: Tx) -> int:
         counting = Counting(tx)
-        caution = guard.caution(cast("Tx", counting), ada.id, [hall.id])
-        passes = guard.passes(cast("Tx", counting), ada.id, CycleId(new_id()), hall.id, SECRET, ())
+        caution = privacy_guard.caution(cast("Tx", counting), ada.id, [hall.id])
+        passes = privacy_guard.passes(cast("Tx", counting), ada.id, CycleId(new_id()), hall.id, SECRET, ())
         assert (caution is not None and caution.free, passes) == (frozenset(), False)
         return counting.asked
 
@@ -334,11 +334,11 @@ async def test_only_where_everyone_was_in_each_private_space_is_the_agent_free(s
     for name in ("Den", "Attic"):
         await world.space(name, ada, noor, bert, private=True)
     every = [each.id for each in (both, alone, three, empty)]
-    caution = await world.denizen.db.read(guard.caution, ada.id, every)
+    caution = await world.denizen.db.read(privacy_guard.caution, ada.id, every)
     assert caution is not None
     assert caution.free == {both.id, alone.id, empty.id}
     await world.space("Nook", ada, noor, private=True)
-    caution = await world.denizen.db.read(guard.caution, ada.id, every)
+    caution = await world.denizen.db.read(privacy_guard.caution, ada.id, every)
     assert caution is not None
     assert caution.free == {alone.id, empty.id}
 

@@ -1,0 +1,32 @@
+"""The JSON of errors."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BaseModel, Field
+
+from denizen.shapes.examples import KITCHEN, given
+
+
+class Problem(BaseModel):
+    """Why a request failed (RFC 9457). Decide by `code`; `detail` is for people."""
+
+    model_config = given(
+        type="about:blank", title="Not found", status=404, code="not_found", detail=f"There is no space '{KITCHEN}'."
+    )
+
+    type: str
+    title: str
+    status: int
+    code: str
+    detail: str
+    errors: list[FieldError] | None = None
+
+
+class FieldError(BaseModel):
+    """What is wrong with one field of a request."""
+
+    in_: Annotated[str, Field(alias="in")]
+    field: str
+    message: str
