@@ -4304,7 +4304,8 @@ export interface components {
          *           "text": "You are Martin Buber."
          *         }
          *       ],
-         *       "model": "demo"
+         *       "model": "demo",
+         *       "omitted": []
          *     }
          */
         ContextOut: {
@@ -4319,6 +4320,11 @@ export interface components {
             lines: components["schemas"]["LineOut"][];
             /** Model */
             model: string | null;
+            /**
+             * Omitted
+             * @description What it does not contain, and why.
+             */
+            omitted: components["schemas"]["OmissionOut"][];
         };
         /**
          * ConversationMemory
@@ -7683,6 +7689,38 @@ export interface components {
             type: "notice";
         };
         /**
+         * OmissionOut
+         * @description Something that a voice was not shown, and why.
+         * @example {
+         *       "advisors": [],
+         *       "count": 2,
+         *       "reason": "too_long",
+         *       "text": "2 earlier turns were left out."
+         *     }
+         */
+        OmissionOut: {
+            /**
+             * Advisors
+             * @description The names of the advisors that it is about.
+             */
+            advisors: string[];
+            /**
+             * Count
+             * @description How many turns, advisors or messages.
+             */
+            count: number;
+            /**
+             * Reason
+             * @enum {string}
+             */
+            reason: "summarized" | "too_long" | "others_hidden" | "others_earlier" | "shortened" | "deleted";
+            /**
+             * Text
+             * @description What was left out and why, as a sentence.
+             */
+            text: string;
+        };
+        /**
          * OpenSession
          * @description With what one signs in.
          * @example {
@@ -8075,7 +8113,7 @@ export interface components {
              * Phases
              * @default [
              *       {
-             *         "instructions": "## What to do in this turn (question {turn} of {of})\nAsk one question, and nothing else. You do not know enough yet to advise, judge or disagree.\nAsk for one concrete thing that you do not know: what was said or done, what limits there are, what has been tried, how many, how long, who.\nKeep it to one or two sentences, without introduction or comment. Do not hide advice in the question: \"What did she say when you told her?\" asks; \"What are you afraid of losing?\" already tells them something.",
+             *         "instructions": "## What to do in this turn (question {turn} of {of})\nAsk one question, and nothing else. You do not know enough yet to advise, judge or disagree.\nAsk for one concrete thing that you do not know: what was said or done, what limits there are, what has been tried, how many, how long, who.\nKeep it to one or two sentences, without introduction or comment. Do not hide advice in the question.\nExamples, from another conversation:\nGood: \"What did your teacher say when they recommended The Prosperous Coach?\" (It asks for words that were said.)\nGood: \"How many of these potential clients have you worked with before?\" (It asks for a number.)\nBad: \"What would it mean to risk an authentic encounter?\" (It is advice in the form of a question.)\nBad: \"What are you protecting?\" (It takes for granted that they protect something.)",
              *         "name": "question",
              *         "until_turn": 3
              *       },
@@ -8092,6 +8130,11 @@ export interface components {
              */
             reference_characters: number;
             reflection?: components["schemas"]["ReflectionSettings"];
+            /**
+             * Show Others
+             * @default true
+             */
+            show_others: boolean;
             /**
              * Synthesis
              * @default on_demand
