@@ -100,6 +100,8 @@ ModelSource = Literal["configured", "chosen", "found", "demo"]
 
 AdvisorSort = Literal["figure", "character", "role", "challenger"]
 
+PresetSource = Literal["organization", "server", "shipped"]
+
 RoundKind = Literal["ask", "crosstalk", "vote"]
 ReplyPart = Literal["reply", "crosstalk", "vote", "synthesis", "check"]
 ReplyState = Literal["waiting", "running", "done", "failed", "cancelled"]

@@ -1945,13 +1945,41 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The prompt profiles of the house
+         * The prompt profiles of your organization
          * @description And by which names agents are given metaprompts and quick-start profiles of reflection.
          */
         get: operations["list_profiles"];
         put?: never;
         post?: never;
         delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/profiles/presets": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The presets of your organization, as a file
+         * @description Its own, otherwise those of the server's file, otherwise those that come with Denizen.
+         */
+        get: operations["get_presets"];
+        /**
+         * Change the presets of your organization
+         * @description They replace those of the server for this organization, from the next turn of each conversation on.
+         */
+        put: operations["change_presets"];
+        post?: never;
+        /**
+         * Reset the presets of your organization
+         * @description Removes the organization's own presets. Answers with those that apply now.
+         */
+        delete: operations["reset_presets"];
         options?: never;
         head?: never;
         patch?: never;
@@ -3920,6 +3948,42 @@ export interface components {
              * @description A handle, or the name of a space.
              */
             name: string;
+        };
+        /**
+         * ChangePresets
+         * @description Presets for the organization.
+         * @example {
+         *       "document": {
+         *         "presets": [
+         *           {
+         *             "addonPromptKeys": [
+         *               "concise"
+         *             ],
+         *             "id": "short"
+         *           }
+         *         ],
+         *         "routing": {
+         *           "defaultPresetId": "short"
+         *         },
+         *         "rules": [
+         *           {
+         *             "anyKeywords": [
+         *               "briefly"
+         *             ],
+         *             "presetId": "short"
+         *           }
+         *         ]
+         *       }
+         *     }
+         */
+        ChangePresets: {
+            /**
+             * Document
+             * @description The content of a presets file. `addonPrompts` has the texts of add-ons by key.
+             */
+            document: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
         };
         /**
          * ChatAnswer
@@ -8348,7 +8412,7 @@ export interface components {
         };
         /**
          * PresetList
-         * @description The presets of the house, in the order of its file; none where there is no file.
+         * @description The presets that apply in your organization, in the order of their file.
          * @example {
          *       "metaprompts": [
          *         "frustration_recovery"
@@ -8402,6 +8466,62 @@ export interface components {
              * @description The instructions that it adds.
              */
             text: string;
+        };
+        /**
+         * PresetsOut
+         * @description The presets that apply in your organization, in the format of a presets file.
+         * @example {
+         *       "addons": {
+         *         "concise": "Be brief."
+         *       },
+         *       "document": {
+         *         "presets": [
+         *           {
+         *             "addonPromptKeys": [
+         *               "concise"
+         *             ],
+         *             "id": "short"
+         *           }
+         *         ],
+         *         "routing": {
+         *           "defaultPresetId": "short"
+         *         },
+         *         "rules": [
+         *           {
+         *             "anyKeywords": [
+         *               "briefly"
+         *             ],
+         *             "presetId": "short"
+         *           }
+         *         ]
+         *       },
+         *       "source": "organization",
+         *       "warnings": []
+         *     }
+         */
+        PresetsOut: {
+            /**
+             * Addons
+             * @description The texts of all add-ons that presets can use, by key.
+             */
+            addons: {
+                [key: string]: string;
+            };
+            /** Document */
+            document: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
+            /**
+             * Source
+             * @description `organization`: its own; `server`: the file of the server; `shipped`: Denizen's.
+             * @enum {string}
+             */
+            source: "organization" | "server" | "shipped";
+            /**
+             * Warnings
+             * @description What is ignored in the document, or probably a mistake.
+             */
+            warnings: string[];
         };
         /**
          * Problem
@@ -10817,6 +10937,13 @@ export interface components {
              * @default
              */
             mode: string;
+            /**
+             * Presets
+             * @description The content of a presets file, to try it before it is saved; null: those that apply.
+             */
+            presets?: {
+                [key: string]: components["schemas"]["JsonValue"];
+            } | null;
             /** Text */
             text: string;
         };
@@ -16016,6 +16143,97 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["PresetList"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_presets: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PresetsOut"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    change_presets: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ChangePresets"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PresetsOut"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    reset_presets: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PresetsOut"];
                 };
             };
             /** @description What went wrong. */
