@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+from playwright.async_api import expect
+
 from denizen import reply
 from denizen.profiles.library import shipped_file
-from tests.world import open_world
+from tests.web.conftest import SharedBrowser, _web_client, browser, served_to_browsers, visiting  # noqa: F401  fixtures
+from tests.world import UNHURRIED, open_world
 
 
 async def test_presets_apply_without_a_file(tmp_path: Path) -> None:
@@ -48,3 +52,25 @@ async def test_an_organization_changes_and_resets_its_presets(tmp_path: Path) ->
         assert (await organizations.change_presets(own)).document == own
         assert (await organizations.presets()).source == "organization"
         assert (await organizations.reset_presets()).source == "shipped"
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_a_message_is_tried_in_the_browser(
+    ready_sqlite_url: str,
+    tmp_path: Path,
+    browser: SharedBrowser,  # noqa: F811
+) -> None:
+    """In the browser, Administration › Profiles shows the presets, and says which one a message would get and why.
+
+    Docs: web.md
+    """
+    async with (
+        open_world(ready_sqlite_url, pace=UNHURRIED, presets=tmp_path / "metaprompt-presets.json") as world,
+        served_to_browsers(world) as house,
+        visiting(browser, house, await world.person("Noor")) as visitor,
+    ):
+        page = await visitor.open("/admin/profiles")
+        await page.get_by_label("Message", exact=True).fill("Tell me briefly.")
+        await page.get_by_role("button", name="Try", exact=True).click()
+        tried = page.get_by_role("region", name="Try a message").get_by_role("status")
+        await expect(tried).to_contain_text("concise rule 'asked-to-be-brief': the message has 'briefly'")
