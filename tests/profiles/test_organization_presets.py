@@ -11,7 +11,7 @@ import pytest
 from denizen import forever, reply
 from denizen.agents import preset_changes
 from denizen.errors import InvalidInput
-from denizen.memory.settings import Configuration
+from denizen.memory.settings import MemoryOptions
 from denizen.profiles import organization_presets
 from denizen.spaces.directory import Entity, Space
 from tests.world import World, open_world
@@ -94,14 +94,17 @@ async def test_advisors_follow_the_presets_of_their_organization(house: World) -
     assert "Answer in one word." in (await denizen.rounds.context(asked, seth)).lines[0].text
 
 
-async def test_conversations_are_summarized_as_their_organization_says(house: World) -> None:
-    denizen = house.denizen
-    await house.person("Noor")
-    (home,) = await denizen.organizations.list()
-    await denizen.organizations.change_presets({**OWN, "memoryCompaction": {"defaultProfile": "off"}})
-    configuration = Configuration(own=denizen.prompt_config.organizations.document)
-    own = await denizen.db.read(configuration.own_presets, home.id)
-    assert [configuration.profile((), each)[0] for each in (None, own)] == ["standard", "off"]
+async def test_conversations_are_summarized_as_their_organization_says(ready_sqlite_url: str, tmp_path: Path) -> None:
+    async with open_world(ready_sqlite_url, memory=MemoryOptions(), presets=tmp_path / "none.json") as world:
+        noor, ada = await world.person("Noor"), await world.agent("Ada")
+        kitchen = await world.space("Kitchen", noor, ada)
+        keeper, organizations = world.denizen.keeper, world.denizen.organizations
+        assert keeper is not None
+        assert await keeper.roll(kitchen.id) == "not due"
+        await organizations.change_presets({**OWN, "memoryCompaction": {"defaultProfile": "off"}})
+        assert await keeper.roll(kitchen.id) == "off"
+        await organizations.reset_presets()
+        assert await keeper.roll(kitchen.id) == "not due"
 
 
 @pytest.mark.parametrize(
