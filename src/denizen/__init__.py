@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from denizen.agents.files import Declared
     from denizen.agents.fitness import Fitness
     from denizen.agents.inspection import Inspection
+    from denizen.agents.preset_changes import PresetsDocument
     from denizen.agents.registry import Agent
     from denizen.agents.residents import Pace
     from denizen.agents.restrictions import Author, HostAccess
@@ -237,6 +238,7 @@ __all__ = [
     "Plan",
     "PortTaken",
     "Posted",
+    "PresetsDocument",
     "Price",
     "PriceUnknown",
     "ProfileSettings",
@@ -353,6 +355,7 @@ _PLACES = {
     "LogEntry": "denizen.consciousness.log:Entry",
     "ManualClock": "denizen.clock",
     "NextStep": "denizen.cycles.steps",
+    "PresetsDocument": "denizen.agents.preset_changes",
     "Runtime": "denizen.app",
     "StepContext": "denizen.cycles.steps",
     "McpServer": "denizen.tools.settings",

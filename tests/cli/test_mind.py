@@ -35,9 +35,9 @@ async def talk(house: House, text: str) -> str:
 
 
 def test_profiles_are_begun_listed_checked_and_tried(run: Run) -> None:
-    """Without a file there are none; `init` writes one that is right, and leaves what is there."""
-    assert "There are no presets" in run("profiles", "check").stdout
-    assert run("profiles", "list").exit_code == 1
+    """Without a file those of Denizen apply; `init` writes one that is right, and leaves what is there."""
+    assert "the presets that come with Denizen apply" in run("profiles", "check").stdout.replace("\n", " ")
+    assert [each["id"] for each in told(run, "profiles", "list")][:2] == ["balanced", "concise"]
     assert run("profiles", "init").exit_code == 0
     assert run("profiles", "init").exit_code == 1
     assert "is right: 7 presets" in run("profiles", "check").stdout.replace("\n", " ")
@@ -48,18 +48,33 @@ def test_profiles_are_begun_listed_checked_and_tried(run: Run) -> None:
     assert told(run, "profiles", "try", "Tell me briefly.")["text"] == "Two words."
 
 
-async def test_the_profiles_of_the_house_are_listed_and_tried(run: Run, terminal: Terminal) -> None:
+async def test_the_profiles_of_the_house_are_listed_and_tried(terminal: Terminal) -> None:
     """Those of the house, wherever one asks."""
-    none = await terminal("profiles", "list")
-    assert (none.exit_code, "There are no presets" in none.stderr) == (1, True)
-    assert (await terminal.told("profiles", "try", "Tell me briefly."))["reason"] == "there is no file of presets"
-    await asyncio.to_thread(run, "profiles", "init")
     listed = await terminal.told("profiles", "list")
     assert [(each["id"], each["addons"]) for each in listed][:2] == [("balanced", []), ("concise", ["concise"])]
     assert "concise" in (await terminal("profiles", "list")).stdout
     tried = (await terminal("profiles", "try", "Tell me briefly.")).stdout
     assert tried.startswith("concise  rule 'asked-to-be-brief': the message has 'briefly'")
     assert (await terminal.told("profiles", "try", "Tell me briefly."))["text"] in tried
+
+
+async def test_an_organization_sets_and_resets_its_own_presets(terminal: Terminal, tmp_path: Path) -> None:
+    shown = await terminal("profiles", "show")
+    document = json.loads(shown.stdout)
+    assert list(document["memoryCompaction"]["profiles"]) == ["off", "standard"]
+    document["rules"] = [{"id": "hurry", "presetId": "concise", "anyKeywords": ["hurry"]}]
+    file = tmp_path / "own.json"
+    file.write_text(json.dumps({**document, "metaPrompts": []}))
+    changed = await terminal("profiles", "set", str(file))
+    assert (changed.exit_code, changed.stdout) == (0, "The organization's own presets apply.\n")
+    assert "metaPrompts is ignored: only the server's file sets it." in changed.stderr
+    tried = await terminal.told("profiles", "try", "I am in a hurry.")
+    assert (tried["id"], tried["reason"]) == ("concise", "rule 'hurry': the message has 'hurry'")
+    file.write_text('{"presets": []}')
+    wrong = await terminal("profiles", "set", str(file))
+    assert (wrong.exit_code, "list at least one preset" in wrong.stderr) == (1, True)
+    assert (await terminal("profiles", "reset")).stdout == "The presets that come with Denizen apply.\n"
+    assert (await terminal.told("profiles", "try", "I am in a hurry."))["id"] == "balanced"
 
 
 def test_a_file_that_is_wrong_is_told_with_its_place(run: Run) -> None:

@@ -32,7 +32,8 @@ async def test_the_minds_of_a_panel_are_shown_set_reset_and_tried(terminal: Term
     ]
     page = (await mind("show", "board")).stdout.splitlines()
     assert page[0].startswith("Seth Godin  your mood is empathetic")
-    assert page[1:] == ["Martin Buber  no particular state of mind", "  does not reflect"]
+    profile = "  profile balanced: default (first turn)"
+    assert page[1:] == [profile, "Martin Buber  no particular state of mind", "  does not reflect", profile]
     seen = await told("signals", "board", "seth godin")
     assert [(each["turn"], each["name"]) for each in seen] == [(1, "user_frustrated")]
     assert "turn 1" in (await mind("signals", "board", "@seth-godin")).stdout

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -13,6 +14,7 @@ from denizen.panel import crosstalk, synthesis, voting
 from denizen.panel.context import (
     Exchange,
     Line,
+    Omission,
     OtherReply,
     Persona,
     Said,
@@ -20,6 +22,8 @@ from denizen.panel.context import (
     Words,
     context,
     digest,
+    omissions,
+    omissions_in,
     rebuilt,
     recipe,
     system_prompt,
@@ -137,6 +141,42 @@ def test_what_the_others_said_is_capped_one_by_one() -> None:
     lines = shown("buber", [asked(1, "One", godin="g" * 500, pema="short")], asked(2, "Two"), cap=100)
     assert lines[-2].text.count("g") == 99
     assert lines[-2].text.endswith("…\n\nPema Chödrön: short]")
+
+
+def test_the_last_turn_of_the_others_can_be_hidden() -> None:
+    persona = Persona("buber", "You are Martin Buber.")
+    lines = context(persona, THREE, asked(4, "Now?"), characters=150_000, reference_characters=4_000, show_others=False)
+    assert not any("Seth Godin" in line.text for line in lines)
+    assert omissions(persona, THREE, lines, turns=3, show_others=False) == [
+        Omission("others_hidden", 2, ("Seth Godin", "Pema Chödrön")),
+        Omission("others_earlier", 2),
+    ]
+
+
+def test_what_is_left_out_is_listed_with_its_reason() -> None:
+    persona, now = Persona("buber", "You are Martin Buber."), asked(4, "Now?")
+    whole = context(persona, THREE, now, characters=150_000, reference_characters=4_000)
+    assert omissions(persona, THREE[:1], whole, turns=1, show_others=True) == []
+    short = context(persona, THREE, now, characters=300, reference_characters=20)
+    found = omissions(persona, THREE, short, turns=10, show_others=True)
+    assert found == [
+        Omission("too_long", 9),
+        Omission("shortened", 2, ("Seth Godin", "Pema Chödrön")),
+        Omission("others_earlier", 2),
+    ]
+    assert found[0].sentence().startswith("9 earlier turns were left out: the request would have been too long.")
+    assert found[1].sentence() == "What Seth Godin and Pema Chödrön said was shortened."
+    summarized = Persona("buber", "You are Martin Buber.", upto=2)
+    past = [Turn(replace(turn.message, seq=n), turn.exchanges) for n, turn in enumerate(THREE, 1) if turn.message]
+    lines = context(summarized, past, now, characters=150_000, reference_characters=4_000)
+    assert omissions(summarized, past, lines, turns=5, show_others=True)[0] == Omission("summarized", 4)
+
+
+def test_omissions_of_a_newer_version_are_ignored() -> None:
+    made_of = {
+        "omitted": [{"reason": "moonlight", "count": 1, "names": []}, {"reason": "too_long", "count": 2, "names": []}]
+    }
+    assert omissions_in(made_of) == [Omission("too_long", 2)]
 
 
 def test_in_cross_talk_all_of_the_turn_is_seen() -> None:

@@ -151,7 +151,8 @@ async def test_the_file_is_reloaded_while_agents_live(small_house: World, tmp_pa
     ] == f"Answer from now on: {BRIEF.replace('Be brief', 'Be very brief indeed')}"
     (tmp_path / "presets.json").unlink()
     await say(small_house, noor, room, "Hi.")
-    assert (await small_house.denizen.reflection.stance(ada, room)).turns == 2
+    stance = await small_house.denizen.reflection.stance(ada, room)
+    assert (stance.preset, stance.preset_reason, stance.turns) == ("balanced", "default (the preset is no more)", 3)
 
 
 async def test_reviews_that_are_switched_off_in_a_running_conversation_do_not_happen(

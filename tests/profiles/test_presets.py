@@ -10,10 +10,12 @@ import pytest
 
 from denizen.agents.prompt_config import PromptConfig
 from denizen.errors import InvalidInput
+from denizen.memory import settings as memory_settings
 from denizen.profiles import presets
 from denizen.profiles.files import PresetFile
 from denizen.profiles.library import Library, shipped_addons, shipped_file
 from denizen.profiles.presets import Presets
+from denizen.profiles.router import route
 
 ADDONS = {"concise": "Be brief.", "planner": "Make a plan."}
 FILE: dict[str, Any] = {
@@ -98,11 +100,28 @@ def test_what_we_ship_is_right_and_has_the_four_add_ons_of_the_seed_and_more(tmp
     assert {"concise", "deep_dive", "planner", "reviewer"} < set(shipped_addons())
 
 
+def test_without_a_file_the_shipped_presets_apply(tmp_path: Path):
+    library = Library(tmp_path / "metaprompt-presets.json", tmp_path)
+    found = library.current()
+    assert found is not None
+    assert route(found, "ada", "Tell me briefly.").preset == "concise"
+    assert route(found, "ada", "Hello.").preset == "balanced"
+    assert found.text("balanced") == ""
+
+
+def test_the_shipped_file_says_how_conversations_are_summarized():
+    """The profile `standard` is what memory does without a file."""
+    shipped = memory_settings.read(shipped_file())
+    assert shipped.warnings == ()
+    assert shipped.compaction.profile_for([]) == memory_settings.read({}).compaction.profile_for([])
+    assert not shipped.compaction.named("off").enabled
+
+
 def test_the_file_and_its_add_ons_are_read_again_when_they_change(tmp_path: Path):
     path, own = tmp_path / "config" / "metaprompt-presets.json", tmp_path / "prompts" / "_meta"
     own.mkdir(parents=True)
     library = Library(path, tmp_path / "prompts")
-    assert library.current() is None
+    assert library.source == "shipped"
     path.parent.mkdir()
     path.write_text(json.dumps({"presets": [{"id": "short", "addonPromptKeys": ["concise"]}]}))
     shipped = library.current()
@@ -125,7 +144,8 @@ def test_what_was_good_last_stays_in_force_while_the_file_is_wrong(tmp_path: Pat
     path.write_text(json.dumps(with_("rules.0.presetId", "gone")))
     assert library.current() is good
     path.unlink()
-    assert library.current() is None
+    assert library.source == "shipped"
+    assert library.current() is not good
 
 
 def test_a_file_that_never_was_good_is_an_error_with_its_line(tmp_path: Path):

@@ -98,7 +98,9 @@ async def test_each_audited_operation_writes_one_entry(built: Built, tmp_path: P
     asked: Counter[str] = Counter()
     wrong: list[str] = []
     async with (
-        open_world(f"sqlite:///{path}", secret_key=SEALED_WITH, pace=UNHURRIED) as world,
+        open_world(
+            f"sqlite:///{path}", secret_key=SEALED_WITH, pace=UNHURRIED, presets=tmp_path / "presets.json"
+        ) as world,
         served(world) as house,
     ):
         order = sorted(

@@ -280,7 +280,8 @@ async def visit(built: Built, folder: Path) -> AsyncGenerator[Visit]:
     shutil.copy(built.database, file)
     limits = Limits(requests_per_minute=0, failed_logins_per_minute=0, completion_seconds=0)
     oidc = OidcSettings(issuer="https://login.example.com", audience="denizen")
-    async with open_world(f"sqlite:///{file}", secret_key=SEALED_WITH, pace=UNHURRIED) as world:
+    presets = file.with_name("presets.json")
+    async with open_world(f"sqlite:///{file}", secret_key=SEALED_WITH, pace=UNHURRIED, presets=presets) as world:
         app = create_app(world.denizen, limits=limits, oidc=oidc)
         client = httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="http://127.0.0.1:8420")
         async with client:

@@ -282,7 +282,7 @@ async def test_a_panel_and_an_advisor_are_set_to_reflect(house: House, visit: Vi
     async def edit_buber(profile: str) -> None:
         await choose("Advisors")
         await page.get_by_role("button", name="Edit Martin Buber").click()
-        await page.get_by_text("expectations, reflection").click()
+        await page.get_by_text("Group, model, reflection").click()
         await reflection.select_option(profile)
         await visitor.check_accessibility()
         await page.get_by_role("button", name="Save").click()

@@ -58,6 +58,8 @@ ACTIONS: Final[Mapping[str, Action]] = {
     "put_budget": Action("budgets", "changed the organization's budget"),
     "change_organization": Action("settings", "changed the organization's settings"),
     "change_organization_memory": Action("settings", "changed long-term memory settings"),
+    "change_presets": Action("settings", "changed the prompt profiles"),
+    "reset_presets": Action("settings", "reset the prompt profiles"),
     "export_agent": Action("exports", "exported the agent"),
     "export_space": Action("exports", "exported the space"),
     "export_audit": Action("exports", "exported the audit log"),

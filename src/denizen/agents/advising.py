@@ -46,7 +46,9 @@ class Remembering:
 class Advising:
     """Adds context to the requests of advisors; a `Background` of panels."""
 
-    def __init__(self, db: Database, presets: Callable[[], Presets | None], remembering: Remembering | None) -> None:
+    def __init__(
+        self, db: Database, presets: Callable[[Tx, SpaceId], Presets | None], remembering: Remembering | None
+    ) -> None:
         self._db = db
         self._presets = presets
         self._remembering = remembering
@@ -87,7 +89,7 @@ class Advising:
     def tell(self, tx: Tx, ask: Ask, brought: Any) -> VoiceBackground:
         """The profile of the turn, the advisor's state of mind, and its memories."""
         memory, upto, remembered, outside = self._memory(tx, ask, brought or ())
-        profile, chosen = self._profile(ask, upto)
+        profile, chosen = self._profile(tx, ask, upto)
         mind = VOICES.stance(tx, ask.voice, ask.said.panel_id).state
         told = [profile, "" if mind.line() is None else f"In this conversation {mind.line()}. This sets the tone only."]
         felt = {} if mind.line() is None else {"mind": mind.as_dict()}
@@ -106,8 +108,8 @@ class Advising:
         kept = {"memory": {"upto": state.upto, "memories": counts}} if text else {}
         return text, state.upto, kept, bool(text) and (state.outside or any(each.source is not None for each in now))
 
-    def _profile(self, ask: Ask, upto: int) -> tuple[str, dict[str, Any]]:
-        presets = self._presets()
+    def _profile(self, tx: Tx, ask: Ask, upto: int) -> tuple[str, dict[str, Any]]:
+        presets = self._presets(tx, ask.said.panel_id)
         if presets is None:
             return "", {}
         chosen, text = panel_text(presets, f"panel:{ask.handle}", ask.said.text, _cached(ask, upto))

@@ -161,7 +161,14 @@ class Equipment:
     def _profiling(self, agent: Agent) -> Profiling | None:
         settings = agent.definition.profiles
         presets = self.prompt_config.presets() if settings.enabled else None
-        return None if presets is None else Profiling(presets, settings.mode or agent.entity.handle, settings.preset)
+        if presets is None:
+            return None
+        home, organizations = agent.entity.organization_id, self.prompt_config.organizations
+        return Profiling(
+            lambda tx: organizations.of(tx, home, presets) or presets,
+            settings.mode or agent.entity.handle,
+            settings.preset,
+        )
 
     async def reflect_on_next(self, by: Claimant, agent_id: AgentId) -> bool:
         """Reflect on the next cycle of this agent, as it is defined now; False if there is none to reflect on."""

@@ -10,11 +10,14 @@ import structlog
 from pydantic import JsonValue
 
 from denizen.errors import InvalidInput
+from denizen.ids import OrganizationId, SpaceId
 from denizen.profiles.library import Library, shipped_file
+from denizen.profiles.organization_presets import OrganizationPresets
 from denizen.profiles.presets import Presets
 from denizen.reflection import configuration
 from denizen.reflection.configuration import Configuration
 from denizen.reflection.sentiment import Classifier
+from denizen.storage.database import Tx
 
 log_line = structlog.get_logger(__name__)
 
@@ -26,6 +29,7 @@ class PromptConfig:
         self, presets: Path | None = None, prompts: Path | None = None, classifier: Classifier | None = None
     ) -> None:
         self.library = Library(presets, prompts)
+        self.organizations = OrganizationPresets(self.library)
         self.classifier = classifier
         self._read: Mapping[str, JsonValue] | None = None
         self._configuration: Configuration | None = None
@@ -36,8 +40,16 @@ class PromptConfig:
         self.configuration()
 
     def presets(self) -> Presets | None:
-        """The current presets; None: no profiles are chosen here."""
+        """The server's presets; None: no profiles are chosen here."""
         return self.library.current()
+
+    def presets_of(self, tx: Tx, organization_id: OrganizationId) -> Presets | None:
+        """The presets of an organization: its own, otherwise the server's."""
+        return self.organizations.of(tx, organization_id, self.presets())
+
+    def presets_in(self, tx: Tx, space_id: SpaceId) -> Presets | None:
+        """The presets of the organization that has this space."""
+        return self.organizations.in_space(tx, space_id, self.presets())
 
     def configuration(self) -> Configuration:
         """The current quick-start profiles and metaprompts: built-in ones, and those of the server."""
@@ -57,7 +69,7 @@ class PromptConfig:
 
 
 def _read(own: Mapping[str, JsonValue]) -> Configuration:
-    return configuration.read(shipped_file(), own) if own else _shipped()
+    return configuration.read(shipped_file(), own) if own and own is not shipped_file() else _shipped()
 
 
 @cache

@@ -29,7 +29,7 @@ def set_settings(
     agent = registry.get(tx, agent_id)
     kept = {name: value for name, value in given.items() if value not in (None, "", {})}
     reflection = check_settings(kept, agent.definition.reflection)
-    presets = prompt_config.presets()
+    presets = prompt_config.presets_of(tx, agent.entity.organization_id)
     if presets is not None and "preset" in kept:
         _require_known(str(kept["preset"]), presets.presets, "preset")
     if "reflection" in kept:

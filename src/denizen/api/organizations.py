@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import builtins
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from pydantic import JsonValue
+
 from denizen.access.audit import OPERATOR, Actor
-from denizen.agents import registry
+from denizen.agents import preset_changes, registry
+from denizen.agents.preset_changes import PresetsDocument
 from denizen.agents.restrictions import Author
 from denizen.api.subject import OrganizationRef, Subject
 from denizen.forgetting import forgetting
@@ -39,6 +43,27 @@ class Organizations(Subject):
     async def receipts(self, *, organization: OrganizationRef | None = None) -> builtins.list[Receipt]:
         """The receipts of forgetting, oldest first: how much was removed from where, not the text."""
         return await self._runtime.db.read(forgetting.receipts, await self._runtime.organization_id(organization))
+
+    async def presets(self, *, organization: OrganizationRef | None = None) -> PresetsDocument:
+        """The prompt profiles that apply in the organization, in the format of a presets file."""
+        runtime = self._runtime
+        home = await runtime.organization_id(organization)
+        return await runtime.db.read(preset_changes.get, home, runtime.prompt_config)
+
+    async def change_presets(
+        self, document: Mapping[str, JsonValue], *, organization: OrganizationRef | None = None
+    ) -> PresetsDocument:
+        """Replace the prompt profiles of the server for this organization."""
+        runtime = self._runtime
+        home = await runtime.organization_id(organization)
+        return await runtime.db.write(preset_changes.change, home, document, runtime.prompt_config)
+
+    async def reset_presets(self, *, organization: OrganizationRef | None = None) -> PresetsDocument:
+        """Remove the organization's own prompt profiles. Returns those that apply now."""
+        runtime = self._runtime
+        home = await runtime.organization_id(organization)
+        found, _ = await runtime.db.write(preset_changes.reset, home, runtime.prompt_config)
+        return found
 
     async def import_file(
         self,

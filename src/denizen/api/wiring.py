@@ -200,7 +200,7 @@ class Wiring:
             if self._memory is not None:
                 self._begin_remembering(self._memory)
             else:
-                self._advising = Advising(self.db, self.prompt_config.presets, None)
+                self._advising = Advising(self.db, self.prompt_config.presets_in, None)
         except BaseException:
             await self._closing.aclose()
             raise
@@ -225,7 +225,7 @@ class Wiring:
         return self.server_models.default
 
     def _begin_remembering(self, options: MemoryOptions) -> None:
-        configuration = Configuration(options.presets, options.switches)
+        configuration = Configuration(options.presets, options.switches, self.prompt_config.organizations.document)
         configuration.now()  # Problems with it are reported at the start.
         sink = None if options.sink is None else sinks.load(options.sink, "memory.sink", "keep")
         retriever = DatabaseRetriever
@@ -233,7 +233,7 @@ class Wiring:
             retriever = sinks.load(options.retriever, "memory.retriever", "retrieve")
         finding = retriever(self.db, self.embedder)
         self._reminder = Reminder(self.db, finding, configuration)
-        self._advising = Advising(self.db, self.prompt_config.presets, Remembering(finding, configuration))
+        self._advising = Advising(self.db, self.prompt_config.presets_in, Remembering(finding, configuration))
         means = MemoryDeps(
             self.db,
             self.clock,

@@ -217,13 +217,14 @@ def what_is_remembered(settings: Settings) -> MemoryOptions | None:
     """Returns the settings of summaries and long-term memory; None if both are off."""
     from denizen.memory.settings import MemoryOptions, Switches
     from denizen.profiles.files import PresetFile
+    from denizen.profiles.library import shipped_file
 
     memory = settings.memory
     if not memory.enabled:
         return None
     given = memory.model_dump(exclude={"enabled", "sink", "retriever"}, exclude_none=True)
     return MemoryOptions(
-        presets=PresetFile(settings.profiles.presets).load,
+        presets=PresetFile(settings.profiles.presets, shipped_file).load,
         switches=Switches(**{name.removeprefix("compaction_"): value for name, value in given.items()}),
         sink=memory.sink,
         retriever=memory.retriever,

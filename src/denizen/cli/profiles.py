@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -14,8 +15,10 @@ from denizen.cli.api import AsJson, Token, Url, use_api
 from denizen.cli.chat.rendering import printable
 from denizen.cli.console import begin, print_json, stderr, stdout
 from denizen.errors import InvalidInput
+from denizen.profiles.files import read_json
 from denizen.profiles.library import PRESETS_NAME, SHIPPED, shipped_addons
 from denizen.settings.shape import Settings
+from denizen.shapes.stances import PresetsOut
 
 app = typer.Typer(help="Manage prompt profiles.", no_args_is_help=True)
 
@@ -29,7 +32,7 @@ def list_(context: typer.Context, as_json: AsJson = False, url: Url = None, toke
     """List the presets and what each adds to an agent's instructions."""
     found = use_api(context, url, token, lambda client: client.profiles()).presets
     if not found:
-        raise InvalidInput("There are no presets. On the server's machine, `denizen profiles init` writes some.")
+        raise InvalidInput("The server's presets file has no presets. Add some to it.")
     if as_json:
         print_json([each.model_dump(mode="json") for each in found])
         return
@@ -56,6 +59,8 @@ def check(context: typer.Context, as_json: AsJson = False) -> None:
     where = settings.profiles.presets
     if found is None:
         stdout().print(Text(f"There are no presets in {where}: no profiles are chosen."), soft_wrap=True)
+    elif prompt_config.library.source == "shipped":
+        stdout().print(Text(f"There is no {where}: the presets that come with Denizen apply."), soft_wrap=True)
     else:
         told = f"{where} is right: {len(found.presets)} presets, {len(found.rules)} rules."
         stdout().print(Text(told), soft_wrap=True)
@@ -83,8 +88,53 @@ def try_(
 
 
 @app.command()
+def show(context: typer.Context, as_json: AsJson = False, url: Url = None, token: Token = None) -> None:
+    """Print the presets of the organization as a presets file."""
+    found = use_api(context, url, token, lambda client: client.presets())
+    if as_json:
+        print_json(found.model_dump(mode="json"))
+        return
+    for each in found.warnings:
+        stderr().print(Text(printable(each), style="yellow"))
+    print_json(found.document)
+
+
+@app.command("set")
+def set_(
+    context: typer.Context,
+    file: Annotated[Path, typer.Argument(help="A presets file (JSON).", exists=True, dir_okay=False)],
+    as_json: AsJson = False,
+    url: Url = None,
+    token: Token = None,
+) -> None:
+    """Use this presets file for the organization, instead of the server's."""
+    document = read_json(file)
+    _tell(use_api(context, url, token, lambda client: client.change_presets(document)), as_json)
+
+
+@app.command()
+def reset(context: typer.Context, as_json: AsJson = False, url: Url = None, token: Token = None) -> None:
+    """Remove the organization's own presets, so that the server's apply."""
+    _tell(use_api(context, url, token, lambda client: client.reset_presets()), as_json)
+
+
+def _tell(found: PresetsOut, as_json: bool) -> None:
+    if as_json:
+        print_json(found.model_dump(mode="json"))
+        return
+    for each in found.warnings:
+        stderr().print(Text(printable(each), style="yellow"))
+    source = {
+        "organization": "The organization's own presets apply.",
+        "server": "The presets of the server's file apply.",
+        "shipped": "The presets that come with Denizen apply.",
+    }
+    stdout().print(Text(source.get(found.source, found.source)))
+
+
+@app.command()
 def init(context: typer.Context, as_json: AsJson = False) -> None:
-    """Write a presets file with examples on this machine. Existing files stay."""
+    """Write the presets that come with Denizen to files on this machine, to edit them. Existing files stay."""
     settings = begin(context).settings.profiles
     if settings.presets.exists():
         raise InvalidInput(f"{settings.presets} is there already.")

@@ -10,6 +10,7 @@ from pydantic import JsonValue
 from denizen.client.connection import REQUEST_SECONDS, Connection, path_to, those_given
 from denizen.shapes.stances import (
     PresetList,
+    PresetsOut,
     ReflectionNames,
     RunPage,
     SignalPage,
@@ -30,9 +31,24 @@ class Stances(Connection):
         """Returns the server's prompt profiles, and the names of metaprompts and quick-start profiles."""
         return await self._ask(PresetList, "GET", path_to("profiles"))
 
-    async def try_profile(self, text: str, *, mode: str = "") -> TriedProfile:
-        """Returns the profile a message would get, and why."""
-        return await self._ask(TriedProfile, "POST", path_to("profiles", "try"), json={"text": text, "mode": mode})
+    async def presets(self) -> PresetsOut:
+        """Returns the presets of the organization in the format of a presets file, and where they come from."""
+        return await self._ask(PresetsOut, "GET", path_to("profiles", "presets"))
+
+    async def change_presets(self, document: Mapping[str, JsonValue]) -> PresetsOut:
+        """Replaces the server's presets for the organization."""
+        return await self._ask(PresetsOut, "PUT", path_to("profiles", "presets"), json={"document": dict(document)})
+
+    async def reset_presets(self) -> PresetsOut:
+        """Removes the organization's own presets. Returns those that apply now."""
+        return await self._ask(PresetsOut, "DELETE", path_to("profiles", "presets"))
+
+    async def try_profile(
+        self, text: str, *, mode: str = "", presets: Mapping[str, JsonValue] | None = None
+    ) -> TriedProfile:
+        """Returns the profile a message would get, and why; with `presets`, as if these were saved."""
+        wanted = {"text": text, "mode": mode, **({} if presets is None else {"presets": dict(presets)})}
+        return await self._ask(TriedProfile, "POST", path_to("profiles", "try"), json=wanted)
 
     async def stances(self, agent: str) -> list[StandingOut]:
         """Returns the agent's stance in each of its conversations, the last changed first."""

@@ -212,7 +212,10 @@ class Keeper:
     async def _profile_of(self, space_id: SpaceId) -> tuple[ConversationInfo | None, CompactionProfile]:
         """Returns the conversation, and the profile by which it is summarized."""
         place = await self._with.db.read(rolling.conversation_info, space_id)
-        _, profile = self._with.configuration.profile(place.modes if place is not None else ())
+        if place is None:
+            return None, self._with.configuration.profile(())[1]
+        own = await self._with.db.read(self._with.configuration.own_presets, place.organization_id)
+        _, profile = self._with.configuration.profile(place.modes, own)
         return place, profile
 
     async def roll(self, space_id: SpaceId, reader_id: str = EVERYONE) -> Rolling:

@@ -15,12 +15,16 @@ import structlog
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from denizen.errors import SettingsError
+from denizen.ids import OrganizationId
 from denizen.memory.policy import Scope
+from denizen.storage.database import Tx
 
 log_line = structlog.get_logger(__name__)
 
 Presets = Callable[[], Mapping[str, JsonValue]]
 """Returns the present content of the presets file."""
+OwnPresets = Callable[[Tx, OrganizationId], Mapping[str, JsonValue] | None]
+"""Returns the presets of an organization's own, if it has some."""
 
 T = TypeVar("T", bound=BaseModel)
 
@@ -220,8 +224,11 @@ class MemoryOptions:
 class Configuration:
     """The present settings: the presets, read again when they change, with the switches applied."""
 
-    def __init__(self, presets: Presets = dict, switches: Switches | None = None) -> None:
+    def __init__(
+        self, presets: Presets = dict, switches: Switches | None = None, own: OwnPresets | None = None
+    ) -> None:
         self._presets = presets
+        self._own = own
         self._switches = switches or Switches()
         self._from: Mapping[str, JsonValue] | None = None
         self._read = read({})
@@ -247,7 +254,18 @@ class Configuration:
         named = [compaction.named(compaction.default_profile), *compaction.profiles.values()]
         return [self._switches.applied(each) for each in named]
 
-    def profile(self, modes: Iterable[str]) -> tuple[str, CompactionProfile]:
-        """Returns the profile for a conversation of these modes, and its name."""
-        name, profile = self.now().compaction.profile_for(modes)
+    def profile(
+        self, modes: Iterable[str], own: Mapping[str, JsonValue] | None = None
+    ) -> tuple[str, CompactionProfile]:
+        """Returns the profile for a conversation of these modes, and its name; that of the organization's `own` presets
+        if they have profiles.
+        """
+        compaction = self.now().compaction
+        if own is not None and "memoryCompaction" in own:
+            compaction = read(own).compaction
+        name, profile = compaction.profile_for(modes)
         return name, self._switches.applied(profile)
+
+    def own_presets(self, tx: Tx, organization_id: OrganizationId) -> Mapping[str, JsonValue] | None:
+        """Returns the presets of the organization's own, if it has some."""
+        return None if self._own is None else self._own(tx, organization_id)

@@ -11,10 +11,11 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from denizen.clock import moment
 from denizen.shapes.vocabulary import LineRole as Role
+from denizen.shapes.vocabulary import OmissionReason
 
 FRAME: Final = """\
 ## Where you are
@@ -110,6 +111,8 @@ class Line:
     """Where its text is stored, so that the request can be rebuilt."""
     outside: bool = field(default=False, compare=False)
     """Whether it holds text from outside, or based on such."""
+    shortened: tuple[str, ...] = field(default=(), compare=False)
+    """The names of those whose words are not complete in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,15 +158,17 @@ def context(
     *,
     characters: int,
     reference_characters: int,
+    show_others: bool = True,
     task: str = "",
 ) -> list[Line]:
-    """Builds the whole request for a voice to answer the `present` turn.
+    """Builds the whole request for a voice to answer the `present` turn. Without `show_others` it does not contain what
+    the others said in the turn before.
 
     With exchanges in the present turn the voice talks with the others: it sees all of them, and `task` says what to do.
     """
     system = Line("system", persona.system, outside=persona.outside)
     end = [
-        *_reference(persona.voice, past, reference_characters),
+        *(_reference(persona.voice, past, reference_characters) if show_others else ()),
         *_present(persona.voice, present, reference_characters),
     ]
     end += [literal(f"[{task}]")] if task else []
@@ -217,9 +222,13 @@ def _own(round_id: str, voice: str, text: str, *, outside: bool = False) -> Line
 
 def _reference(voice: str, past: Sequence[Turn], characters: int) -> Iterator[Line]:
     """Yields what the others said last in the turn before, if anything."""
-    others = [words for each, words in past[-1].last_words().items() if each != voice] if past else []
-    if others:
+    if others := _others(voice, past):
         yield bracketed(REFERENCE, others, characters)
+
+
+def _others(voice: str, past: Sequence[Turn]) -> list[OtherReply]:
+    """Returns the last words of the others in the last turn of the past."""
+    return [words for each, words in past[-1].last_words().items() if each != voice] if past else []
 
 
 def _present(voice: str, present: Turn, characters: int) -> Iterator[Line]:
@@ -243,12 +252,90 @@ def bracketed(heading: str, heard: Sequence[OtherReply], characters: int) -> Lin
     told = "\n\n".join(f"{each.name}: {capped(each.text, characters)}" for each in heard)
     kept = [[each.round_id, each.voice, each.name] for each in heard]
     outside = any(each.outside for each in heard)
-    return Line("user", f"[{heading}\n\n{told}]", {"heading": heading, "heard": kept}, outside)
+    shortened = tuple(each.name for each in heard if len(each.text) > characters)
+    return Line("user", f"[{heading}\n\n{told}]", {"heading": heading, "heard": kept}, outside, shortened)
 
 
 def capped(text: str, characters: int) -> str:
     """Returns the text, shortened to so many characters, with a mark if it was longer."""
     return text if len(text) <= characters else text[: characters - 1].rstrip() + "…"
+
+
+# What a request does not contain
+
+
+@dataclass(frozen=True, slots=True)
+class Omission:
+    """Something that an advisor was not shown, and why."""
+
+    reason: OmissionReason
+    count: int
+    names: tuple[str, ...] = ()
+    """The advisors that it is about, if it is about some."""
+
+    def sentence(self) -> str:
+        """Says what was left out, and why."""
+        turns = "1 earlier turn was" if self.count == 1 else f"{self.count:,} earlier turns were"
+        match self.reason:
+            case "summarized":
+                return f"{turns} left out: the memory in the system prompt summarizes them."
+            case "too_long":
+                return f"{turns} left out: the request would have been too long. The oldest go first."
+            case "others_hidden":
+                return f"What {_listed(self.names)} said last was left out: the panel's settings hide it."
+            case "others_earlier":
+                return "Replies of the others in earlier turns were left out: only their previous turn is ever shown."
+            case "shortened":
+                return f"What {_listed(self.names)} said was shortened."
+            case "deleted":
+                what = "1 message was" if self.count == 1 else f"{self.count:,} messages were"
+                return f"{what} deleted or forgotten after the request was sent."
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+
+
+def omissions(
+    persona: Persona,
+    past: Sequence[Turn],
+    lines: Sequence[Line],
+    *,
+    turns: int,
+    show_others: bool,
+) -> list[Omission]:
+    """Returns what the request does not contain, and why. `turns` is how many turns there were before, of which `past`
+    may hold only the last.
+    """
+    remaining = after(past, persona.upto)
+    threads = [thread for turn in remaining if (thread := _thread(persona.voice, turn))]
+    shown = {_stored_at(line) for line in lines}
+    dropped = sum(_stored_at(thread[0]) not in shown for thread in threads)
+    summarized, not_loaded = len(past) - len(remaining), turns - len(past)
+    hidden = () if show_others else tuple(each.name for each in _others(persona.voice, past))
+    shortened = tuple(dict.fromkeys(name for line in lines for name in line.shortened))
+    earlier = sum(any(voice != persona.voice for voice in turn.last_words()) for turn in past[:-1])
+    found = [
+        Omission("summarized", summarized + (not_loaded if persona.upto else 0)),
+        Omission("too_long", dropped + (0 if persona.upto else not_loaded)),
+        Omission("others_hidden", len(hidden), hidden),
+        Omission("shortened", len(shortened), shortened),
+        Omission("others_earlier", earlier),
+    ]
+    return [each for each in found if each.count]
+
+
+def _stored_at(line: Line) -> tuple[str, ...]:
+    return tuple(line.source.get("reply") or [line.source.get("message", "")])
+
+
+def omissions_in(made_of: Mapping[str, Any]) -> list[Omission]:
+    """Reads the omissions that are stored with a recipe."""
+    return [
+        Omission(each["reason"], int(each["count"]), tuple(map(str, each["names"])))
+        for each in made_of.get("omitted", ())
+        if each["reason"] in get_args(OmissionReason)
+    ]
 
 
 # Rebuilding a request

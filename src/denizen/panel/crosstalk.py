@@ -13,6 +13,16 @@ TASK: Final = (
 )
 
 
-def lines(persona: Persona, past: Sequence[Turn], present: Turn, characters: int, reference: int) -> list[Line]:
+def lines(
+    persona: Persona, past: Sequence[Turn], present: Turn, characters: int, reference: int, *, show_others: bool = True
+) -> list[Line]:
     """Builds the request to answer what the others said in this turn."""
-    return context(persona, past, present, characters=characters, reference_characters=reference, task=TASK)
+    return context(
+        persona,
+        past,
+        present,
+        characters=characters,
+        reference_characters=reference,
+        show_others=show_others,
+        task=TASK,
+    )

@@ -118,6 +118,7 @@ def _requests(
             present,
             characters=settings.context_characters,
             reference_characters=settings.reference_characters,
+            show_others=settings.show_others,
         )
         built.append((persona.voice, name, model, limit, lines))
     return panel, built

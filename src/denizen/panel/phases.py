@@ -34,8 +34,12 @@ QUESTIONS: Final = """\
 Ask one question, and nothing else. You do not know enough yet to advise, judge or disagree.
 Ask for one concrete thing that you do not know: what was said or done, what limits there are, what has been tried, \
 how many, how long, who.
-Keep it to one or two sentences, without introduction or comment. Do not hide advice in the question: "What did she \
-say when you told her?" asks; "What are you afraid of losing?" already tells them something."""
+Keep it to one or two sentences, without introduction or comment. Do not hide advice in the question.
+Examples, from another conversation:
+Good: "What did your teacher say when they recommended The Prosperous Coach?" (It asks for words that were said.)
+Good: "How many of these potential clients have you worked with before?" (It asks for a number.)
+Bad: "What would it mean to risk an authentic encounter?" (It is advice in the form of a question.)
+Bad: "What are you protecting?" (It takes for granted that they protect something.)"""
 
 ENGAGEMENT: Final = """\
 ## What to do in this turn (turn {turn})

@@ -31,6 +31,7 @@ class PanelFields(TypedDict, total=False):
     max_tokens: int
     phases: Iterable[Phase | Mapping[str, Any]]
     context_characters: int
+    show_others: bool
     reference_characters: int
     first_byte_seconds: float
     total_seconds: float
@@ -54,6 +55,8 @@ class PanelSettings(BaseModel):
     phases: tuple[Phase, ...] = Field(default=DEFAULT_PHASES, max_length=20)
     context_characters: int = Field(default=CONTEXT_CHARACTERS, ge=1_000, le=4_000_000)
     """How much an advisor is shown; the oldest turns go first, the last words of the others and the question never."""
+    show_others: bool = True
+    """Whether an advisor is shown what the others said in the previous turn."""
     reference_characters: int = Field(default=REFERENCE_CHARACTERS, ge=100, le=100_000)
     """How much of each other advisor's last words an advisor is shown."""
     first_byte_seconds: float = Field(default=FIRST_BYTE_SECONDS, gt=0, le=600)

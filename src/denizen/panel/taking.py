@@ -26,6 +26,7 @@ from denizen.panel.advisors import Advisor
 from denizen.panel.background import Ask, Background, Brought, Turned, VoiceBackground
 from denizen.panel.context import (
     Line,
+    Omission,
     OtherReply,
     Persona,
     Said,
@@ -33,6 +34,8 @@ from denizen.panel.context import (
     assistant_prompt,
     context,
     digest,
+    omissions,
+    omissions_in,
     rebuilt,
     recipe,
     system_prompt,
@@ -89,6 +92,8 @@ class Work:
     panel: Panel
     told: VoiceBackground = field(default_factory=VoiceBackground)
     """What the background tells the voice."""
+    omitted: tuple[Omission, ...] = ()
+    """What the request does not contain, and why."""
 
 
 _older = rounds_table.alias("older")
@@ -408,6 +413,10 @@ def _recipe(work: Work, stage: Stage | None) -> str:
     made_of = recipe(work.lines, work.panel.settings.reference_characters, work.told.memory.strip())
     if work.told.kept:
         made_of["background"] = work.told.kept
+    if work.omitted:
+        made_of["omitted"] = [
+            {"reason": each.reason, "count": each.count, "names": each.names} for each in work.omitted
+        ]
     if stage is not None:
         made_of["phase"] = {"name": stage.name, "turn": stage.turn, "of": stage.of}
     return storable(json.dumps(made_of, ensure_ascii=False))
@@ -447,6 +456,7 @@ class _Reading:
         expected: tuple[str, ...] = ()
         advisor = _advisor(tx, claim)
         told = VoiceBackground()
+        omitted: Sequence[Omission] = ()
         if claim.part == "synthesis":
             lines = synthesis.lines(self._present(claim, asked.step + 1), reference)
         elif claim.part == "check":
@@ -460,20 +470,30 @@ class _Reading:
         else:
             persona, stage, told = self._persona(claim, asked, advisor)
             past, present = self._past_of(claim, asked), self._present(claim, asked.step)
+            others = settings.show_others
             if claim.part == "crosstalk":
-                lines = crosstalk.lines(persona, past, present, characters, reference)
+                lines = crosstalk.lines(persona, past, present, characters, reference, show_others=others)
             elif claim.part == "vote":
-                lines = voting.lines(persona, past, present, asked.question, characters, reference)
-                tool = voting.tool_for(asked.question)
+                question = asked.question
+                lines = voting.lines(persona, past, present, question, characters, reference, show_others=others)
+                tool = voting.tool_for(question)
             else:
-                lines = context(persona, past, present, characters=characters, reference_characters=reference)
+                lines = context(
+                    persona,
+                    past,
+                    present,
+                    characters=characters,
+                    reference_characters=reference,
+                    show_others=others,
+                )
+            omitted = omissions(persona, past, lines, turns=asked.turn - 1, show_others=others)
         own = advisor.settings if advisor is not None and claim.part in rounds.SPOKEN else None
         model = (own.model if own is not None else None) or settings.model
         if claim.part in ("synthesis", "check") and settings.utility_model:
             model = settings.utility_model
         most = (own.max_tokens if own is not None else None) or settings.max_tokens
         thinks = None if own is None else own.reasoning
-        return Work(claim, tuple(lines), model, most, thinks, tool, expected, panel, told), stage
+        return Work(claim, tuple(lines), model, most, thinks, tool, expected, panel, told, tuple(omitted)), stage
 
     def _round(self, claim: Claim) -> Round:
         if claim.round_id not in self._rounds:
@@ -556,7 +576,10 @@ def context_of(tx: Tx, panel_id: SpaceId, round_id: str, voice: str, part: Part 
         return None if row is None else row[0]
 
     lines = rebuilt(reply.recipe, message, words)
-    return AdvisorContext(tuple(lines), digest(lines) == reply.recipe["digest"], reply)
+    omitted = omissions_in(reply.recipe)
+    if gone := 1 + len(reply.recipe["lines"]) - len(lines):
+        omitted.append(Omission("deleted", gone))
+    return AdvisorContext(tuple(lines), digest(lines) == reply.recipe["digest"], reply, tuple(omitted))
 
 
 _words = statement(
@@ -576,3 +599,5 @@ class AdvisorContext:
     exact: bool
     """Whether nothing of it was changed, forgotten or answered anew since."""
     reply: rounds.Reply
+    omitted: tuple[Omission, ...] = ()
+    """What it does not contain, and why."""

@@ -69,12 +69,27 @@ _CHOOSE: Final = "Call the tool `vote` with one of these options, word for word,
 
 
 def lines(
-    persona: Persona, past: Sequence[Turn], present: Turn, question: str | None, characters: int, reference: int
+    persona: Persona,
+    past: Sequence[Turn],
+    present: Turn,
+    question: str | None,
+    characters: int,
+    reference: int,
+    *,
+    show_others: bool = True,
 ) -> list[Line]:
     """Builds the request to vote, on the question or on the subject of the turn."""
     how = _CHOOSE if options_in(question) else _TASK
     task = f"Vote now, on this: {question}\n{how}" if question else f"Vote now. {how}"
-    return context(persona, past, present, characters=characters, reference_characters=reference, task=task)
+    return context(
+        persona,
+        past,
+        present,
+        characters=characters,
+        reference_characters=reference,
+        show_others=show_others,
+        task=task,
+    )
 
 
 def read(response: ModelResponse, tool: ToolDefinition = TOOL) -> dict[str, Any] | None:

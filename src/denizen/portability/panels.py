@@ -14,7 +14,7 @@ from sqlalchemy import Table, Text, bindparam, cast, select
 
 from denizen.ids import EntityId, OrganizationId, SpaceId
 from denizen.panel import reflection_cursor
-from denizen.panel.context import rebuilt
+from denizen.panel.context import omissions_in, rebuilt
 from denizen.panel.rounds import ASSISTANT, OVER, SYNTHESIS
 from denizen.panel.settings import AdvisorSettings, PanelSettings, checked
 from denizen.portability.lines import (
@@ -214,6 +214,7 @@ class Board:
 
 def _check_recipe(made_of: dict[str, Any]) -> None:
     rebuilt(made_of, lambda _message: None, lambda _round, _voice: None)
+    omissions_in(made_of)
     if not isinstance(made_of["digest"], str):
         raise TypeError("digest")
 

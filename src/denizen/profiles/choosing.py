@@ -6,7 +6,7 @@ A cycle that leaves no trace stores no choice and counts no turn.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -32,7 +32,8 @@ FACT: Final = "profile"
 class Profiling:
     """What an agent's profiles are chosen by."""
 
-    presets: Presets
+    find_presets: Callable[[Tx], Presets]
+    """Returns the presets of its organization."""
     mode: str
     pinned: str = ""
     """A preset set by the agent's owner; it overrides the rules."""
@@ -88,10 +89,21 @@ def choose_for(tx: Tx, agent_id: AgentId, events: Sequence[Event], by: Profiling
     for event in events:
         if event.space_id is not None and event.message_id is not None:
             said.setdefault(event.space_id, []).append(event)
-    return [_turn(tx, agent_id, SpaceId(space_id), heard, by, characters) for space_id, heard in said.items()]
+    if not said:
+        return []
+    chooser = _Chooser(by.find_presets(tx), by.mode, by.pinned, characters)
+    return [_turn(tx, agent_id, SpaceId(space_id), heard, chooser) for space_id, heard in said.items()]
 
 
-def _turn(tx: Tx, agent_id: AgentId, space_id: SpaceId, heard: Sequence[Event], by: Profiling, characters: int) -> Turn:
+@dataclass(frozen=True, slots=True)
+class _Chooser:
+    presets: Presets
+    mode: str
+    pinned: str
+    characters: int
+
+
+def _turn(tx: Tx, agent_id: AgentId, space_id: SpaceId, heard: Sequence[Event], by: _Chooser) -> Turn:
     row = tx.one(_stance, agent_id=agent_id, space_id=space_id)
     turns, reviewed, asked, preset, reason, before, overrides = row or (0, 0, 0, None, "", None, None)
     cached = None if row is None else Cached(Choice(preset, reason), turns, reviewed, bool(asked))
@@ -106,7 +118,7 @@ def _turn(tx: Tx, agent_id: AgentId, space_id: SpaceId, heard: Sequence[Event], 
         if pinned and chosen.is_new:
             chosen = replace(chosen, choice=_without(pinned, chosen.choice))
     choice = chosen.choice
-    line = line_of(by.presets, choice.preset, characters)
+    line = line_of(by.presets, choice.preset, by.characters)
     fact = None if line is None else of_space(heard[0].space_name or "", space_id, line)
     told = None if line == before else _told(heard[0], before, fact)
     fresh = chosen.is_new or line != before or (choice.preset, choice.reason) != (preset, reason)

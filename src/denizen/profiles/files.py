@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import cast
 
@@ -23,13 +23,15 @@ class PresetFile:
     in force.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, otherwise: Callable[[], Mapping[str, JsonValue]] = dict) -> None:
+        """`otherwise` returns the content that applies while the file does not exist."""
         self.path = path
+        self._otherwise = otherwise
         self._stamp: Stamp = None
         self._good: Mapping[str, JsonValue] | None = None
 
     def load(self) -> Mapping[str, JsonValue]:
-        """Returns the present content, the same object as long as it is unchanged; empty if there is no file.
+        """Returns the present content, the same object as long as it is unchanged.
 
         Raises `InvalidInput` if it cannot be read and never could; later errors are logged once.
         """
@@ -37,7 +39,7 @@ class PresetFile:
         if self._good is not None and stamp == self._stamp:
             return self._good
         try:
-            self._good = read_json(self.path) if stamp is not None else {}
+            self._good = read_json(self.path) if stamp is not None else self._otherwise()
         except InvalidInput as error:
             if self._good is None:
                 raise

@@ -327,7 +327,7 @@ class ProfilesSettings(BaseModel):
     presets: Annotated[Path, AfterValidator(_absolute), Expects("a file, such as config/metaprompt-presets.json")] = (
         Field(default=Path("config/metaprompt-presets.json"), validate_default=True)
     )
-    """The file of presets, and of how memory is kept, seen from the current folder. Without it, none are chosen."""
+    """The file of presets, and of how memory is kept, seen from the current folder. Without it, Denizen's apply."""
 
     prompts: Annotated[Path, AfterValidator(_absolute), Expects("a folder, such as prompts")] = Field(
         default=Path("prompts"), validate_default=True

@@ -11,7 +11,7 @@ from pydantic import Field, JsonValue
 from denizen.shapes.examples import KITCHEN, NINE, NOOR, THING, given
 from denizen.shapes.spaces import MessageOut
 from denizen.shapes.value import Open, Value
-from denizen.shapes.vocabulary import AdvisorSort, LineRole, ReplyPart, ReplyState, RoundKind
+from denizen.shapes.vocabulary import AdvisorSort, LineRole, OmissionReason, ReplyPart, ReplyState, RoundKind
 
 BUBER = "019b8d40-1a00-7e35-9d4c-6f7a8b9c0d1e"
 
@@ -192,14 +192,27 @@ class LineOut(Value):
     text: str
 
 
+class OmissionOut(Value):
+    """Something that a voice was not shown, and why."""
+
+    model_config = given(reason="too_long", count=2, advisors=[], text="2 earlier turns were left out.")
+
+    reason: Open[OmissionReason]
+    count: Annotated[int, Field(description="How many turns, advisors or messages.")]
+    advisors: Annotated[list[str], Field(description="The names of the advisors that it is about.")]
+    text: Annotated[str, Field(description="What was left out and why, as a sentence.")]
+
+
 class ContextOut(Value):
     """What a voice was shown when it answered, message by message."""
 
     model_config = given(
-        lines=[{"role": "system", "text": "You are Martin Buber."}], exact=True, characters=21, model="demo"
-    )
+        lines=[{"role": "system", "text": "You are Martin Buber."}], exact=True, characters=21, model="demo",
+        omitted=[],
+    )  # fmt: skip
 
     lines: list[LineOut]
+    omitted: Annotated[list[OmissionOut], Field(description="What it does not contain, and why.")]
     exact: Annotated[bool, Field(description="Whether nothing of it was edited, forgotten or answered anew since.")]
     characters: int
     model: str | None

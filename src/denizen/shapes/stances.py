@@ -9,7 +9,7 @@ from pydantic import Field, JsonValue
 
 from denizen.shapes.examples import KITCHEN, NINE, NOOR, THING, given
 from denizen.shapes.value import Open, Value
-from denizen.shapes.vocabulary import Complexity, Mood, ReflectionOutcome, Skill
+from denizen.shapes.vocabulary import Complexity, Mood, PresetSource, ReflectionOutcome, Skill
 
 _STATE = {"mood": "empathetic", "user_skill": "novice", "task_complexity": "simple"}
 
@@ -216,7 +216,7 @@ class PresetOut(Value):
 
 
 class PresetList(Value):
-    """The presets of the house, in the order of its file; none where there is no file."""
+    """The presets that apply in your organization, in the order of their file."""
 
     model_config = given(
         presets=[{"id": "concise", "label": "Concise", "description": "", "addons": ["concise"], "text": "Be brief."}],
@@ -227,6 +227,27 @@ class PresetList(Value):
     presets: list[PresetOut]
     metaprompts: Annotated[list[str], Field(description="The metaprompts that can be named.")]
     profiles: Annotated[list[str], Field(description="The quick-start profiles of reflection.")]
+
+
+_DOCUMENT: dict[str, JsonValue] = {
+    "routing": {"defaultPresetId": "short"},
+    "presets": [{"id": "short", "addonPromptKeys": ["concise"]}],
+    "rules": [{"presetId": "short", "anyKeywords": ["briefly"]}],
+}
+
+
+class PresetsOut(Value):
+    """The presets that apply in your organization, in the format of a presets file."""
+
+    model_config = given(source="organization", document=_DOCUMENT, addons={"concise": "Be brief."}, warnings=[])
+
+    source: Annotated[
+        Open[PresetSource],
+        Field(description="`organization`: its own; `server`: the file of the server; `shipped`: Denizen's."),
+    ]
+    document: dict[str, JsonValue]
+    addons: Annotated[dict[str, str], Field(description="The texts of all add-ons that presets can use, by key.")]
+    warnings: Annotated[list[str], Field(description="What is ignored in the document, or probably a mistake.")]
 
 
 class TriedProfile(Value):

@@ -103,11 +103,14 @@ ModelSource = Literal["configured", "chosen", "found", "demo"]
 
 AdvisorSort = Literal["figure", "character", "role", "challenger"]
 
+PresetSource = Literal["organization", "server", "shipped"]
+
 RoundKind = Literal["ask", "crosstalk", "vote"]
 ReplyPart = Literal["reply", "crosstalk", "vote", "synthesis", "check"]
 ReplyState = Literal["waiting", "running", "done", "failed", "cancelled"]
 
 LineRole = Literal["system", "user", "assistant"]
+OmissionReason = Literal["summarized", "too_long", "others_hidden", "others_earlier", "shortened", "deleted"]
 
 GoalStatus = Literal["active", "long-term", "paused", "done"]
 Priority = Literal["high", "normal", "low"]

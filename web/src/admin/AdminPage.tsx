@@ -14,6 +14,7 @@ const Budgets = lazy(() => import("./Budgets"));
 const Usage = lazy(() => import("./Usage"));
 const Health = lazy(() => import("./Health"));
 const Settings = lazy(() => import("./Settings"));
+const Profiles = lazy(() => import("./Profiles"));
 const Memory = lazy(() => import("./Memory"));
 const Audit = lazy(() => import("./Audit"));
 const Forgetting = lazy(() => import("./Forgetting"));
@@ -27,6 +28,7 @@ const ROOMS: Record<string, { label: string; room: () => ReactNode }> = {
   usage: { label: "Usage", room: () => <Usage /> },
   health: { label: "Health", room: () => <Health /> },
   settings: { label: "Organization", room: () => <Settings /> },
+  profiles: { label: "Profiles", room: () => <Profiles /> },
   memory: { label: "Memory", room: () => <Memory /> },
   audit: { label: "Audit log", room: () => <Audit /> },
   forgetting: { label: "Forgetting", room: () => <Forgetting /> },

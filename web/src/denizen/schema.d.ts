@@ -1945,13 +1945,41 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The prompt profiles of the house
+         * The prompt profiles of your organization
          * @description And by which names agents are given metaprompts and quick-start profiles of reflection.
          */
         get: operations["list_profiles"];
         put?: never;
         post?: never;
         delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/profiles/presets": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The presets of your organization, as a file
+         * @description Its own, otherwise those of the server's file, otherwise those that come with Denizen.
+         */
+        get: operations["get_presets"];
+        /**
+         * Change the presets of your organization
+         * @description They replace those of the server for this organization, from the next turn of each conversation on.
+         */
+        put: operations["change_presets"];
+        post?: never;
+        /**
+         * Reset the presets of your organization
+         * @description Removes the organization's own presets. Answers with those that apply now.
+         */
+        delete: operations["reset_presets"];
         options?: never;
         head?: never;
         patch?: never;
@@ -3922,6 +3950,42 @@ export interface components {
             name: string;
         };
         /**
+         * ChangePresets
+         * @description Presets for the organization.
+         * @example {
+         *       "document": {
+         *         "presets": [
+         *           {
+         *             "addonPromptKeys": [
+         *               "concise"
+         *             ],
+         *             "id": "short"
+         *           }
+         *         ],
+         *         "routing": {
+         *           "defaultPresetId": "short"
+         *         },
+         *         "rules": [
+         *           {
+         *             "anyKeywords": [
+         *               "briefly"
+         *             ],
+         *             "presetId": "short"
+         *           }
+         *         ]
+         *       }
+         *     }
+         */
+        ChangePresets: {
+            /**
+             * Document
+             * @description The content of a presets file. `addonPrompts` has the texts of add-ons by key.
+             */
+            document: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
+        };
+        /**
          * ChatAnswer
          * @description What became of a message, and what the agent said to it.
          * @example {
@@ -4304,7 +4368,8 @@ export interface components {
          *           "text": "You are Martin Buber."
          *         }
          *       ],
-         *       "model": "demo"
+         *       "model": "demo",
+         *       "omitted": []
          *     }
          */
         ContextOut: {
@@ -4319,6 +4384,11 @@ export interface components {
             lines: components["schemas"]["LineOut"][];
             /** Model */
             model: string | null;
+            /**
+             * Omitted
+             * @description What it does not contain, and why.
+             */
+            omitted: components["schemas"]["OmissionOut"][];
         };
         /**
          * ConversationMemory
@@ -7703,6 +7773,38 @@ export interface components {
             type: "notice";
         };
         /**
+         * OmissionOut
+         * @description Something that a voice was not shown, and why.
+         * @example {
+         *       "advisors": [],
+         *       "count": 2,
+         *       "reason": "too_long",
+         *       "text": "2 earlier turns were left out."
+         *     }
+         */
+        OmissionOut: {
+            /**
+             * Advisors
+             * @description The names of the advisors that it is about.
+             */
+            advisors: string[];
+            /**
+             * Count
+             * @description How many turns, advisors or messages.
+             */
+            count: number;
+            /**
+             * Reason
+             * @enum {string}
+             */
+            reason: "summarized" | "too_long" | "others_hidden" | "others_earlier" | "shortened" | "deleted";
+            /**
+             * Text
+             * @description What was left out and why, as a sentence.
+             */
+            text: string;
+        };
+        /**
          * OpenSession
          * @description With what one signs in.
          * @example {
@@ -8095,7 +8197,7 @@ export interface components {
              * Phases
              * @default [
              *       {
-             *         "instructions": "## What to do in this turn (question {turn} of {of})\nAsk one question, and nothing else. You do not know enough yet to advise, judge or disagree.\nAsk for one concrete thing that you do not know: what was said or done, what limits there are, what has been tried, how many, how long, who.\nKeep it to one or two sentences, without introduction or comment. Do not hide advice in the question: \"What did she say when you told her?\" asks; \"What are you afraid of losing?\" already tells them something.",
+             *         "instructions": "## What to do in this turn (question {turn} of {of})\nAsk one question, and nothing else. You do not know enough yet to advise, judge or disagree.\nAsk for one concrete thing that you do not know: what was said or done, what limits there are, what has been tried, how many, how long, who.\nKeep it to one or two sentences, without introduction or comment. Do not hide advice in the question.\nExamples, from another conversation:\nGood: \"What did your teacher say when they recommended The Prosperous Coach?\" (It asks for words that were said.)\nGood: \"How many of these potential clients have you worked with before?\" (It asks for a number.)\nBad: \"What would it mean to risk an authentic encounter?\" (It is advice in the form of a question.)\nBad: \"What are you protecting?\" (It takes for granted that they protect something.)",
              *         "name": "question",
              *         "until_turn": 3
              *       },
@@ -8112,6 +8214,11 @@ export interface components {
              */
             reference_characters: number;
             reflection?: components["schemas"]["ReflectionSettings"];
+            /**
+             * Show Others
+             * @default true
+             */
+            show_others: boolean;
             /**
              * Synthesis
              * @default on_demand
@@ -8325,7 +8432,7 @@ export interface components {
         };
         /**
          * PresetList
-         * @description The presets of the house, in the order of its file; none where there is no file.
+         * @description The presets that apply in your organization, in the order of their file.
          * @example {
          *       "metaprompts": [
          *         "frustration_recovery"
@@ -8379,6 +8486,62 @@ export interface components {
              * @description The instructions that it adds.
              */
             text: string;
+        };
+        /**
+         * PresetsOut
+         * @description The presets that apply in your organization, in the format of a presets file.
+         * @example {
+         *       "addons": {
+         *         "concise": "Be brief."
+         *       },
+         *       "document": {
+         *         "presets": [
+         *           {
+         *             "addonPromptKeys": [
+         *               "concise"
+         *             ],
+         *             "id": "short"
+         *           }
+         *         ],
+         *         "routing": {
+         *           "defaultPresetId": "short"
+         *         },
+         *         "rules": [
+         *           {
+         *             "anyKeywords": [
+         *               "briefly"
+         *             ],
+         *             "presetId": "short"
+         *           }
+         *         ]
+         *       },
+         *       "source": "organization",
+         *       "warnings": []
+         *     }
+         */
+        PresetsOut: {
+            /**
+             * Addons
+             * @description The texts of all add-ons that presets can use, by key.
+             */
+            addons: {
+                [key: string]: string;
+            };
+            /** Document */
+            document: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
+            /**
+             * Source
+             * @description `organization`: its own; `server`: the file of the server; `shipped`: Denizen's.
+             * @enum {string}
+             */
+            source: "organization" | "server" | "shipped";
+            /**
+             * Warnings
+             * @description What is ignored in the document, or probably a mistake.
+             */
+            warnings: string[];
         };
         /**
          * Problem
@@ -10855,6 +11018,13 @@ export interface components {
              * @default
              */
             mode: string;
+            /**
+             * Presets
+             * @description The content of a presets file, to try it before it is saved; null: those that apply.
+             */
+            presets?: {
+                [key: string]: components["schemas"]["JsonValue"];
+            } | null;
             /** Text */
             text: string;
         };
@@ -16054,6 +16224,97 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["PresetList"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_presets: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PresetsOut"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    change_presets: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ChangePresets"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PresetsOut"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    reset_presets: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PresetsOut"];
                 };
             };
             /** @description What went wrong. */

@@ -3,10 +3,12 @@ import { type Advisor, ApiError, inWords, patch, post } from "../denizen/api";
 import { Button } from "../ui/Button";
 import { DialogFoot } from "../ui/Dialog";
 import { Checkbox, Field, TextArea, TextField } from "../ui/Field";
+import { AssertionsFields, filled } from "./AssertionsDialog";
 import { ModelInput } from "./ModelInput";
 import css from "./panel.module.css";
+import { PhasesFields } from "./PhasesFields";
 import { ReflectionFields } from "./ReflectionFields";
-import { phasesFrom } from "./words";
+import { phaseDrafts, phaseFault, phasesOf } from "./words";
 
 /** An advisor to be made, or changed: who it is, and with what it answers. */
 export function AdvisorForm({ panel, advisor, groups, onDone }: { panel: string; advisor: Advisor | null; groups: string[]; onDone: () => void }): ReactNode {
@@ -18,23 +20,15 @@ export function AdvisorForm({ panel, advisor, groups, onDone }: { panel: string;
   const [tokens, setTokens] = useState(advisor?.max_tokens ? String(advisor.max_tokens) : "");
   const [reasoning, setReasoning] = useState(advisor?.reasoning ?? false);
   const [active, setActive] = useState(advisor?.active ?? true);
-  const [phases, setPhases] = useState(advisor?.phases ? JSON.stringify(advisor.phases, null, 2) : "");
-  const [assertions, setAssertions] = useState(advisor?.assertions.join("\n") ?? "");
+  const [phases, setPhases] = useState(() => phaseDrafts(advisor?.phases ?? []));
+  const [assertions, setAssertions] = useState(advisor?.assertions ?? []);
   const [reflection, setReflection] = useState(advisor?.reflection ?? null);
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>(null);
-  const [phasesError, setPhasesError] = useState<string | null>(null);
 
   const submit = async (event: FormEvent): Promise<void> => {
     event.preventDefault();
     setError(null);
-    setPhasesError(null);
-    let own;
-    try {
-      own = phasesFrom(phases);
-    } catch (problem) {
-      return setPhasesError(inWords(problem));
-    }
     setBusy(true);
     const body = {
       name: name.trim(),
@@ -45,8 +39,8 @@ export function AdvisorForm({ panel, advisor, groups, onDone }: { panel: string;
       max_tokens: tokens ? Number(tokens) : null,
       reasoning,
       active,
-      phases: own,
-      assertions: assertions.split("\n").map((each) => each.trim()).filter(Boolean),
+      phases: phases.length > 0 ? phasesOf(phases) : null,
+      assertions: filled(assertions),
       ...(reflection !== (advisor?.reflection ?? null) && { reflection }),
     };
     try {
@@ -79,7 +73,7 @@ export function AdvisorForm({ panel, advisor, groups, onDone }: { panel: string;
         <Checkbox label="Reasoning" hint="Use the model's thinking if it has one." checked={reasoning} onChange={(event) => setReasoning(event.target.checked)} />
       </div>
       <details className={css.more}>
-        <summary>Group, model, phases, expectations, reflection</summary>
+        <summary>Group, model, reflection, assertions, phases</summary>
         <div className={css.form}>
           <TextField label="Group" hint="@group asks all its members." maxLength={60} list="panel-groups" value={group} onChange={(event) => setGroup(event.target.value)} />
           <datalist id="panel-groups">
@@ -91,19 +85,9 @@ export function AdvisorForm({ panel, advisor, groups, onDone }: { panel: string;
             <ModelInput label="Model" placeholder="Panel default" value={model} onChange={setModel} />
             <TextField label="Maximum tokens" type="number" min={1} max={200_000} placeholder="Panel default" value={tokens} onChange={(event) => setTokens(event.target.value)} />
           </div>
-          <TextArea
-            label="Phases"
-            className={css.mono}
-            rows={5}
-            spellCheck={false}
-            hint="JSON; empty: the panel's phases. A list of name, until_turn and instructions, where {turn} and {of} are replaced by numbers."
-            placeholder='[{"name": "question", "until_turn": 3, "instructions": "Ask one question ({turn} of {of})."}]'
-            value={phases}
-            error={phasesError}
-            onChange={(event) => setPhases(event.target.value)}
-          />
-          <TextArea label="Expectations" rows={3} hint="One per line, such as “asks before it advises”. Each reply is checked against them." value={assertions} onChange={(event) => setAssertions(event.target.value)} />
           <ReflectionFields hint="Whether it reflects on how people feel." otherwise="Panel default" before={advisor?.reflection ?? null} value={reflection} onChange={setReflection} />
+          <AssertionsFields value={assertions} onChange={setAssertions} />
+          <PhasesFields otherwise="No phases of its own: those of the panel apply." value={phases} onChange={setPhases} />
         </div>
       </details>
       {error !== null && (
@@ -115,7 +99,7 @@ export function AdvisorForm({ panel, advisor, groups, onDone }: { panel: string;
         <Button variant="quiet" onClick={onDone}>
           Cancel
         </Button>
-        <Button variant="primary" type="submit" busy={busy} disabled={!name.trim()}>
+        <Button variant="primary" type="submit" busy={busy} disabled={!name.trim() || phaseFault(phases) !== null}>
           {advisor ? "Save" : "Add advisor"}
         </Button>
       </DialogFoot>

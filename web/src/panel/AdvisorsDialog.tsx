@@ -24,6 +24,11 @@ export function AdvisorsDialog({ panel, start, onClose }: { panel: Panel; start:
     void changed();
     setView("list");
   };
+  // Opened from a card: back to the card.
+  const close = (): void => {
+    void changed();
+    onClose();
+  };
   const groups = [...new Set(panel.advisors.map((each) => each.group).filter(Boolean))];
   const title = typeof view === "object" ? view.name : { list: "Advisors", new: "New advisor", suggest: "Suggested advisors", import: "Import advisors" }[view];
   return (
@@ -38,7 +43,7 @@ export function AdvisorsDialog({ panel, start, onClose }: { panel: Panel; start:
       {view === "list" && <List panel={panel} groups={groups} onView={setView} onChanged={changed} />}
       {view === "suggest" && <Suggest panel={panel.id} onAdded={changed} />}
       {view === "import" && <Import panel={panel.id} onDone={back} />}
-      {(view === "new" || typeof view === "object") && <AdvisorForm panel={panel.id} advisor={view === "new" ? null : view} groups={groups} onDone={back} />}
+      {(view === "new" || typeof view === "object") && <AdvisorForm panel={panel.id} advisor={view === "new" ? null : view} groups={groups} onDone={typeof start === "object" ? close : back} />}
     </Dialog>
   );
 }

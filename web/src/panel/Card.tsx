@@ -1,4 +1,4 @@
-import { Ban, Maximize2, RotateCw, ScanText, Smile } from "lucide-react";
+import { Ban, ListChecks, Maximize2, Pencil, RotateCw, ScanText, Smile } from "lucide-react";
 import { type ReactNode, useState } from "react";
 import { post, type Reply, type Round, type VoiceStance } from "../denizen/api";
 import { useLive } from "../denizen/live";
@@ -16,10 +16,11 @@ import { phaseWords, stateWords } from "./words";
 
 /** What one voice answers in a round, as it says it. `isLast`: nothing was asked since. */
 export function Card({ round, reply, isLast }: { round: Round; reply: Reply; isLast: boolean }): ReactNode {
-  const { panel, advisors, minds, onMind, act } = useAround();
+  const { panel, advisors, minds, onMind, onEdit, act } = useAround();
   const [open, setOpen] = useState<"full" | "context" | null>(null);
   const said = useSaid(round, reply);
-  const colour = advisors.get(reply.advisor)?.colour;
+  const advisor = advisors.get(reply.advisor);
+  const colour = advisor?.colour;
   const phase = phaseWords(reply.phase);
   const path = { panel_id: panel.id, round_id: round.id };
   const over = reply.completed;
@@ -56,6 +57,8 @@ export function Card({ round, reply, isLast }: { round: Round; reply: Reply; isL
         )}
         {said.text && <CopyButton text={said.text} label={`Copy the reply of ${reply.name}`} />}
         {reply.model !== null && <IconButton label={`Context of ${reply.name}`} icon={<ScanText size={15} />} onClick={() => setOpen("context")} />}
+        {advisor && <IconButton label={`Edit ${reply.name}`} icon={<Pencil size={15} />} onClick={() => onEdit(advisor, "advisor")} />}
+        {advisor && <IconButton label={`Assertions of ${reply.name}`} icon={<ListChecks size={15} />} onClick={() => onEdit(advisor, "assertions")} />}
         <IconButton label={`Show ${reply.name} full screen`} icon={<Maximize2 size={15} />} onClick={() => setOpen("full")} />
       </footer>
       {open === "full" && (
@@ -165,7 +168,7 @@ interface Verdict {
   why: string;
 }
 
-/** What came of the expectations of a reply. */
+/** Whether a reply meets the assertions of its advisor. */
 function Checks({ check }: { check: Reply | undefined }): ReactNode {
   if (check === undefined || check.state === "cancelled") return null;
   if (check.state === "failed") return <p className={css.checks}>Check failed: {check.error?.message}</p>;
@@ -175,7 +178,7 @@ function Checks({ check }: { check: Reply | undefined }): ReactNode {
   return (
     <details className={css.checks}>
       <summary data-passed={met === verdicts.length}>
-        {met} of {verdicts.length} expectations met
+        {met} of {verdicts.length} assertions met
       </summary>
       <ul>
         {verdicts.map((each, index) => (

@@ -31,6 +31,18 @@ export function ContextDialog({ round, reply, onClose }: { round: Round; reply: 
               </p>
               <CopyButton label="Copy all" text={shown.lines.map((each) => `[${each.role}]\n${each.text}`).join("\n\n")} />
             </div>
+            {shown.omitted.length > 0 && (
+              <section className={css.omitted} aria-label="Left out">
+                <h3>Left out</h3>
+                <ul>
+                  {shown.omitted.map((each) => (
+                    <li key={each.reason} dir="auto">
+                      {each.text}
+                    </li>
+                  ))}
+                </ul>
+              </section>
+            )}
             <ol className={css.lines} aria-label="Messages">
               {shown.lines.map((each, index) => (
                 <li key={index} data-role={each.role}>

@@ -1,6 +1,6 @@
 import { Download, Ellipsis, FileText, Lightbulb, LogOut, Settings2, Smile, Upload, Users, UsersRound } from "lucide-react";
 import { type ReactNode, type RefObject, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
-import { ApiError, type Panel, put, type Round } from "../denizen/api";
+import { type Advisor, ApiError, type Panel, put, type Round } from "../denizen/api";
 import { useDownload } from "../denizen/download";
 import { useSpace } from "../denizen/hooks";
 import { useStore } from "../denizen/live";
@@ -15,6 +15,7 @@ import { Menu } from "../ui/Menu";
 import { Empty, ErrorState, Skeleton } from "../ui/States";
 import { Time } from "../ui/Time";
 import { AdvisorsDialog, type AdvisorsView } from "./AdvisorsDialog";
+import { AssertionsDialog } from "./AssertionsDialog";
 import { Composer } from "./Composer";
 import { MindsDialog } from "./MindsDialog";
 import css from "./panel.module.css";
@@ -47,11 +48,11 @@ export default function PanelPage({ id }: { id: string }): ReactNode {
 /** Pixels between the head and what the reader is led to. */
 const LED_BELOW_TOP = 8;
 
-type Open = "settings" | "members" | "leave" | { advisors: AdvisorsView } | { mind: string | null };
+type Open = "settings" | "members" | "leave" | { advisors: AdvisorsView } | { assertions: Advisor } | { mind: string | null };
 
 function Inside({ panel, onChanged }: { panel: Panel; onChanged: () => Promise<unknown> }): ReactNode {
   const [open, setOpen] = useState<Open | null>(null);
-  const around = useAroundOf(panel, useCallback((mind: string) => setOpen({ mind }), []));
+  const around = useAroundOf(panel, useCallback((mind: string) => setOpen({ mind }), []), useCallback((advisor, what) => setOpen(what === "advisor" ? { advisors: advisor } : { assertions: advisor }), []));
   const space = useSpace(panel.id);
   const download = useDownload();
   const path = { panel_id: panel.id };
@@ -103,6 +104,7 @@ function Inside({ panel, onChanged }: { panel: Panel; onChanged: () => Promise<u
         <Composer />
       </TalkPage>
       {typeof open === "object" && open && "advisors" in open && <AdvisorsDialog panel={panel} start={open.advisors} onClose={close} />}
+      {typeof open === "object" && open && "assertions" in open && <AssertionsDialog panel={panel.id} advisor={open.assertions} onClose={close} />}
       {typeof open === "object" && open && "mind" in open && <MindsDialog panel={panel} start={open.mind} onSettings={() => setOpen("settings")} onClose={close} />}
       {open === "settings" && <SettingsDialog panel={panel} onClose={close} />}
       {open === "members" && space && <Members space={space} onClose={close} />}

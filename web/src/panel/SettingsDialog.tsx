@@ -3,11 +3,12 @@ import { type FormEvent, type ReactNode, useState } from "react";
 import { inWords, type Panel, patch } from "../denizen/api";
 import { Button } from "../ui/Button";
 import { Dialog, DialogFoot } from "../ui/Dialog";
-import { Checkbox, Select, TextArea, TextField } from "../ui/Field";
+import { Checkbox, Select, TextField } from "../ui/Field";
 import { ModelInput } from "./ModelInput";
 import css from "./panel.module.css";
+import { PhasesFields } from "./PhasesFields";
 import { ReflectionFields } from "./ReflectionFields";
-import { phasesFrom } from "./words";
+import { phaseDrafts, phaseFault, phasesOf } from "./words";
 
 /** How a panel answers, and what it is called. */
 export function SettingsDialog({ panel, onClose }: { panel: Panel; onClose: () => void }): ReactNode {
@@ -18,24 +19,17 @@ export function SettingsDialog({ panel, onClose }: { panel: Panel; onClose: () =
   const [utility, setUtility] = useState(before.utility_model);
   const [tokens, setTokens] = useState(String(before.max_tokens));
   const [always, setAlways] = useState(before.synthesis === "always");
+  const [others, setOthers] = useState(before.show_others);
   const [crosstalk, setCrosstalk] = useState(before.crosstalk);
-  const [phases, setPhases] = useState(() => JSON.stringify(before.phases, null, 2));
+  const [phases, setPhases] = useState(() => phaseDrafts(before.phases));
   const [reflection, setReflection] = useState(before.reflection ?? null);
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>(null);
-  const [phasesError, setPhasesError] = useState<string | null>(null);
   const submit = async (event: FormEvent): Promise<void> => {
     event.preventDefault();
     setError(null);
-    setPhasesError(null);
-    let own;
-    try {
-      own = phasesFrom(phases) ?? [];
-    } catch (problem) {
-      return setPhasesError(inWords(problem));
-    }
     setBusy(true);
-    const settings = { model: model || "default", utility_model: utility, max_tokens: Number(tokens), synthesis: always ? "always" : "on_demand", crosstalk, phases: own, ...(reflection !== (before.reflection ?? null) && { reflection }) };
+    const settings = { model: model || "default", utility_model: utility, max_tokens: Number(tokens), synthesis: always ? "always" : "on_demand", crosstalk, show_others: others, phases: phasesOf(phases), ...(reflection !== (before.reflection ?? null) && { reflection }) };
     try {
       const changed = await patch("/api/panels/{panel_id}", { path: { panel_id: panel.id }, body: { ...(name.trim() === panel.name ? {} : { name: name.trim() }), settings } });
       client.setQueryData<Panel>(["panels", panel.id], changed);
@@ -61,18 +55,10 @@ export function SettingsDialog({ panel, onClose }: { panel: Panel; onClose: () =
             </option>
           ))}
         </Select>
+        <Checkbox label="Advisors see what the others said" hint="Only the previous turn, as a reference. Off: each advisor sees only you and itself." checked={others} onChange={(event) => setOthers(event.target.checked)} />
         <Checkbox label="Always add a synthesis" checked={always} onChange={(event) => setAlways(event.target.checked)} />
         <ReflectionFields hint="After each turn, advisors reflect on how people feel. Off: no reflection." before={before.reflection ?? null} value={reflection} onChange={setReflection} />
-        <TextArea
-          label="Phases"
-          className={css.mono}
-          rows={7}
-          spellCheck={false}
-          hint="JSON: a list of name, until_turn and instructions, where {turn} and {of} are replaced by numbers. Turns are counted per advisor."
-          value={phases}
-          error={phasesError}
-          onChange={(event) => setPhases(event.target.value)}
-        />
+        <PhasesFields otherwise="No phases: the default applies, one question in each of the first three turns, then full answers." value={phases} onChange={setPhases} />
         {error !== null && (
           <p className={css.failure} role="alert">
             {inWords(error)}
@@ -82,7 +68,7 @@ export function SettingsDialog({ panel, onClose }: { panel: Panel; onClose: () =
           <Button variant="quiet" onClick={onClose}>
             Cancel
           </Button>
-          <Button variant="primary" type="submit" busy={busy} disabled={!name.trim()}>
+          <Button variant="primary" type="submit" busy={busy} disabled={!name.trim() || phaseFault(phases) !== null}>
             Save
           </Button>
         </DialogFoot>

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Reply, Round } from "../denizen/api.ts";
-import { alsoSetWords, dissentWords, distanceWords, lastWords, moved, phasesFrom, phaseWords, progressWords, roundTitle, stateWords, turnsOf } from "./words.ts";
+import { alsoSetWords, dissentWords, distanceWords, lastWords, moved, phaseDrafts, phaseFault, phasesOf, phaseWords, progressWords, roundTitle, stateWords, turnsOf } from "./words.ts";
 
 function round(over: Partial<Round>, states: Reply["state"][] = []): Round {
   const advisor_responses = Object.fromEntries(states.map((state, index) => [String(index), { state } as Reply]));
@@ -51,12 +51,23 @@ test("what a form does not show of reflection is told", () => {
   assert.equal(alsoSetWords(own), "Other settings, unchanged: sentiment, instead of the profile's; metaprompts.");
 });
 
-test("advisors are moved, and phases read", () => {
+test("advisors are moved", () => {
   assert.deepEqual(moved(["a", "b", "c"], 2, -1), ["a", "c", "b"]);
   assert.deepEqual(moved(["a", "b"], 1, 1), ["a", "b"]);
-  assert.equal(phasesFrom(" "), null);
-  assert.throws(() => phasesFrom("{"), /[Nn]ot valid JSON/);
-  assert.throws(() => phasesFrom("{}"), /a list/);
-  assert.throws(() => phasesFrom("[{}]"), /instructions/);
-  assert.deepEqual(phasesFrom('[{"instructions": "Ask."}]'), [{ instructions: "Ask." }]);
+});
+
+test("phases are edited and checked", () => {
+  const phases = [
+    { name: "question", until_turn: 3, instructions: "Ask." },
+    { name: "", until_turn: null, instructions: "Answer." },
+  ];
+  const drafts = phaseDrafts(phases);
+  assert.deepEqual(phasesOf(drafts), phases);
+  assert.equal(phaseFault(drafts), null);
+  assert.equal(phaseFault([]), null);
+  const [first, second] = [drafts[0]!, drafts[1]!];
+  assert.deepEqual(phaseFault([{ ...first, until: "" }, second]), { at: 0, field: "until", text: "Only the last phase can have no end." });
+  assert.equal(phaseFault([first, { ...second, until: "2" }])?.at, 1);
+  assert.equal(phaseFault([{ ...first, until: "1.5" }, second])?.text, "Use a whole number from 1.");
+  assert.equal(phaseFault([first, { ...second, instructions: " " }])?.field, "instructions");
 });

@@ -80,6 +80,8 @@ export interface Around {
   minds: ReadonlyMap<string, VoiceStance>;
   /** Opens how one of them stands. */
   onMind: (voice: string) => void;
+  /** Opens the form of an advisor, or its assertions. */
+  onEdit: (advisor: Advisor, what: "advisor" | "assertions") => void;
   /** Does something to a round: what goes wrong is said. */
   act: (ask: () => Promise<Round>) => Promise<void>;
 }
@@ -92,7 +94,7 @@ export function useAround(): Around {
   return around;
 }
 
-export function useAroundOf(panel: Panel, onMind: (voice: string) => void): Around {
+export function useAroundOf(panel: Panel, onMind: Around["onMind"], onEdit: Around["onEdit"]): Around {
   const store = useStore();
   const say = useToast();
   const { data: voices } = useVoices(panel.id);
@@ -103,6 +105,7 @@ export function useAroundOf(panel: Panel, onMind: (voice: string) => void): Arou
       known: new Map(panel.advisors.map((each) => [each.handle, each.name])),
       minds: new Map(voices?.map((each) => [each.voice, each])),
       onMind,
+      onEdit,
       act: async (ask) => {
         try {
           await answered(store, panel.id, ask, (round) => [round]);
@@ -111,7 +114,7 @@ export function useAroundOf(panel: Panel, onMind: (voice: string) => void): Arou
         }
       },
     }),
-    [panel, voices, onMind, store, say],
+    [panel, voices, onMind, onEdit, store, say],
   );
 }
 

@@ -90,18 +90,34 @@ export function alsoSetWords(settings: Schemas["ReflectionSettings"] | null): st
   return found.length === 0 ? "" : `Other settings, unchanged: ${found.join("; ")}.`;
 }
 
-/** Phases as they were typed: null where there are none. Raises with what is wrong. */
-export function phasesFrom(text: string): Schemas["denizen__panel__phases__Phase"][] | null {
-  if (!text.trim()) return null;
-  let given: unknown;
-  try {
-    given = JSON.parse(text);
-  } catch (error) {
-    throw new Error(`Not valid JSON: ${error instanceof Error ? error.message : String(error)}`);
+export type Phase = Schemas["denizen__panel__phases__Phase"];
+
+/** A phase while it is edited: the number of its last turn as it was typed. */
+export interface PhaseDraft {
+  key: number;
+  name: string;
+  until: string;
+  instructions: string;
+}
+
+export function phaseDrafts(phases: readonly Phase[]): PhaseDraft[] {
+  return phases.map(({ name, until_turn, instructions }, key) => ({ key, name: name ?? "", until: until_turn ? String(until_turn) : "", instructions }));
+}
+
+export function phasesOf(drafts: readonly PhaseDraft[]): Phase[] {
+  return drafts.map(({ name, until, instructions }) => ({ name: name.trim(), until_turn: until ? Number(until) : null, instructions: instructions.trim() }));
+}
+
+/** The first phase that cannot apply as it is, and why; null if there is none. */
+export function phaseFault(drafts: readonly PhaseDraft[]): { at: number; field: "until" | "instructions"; text: string } | null {
+  let before = 0;
+  for (const [at, { until, instructions }] of drafts.entries()) {
+    const turn = Number(until);
+    if (until && (!Number.isInteger(turn) || turn < 1)) return { at, field: "until", text: "Use a whole number from 1." };
+    if (until && turn <= before) return { at, field: "until", text: `The phase before ends with turn ${before}. Use a higher number.` };
+    if (!until && at < drafts.length - 1) return { at, field: "until", text: "Only the last phase can have no end." };
+    if (!instructions.trim()) return { at, field: "instructions", text: "Write what the advisor has to do." };
+    before = turn;
   }
-  if (!Array.isArray(given)) throw new Error('Phases are a list: [{"name": "question", "until_turn": 3, "instructions": "Ask."}].');
-  for (const each of given) {
-    if (typeof each !== "object" || each === null || typeof each.instructions !== "string") throw new Error("Each phase needs instructions.");
-  }
-  return given;
+  return null;
 }

@@ -121,7 +121,7 @@ function Profile({ stance }: { stance: Standing }): ReactNode {
     <section className={css.section} aria-label="Profile">
       <h2>Profile</h2>
       {stance.profile.id === null ? (
-        <p className={css.faint}>{profiles.data?.presets.length === 0 ? "None: this server has no presets file." : stance.profile.reason || "None chosen yet."}</p>
+        <p className={css.faint}>{profiles.data?.presets.length === 0 ? "None: prompt profiles are off." : stance.profile.reason || "None chosen yet."}</p>
       ) : (
         <>
           <p className={css.why}>

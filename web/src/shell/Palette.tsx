@@ -212,6 +212,7 @@ function actions(admin: boolean, command: (command: Command) => void, go: (path:
     of("usage", "Administration: usage", <Settings2 size={18} />, "usage,cost,spending"),
     to("/admin/health", "Administration: health", "health,alerts,instances"),
     to("/admin/settings", "Administration: organization", "organization,settings,name"),
+    to("/admin/profiles", "Administration: profiles", "profiles,presets,prompts,rules"),
     to("/admin/memory", "Administration: memory", "memory,remember,report,switches"),
     to("/admin/audit", "Administration: audit log", "audit,log,changes,history"),
     to("/admin/forgetting", "Administration: forgetting", "forget,delete,receipts"),

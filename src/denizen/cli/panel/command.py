@@ -106,13 +106,17 @@ def edit(
         bool | None, typer.Option("--synthesis/--no-synthesis", help="Whether every turn gets a synthesis.")
     ] = None,
     crosstalk: Annotated[int | None, typer.Option(min=0, max=5, help="Rounds of cross-talk.")] = None,
+    others: Annotated[
+        bool | None,
+        typer.Option("--others/--no-others", help="Whether advisors see what the others said in the previous turn."),
+    ] = None,
     reflection: _Reflection = None,
     as_json: AsJson = False,
     url: Url = None,
     token: Token = None,
 ) -> None:
     """Change the settings of a panel. Answers in progress are not affected."""
-    given: dict[str, Any] = {"model": model, "crosstalk": crosstalk}
+    given: dict[str, Any] = {"model": model, "crosstalk": crosstalk, "show_others": others}
     given["synthesis"] = None if synthesis is None else "always" if synthesis else "on_demand"
     settings = {key: value for key, value in given.items() if value is not None}
     if not settings and name is None and reflection is None:
@@ -226,6 +230,7 @@ def _show(there: Panel, stances: Iterable[VoiceStanceOut]) -> None:
     console, own = stdout(), there.settings
     console.print(Text.assemble((printable(there.name), "bold"), (f"  {there.turns:,} turns, {there.id}", "dim")))
     how = [f"model {own.get('model')}", f"synthesis {str(own.get('synthesis')).replace('_', ' ')}"]
+    how += [] if own.get("show_others", True) else ["others hidden"]
     how += [f"cross-talk {own.get('crosstalk')}", f"reflection {advisors.how_it_reflects(_reflection_of(there))}"]
     console.print(Text(f"  {printable(', '.join(how))}", style="dim"), soft_wrap=True)
     known = {each.id: each for each in there.advisors}

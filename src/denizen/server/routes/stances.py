@@ -6,7 +6,9 @@ from typing import Annotated, Final
 
 from fastapi import Query, Request
 
-from denizen.agents import inspection, stance_changes
+from denizen.access import audit
+from denizen.agents import inspection, preset_changes, stance_changes
+from denizen.agents.preset_changes import PresetsDocument
 from denizen.agents.prompt_config import PromptConfig
 from denizen.consciousness import privacy
 from denizen.errors import InvalidInput, NotFound
@@ -16,16 +18,18 @@ from denizen.reflection.settings import Manual, Metaprompt
 from denizen.reflection.stance_store import AGENTS, StanceStore
 from denizen.reflection.state import Adjustment
 from denizen.reflection.templates import check_template
-from denizen.server.auth import Admin, Caller, Person
+from denizen.server.auth import Admin, Caller, Owner, Person
 from denizen.server.context import context_of
 from denizen.server.router import new_router
 from denizen.server.routes.triggers import find_agent
 from denizen.server.shapes.stances import (
+    ChangePresets,
     SetStance,
     SetState,
     TryMetaprompt,
     TryProfile,
     preset_list_out,
+    presets_out,
     reflection_names_out,
     run_out,
     signal_out,
@@ -36,6 +40,7 @@ from denizen.server.shapes.stances import (
 )
 from denizen.shapes.stances import (
     PresetList,
+    PresetsOut,
     ReflectionNames,
     RunPage,
     SignalPage,
@@ -54,10 +59,34 @@ Number = Annotated[int | None, Query(ge=0, le=2**62)]
 Limit = Annotated[int, Query(ge=1, le=200)]
 
 
-@router.get("/api/profiles", summary="The prompt profiles of the house")
-async def list_profiles(request: Request, _: Admin) -> PresetList:
+@router.get("/api/profiles", summary="The prompt profiles of your organization")
+async def list_profiles(request: Request, caller: Admin) -> PresetList:
     """And by which names agents are given metaprompts and quick-start profiles of reflection."""
-    return preset_list_out(context_of(request).runtime.prompt_config)
+    runtime = context_of(request).runtime
+    presets = await runtime.db.read(runtime.prompt_config.presets_of, caller.entity.organization_id)
+    return preset_list_out(presets, runtime.prompt_config.configuration())
+
+
+@router.get("/api/profiles/presets", summary="The presets of your organization, as a file")
+async def get_presets(request: Request, caller: Admin) -> PresetsOut:
+    """Its own, otherwise those of the server's file, otherwise those that come with Denizen."""
+    runtime = context_of(request).runtime
+    found = await runtime.db.read(preset_changes.get, caller.entity.organization_id, runtime.prompt_config)
+    return presets_out(found)
+
+
+@router.put("/api/profiles/presets", summary="Change the presets of your organization")
+async def change_presets(request: Request, caller: Owner, wanted: ChangePresets) -> PresetsOut:
+    """They replace those of the server for this organization, from the next turn of each conversation on."""
+    runtime = context_of(request).runtime
+    return presets_out(await runtime.db.write(_change_presets, caller, wanted, runtime.prompt_config))
+
+
+@router.delete("/api/profiles/presets", summary="Reset the presets of your organization")
+async def reset_presets(request: Request, caller: Owner) -> PresetsOut:
+    """Removes the organization's own presets. Answers with those that apply now."""
+    runtime = context_of(request).runtime
+    return presets_out(await runtime.db.write(_reset_presets, caller, runtime.prompt_config))
 
 
 @router.get("/api/reflection", summary="What reflection can be set to")
@@ -67,9 +96,14 @@ async def list_reflection(request: Request, _: Person) -> ReflectionNames:
 
 
 @router.post("/api/profiles/try", summary="Which profile a message would have")
-async def try_profile(request: Request, _: Admin, said: TryProfile) -> TriedProfile:
+async def try_profile(request: Request, caller: Admin, said: TryProfile) -> TriedProfile:
     """What the rules say of it, as if it were the first of a conversation. Nothing is changed."""
-    return tried_profile_out(context_of(request).runtime.prompt_config.presets(), said.mode, said.text)
+    runtime = context_of(request).runtime
+    if said.presets is not None:
+        presets = preset_changes.check(said.presets, runtime.prompt_config)
+    else:
+        presets = await runtime.db.read(runtime.prompt_config.presets_of, caller.entity.organization_id)
+    return tried_profile_out(presets, said.mode, said.text)
 
 
 @router.get("/api/agents/{agent_id}/stances", summary="How an agent stands to its conversations")
@@ -153,6 +187,21 @@ def _find(tx: Tx, agent_id: str, conversation_id: str, caller: Caller) -> tuple[
     if privacy.reader(tx, agent, caller.entity.id).hides_space(space):
         raise NotFound("conversation", conversation_id)
     return agent, space
+
+
+def _change_presets(tx: Tx, caller: Caller, wanted: ChangePresets, config: PromptConfig) -> PresetsDocument:
+    home = caller.entity.organization_id
+    changed = preset_changes.change(tx, home, wanted.document, config)
+    audit.record(tx, home, caller.actor, "change_presets", sections=[*sorted(wanted.document)])
+    return changed
+
+
+def _reset_presets(tx: Tx, caller: Caller, config: PromptConfig) -> PresetsDocument:
+    home = caller.entity.organization_id
+    found, had_some = preset_changes.reset(tx, home, config)
+    if had_some:
+        audit.record(tx, home, caller.actor, "reset_presets")
+    return found
 
 
 def _list(tx: Tx, agent_id: str, caller: Caller) -> StanceList:

@@ -30,6 +30,7 @@ from denizen.shapes.panels import (
     CostOut,
     ForetoldOut,
     LineOut,
+    OmissionOut,
     PhaseOut,
     ReplyError,
     ReplyOut,
@@ -362,6 +363,10 @@ class VoteRequest(Given):
 def context_out(shown: AdvisorContext) -> ContextOut:
     return ContextOut(
         lines=[LineOut(role=each.role, text=each.text) for each in shown.lines],
+        omitted=[
+            OmissionOut(reason=each.reason, count=each.count, advisors=list(each.names), text=each.sentence())
+            for each in shown.omitted
+        ],
         exact=shown.exact,
         characters=sum(len(each.text) for each in shown.lines),
         model=shown.reply.model,

@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import BaseModel, Field, JsonValue
 
 from denizen.agents.inspection import InspectedStance
-from denizen.agents.prompt_config import PromptConfig
+from denizen.agents.preset_changes import PresetsDocument
 from denizen.clock import Instant, moment
 from denizen.panel import advisor_stances
 from denizen.profiles.presets import Preset, Presets
@@ -20,6 +20,7 @@ from denizen.shapes.examples import asked
 from denizen.shapes.stances import (
     PresetList,
     PresetOut,
+    PresetsOut,
     ProfileOut,
     ReflectionNames,
     RunOut,
@@ -143,8 +144,7 @@ def reflection_names_out(known: Configuration) -> ReflectionNames:
     return ReflectionNames(profiles=list(known.profiles), metaprompts=list(known.metaprompts))
 
 
-def preset_list_out(prompt_config: PromptConfig) -> PresetList:
-    presets, known = prompt_config.presets(), prompt_config.configuration()
+def preset_list_out(presets: Presets | None, known: Configuration) -> PresetList:
     found = [] if presets is None else [_preset(presets, each) for each in presets.presets.values()]
     return PresetList(presets=found, metaprompts=list(known.metaprompts), profiles=list(known.profiles))
 
@@ -166,12 +166,39 @@ class TryProfile(BaseModel):
 
     text: Annotated[str, Field(max_length=100_000)]
     mode: Annotated[str, Field(max_length=100)] = ""
+    presets: Annotated[
+        dict[str, JsonValue] | None,
+        Field(description="The content of a presets file, to try it before it is saved; null: those that apply."),
+    ] = None
+
+
+class ChangePresets(BaseModel):
+    """Presets for the organization."""
+
+    model_config = asked(
+        document={
+            "routing": {"defaultPresetId": "short"},
+            "presets": [{"id": "short", "addonPromptKeys": ["concise"]}],
+            "rules": [{"presetId": "short", "anyKeywords": ["briefly"]}],
+        }
+    )
+
+    document: Annotated[
+        dict[str, JsonValue],
+        Field(description="The content of a presets file. `addonPrompts` has the texts of add-ons by key."),
+    ]
+
+
+def presets_out(found: PresetsDocument) -> PresetsOut:
+    return PresetsOut(
+        source=found.source, document=dict(found.document), addons=dict(found.addons), warnings=list(found.warnings)
+    )
 
 
 def tried_profile_out(presets: Presets | None, mode: str, text: str) -> TriedProfile:
     """Applies the presets as if it were the first message of a conversation."""
     if presets is None:
-        return TriedProfile(id=None, reason="there is no file of presets", text="")
+        return TriedProfile(id=None, reason="prompt profiles are off", text="")
     found = route(presets, mode, text)
     told = "" if found.preset is None else presets.text(found.preset)
     return TriedProfile(id=found.preset, reason=found.reason, text=told)

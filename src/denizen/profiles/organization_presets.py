@@ -1,0 +1,101 @@
+"""Presets of an organization's own: stored with its settings, they replace the server's for its agents and panels."""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import structlog
+from pydantic import JsonValue
+from sqlalchemy import bindparam, select, update
+
+from denizen.errors import InvalidInput, NotFound
+from denizen.ids import OrganizationId, SpaceId
+from denizen.profiles import presets
+from denizen.profiles.library import Library
+from denizen.profiles.presets import Presets
+from denizen.storage.database import Tx, statement, storable
+from denizen.storage.schema import organizations, spaces
+
+log_line = structlog.get_logger(__name__)
+
+DOCUMENT_CHARACTERS: Final = 100_000
+"""The longest document, as JSON."""
+_KEY: Final = "presets"
+"""Where the document is, beside the settings of the organization."""
+_ORGANIZATIONS_KNOWN: Final = 1_000
+
+_settings = select(organizations.c.settings).where(organizations.c.id == bindparam("id"))
+_read = statement(_settings)
+_lock = statement(_settings.with_for_update(key_share=True))
+_store = statement(
+    update(organizations).where(organizations.c.id == bindparam("organization")).values(settings=bindparam("new"))
+)
+_organization_of = statement(select(spaces.c.organization_id).where(spaces.c.id == bindparam("space_id")))
+
+
+def store(tx: Tx, organization_id: OrganizationId, document: Mapping[str, JsonValue] | None) -> bool:
+    """Stores the organization's presets; with None, removes them. Returns whether it had some before."""
+    row = tx.one(_lock, id=organization_id)
+    if row is None:
+        raise NotFound("organization", organization_id)
+    stored: dict[str, Any] = json.loads(row[0])
+    had_some = stored.pop(_KEY, None) is not None
+    if document is not None:
+        stored[_KEY] = document
+    tx.run(_store, organization=organization_id, new=storable(json.dumps(stored, ensure_ascii=False)))
+    return had_some
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    text: str
+    """The settings of the organization as they are stored."""
+    document: Mapping[str, JsonValue] | None
+    base: Presets | None
+    presets: Presets | None
+
+
+class OrganizationPresets:
+    """The presets of each organization, parsed again only when they change, here or in another process."""
+
+    def __init__(self, library: Library) -> None:
+        self._library = library
+        self._known: OrderedDict[OrganizationId, _Known] = OrderedDict()
+
+    def document(self, tx: Tx, organization_id: OrganizationId) -> Mapping[str, JsonValue] | None:
+        """Returns the organization's own presets as they were stored; None if it uses the server's."""
+        return self._current(tx, organization_id, self._library.current()).document
+
+    def of(self, tx: Tx, organization_id: OrganizationId, base: Presets | None) -> Presets | None:
+        """Returns the organization's presets; `base` if it has none of its own, or profiles are off here."""
+        return None if base is None else self._current(tx, organization_id, base).presets
+
+    def in_space(self, tx: Tx, space_id: SpaceId, base: Presets | None) -> Presets | None:
+        """Returns the presets of the organization that has this space."""
+        row = None if base is None else tx.one(_organization_of, space_id=space_id)
+        return base if row is None else self.of(tx, row[0], base)
+
+    def _current(self, tx: Tx, organization_id: OrganizationId, base: Presets | None) -> _Known:
+        row = tx.one(_read, id=organization_id)
+        text = "{}" if row is None else str(row[0])
+        known = self._known.get(organization_id)
+        if known is None or known.text != text or known.base is not base:
+            known = self._parsed(organization_id, text, base)
+            self._known[organization_id] = known
+            if len(self._known) > _ORGANIZATIONS_KNOWN:
+                self._known.popitem(last=False)
+        return known
+
+    def _parsed(self, organization_id: OrganizationId, text: str, base: Presets | None) -> _Known:
+        document: Mapping[str, JsonValue] | None = json.loads(text).get(_KEY)
+        if document is None:
+            return _Known(text, None, base, base)
+        try:
+            return _Known(text, document, base, presets.read(document, self._library.find_addon) or base)
+        except InvalidInput as error:  # An add-on file that it uses may be gone.
+            log_line.warning("presets of an organization are wrong", organization=organization_id, message=str(error))
+            return _Known(text, document, base, base)
