@@ -149,7 +149,7 @@ async def test_the_system_prompt_lists_goals_memories_and_plans(world: World) ->
     assert "GOALS:\n  - Complete the Q4 analysis (goal 1, active, high priority)\n" in prompt
     assert "MEMORIES:\n  - Q4: The deadline is Feb 28.\n" in prompt
     assert 'PLANS:\n  - "Daily Report" (recurring, cron: 0 9 * * *, UTC): Write it.\n' in prompt
-    assert 'Your next plans: Daily Report at 2026-01-06 09:00 UTC' in inbox
+    assert "Your next plans: Daily Report at 2026-01-06 09:00 UTC" in inbox
 
 
 async def test_the_system_prompt_says_how_to_behave(world: World) -> None:
