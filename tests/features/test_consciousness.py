@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -365,6 +366,31 @@ async def test_relevant_old_cycles_come_back_whole(world: World) -> None:
     assert "Please book a hotel for the puppet festival" in found
     assert "You did" in found
     assert "Hotel Aurora in Turin, room 12." in found
+
+
+class Topics:
+    """An embedder of one's own, which knows four topics by their words."""
+
+    name = "topics"
+    _words = (("puppy", "dog"), ("violin", "music"), ("rain", "weather"), ("rent", "money"))
+
+    async def embed(self, texts: Sequence[str], *, asking: bool = False) -> list[bytes]:
+        return [bytes(100 if any(word in text for word in words) else 1 for words in self._words) for text in texts]
+
+    async def close(self) -> None: ...
+
+
+async def test_old_cycles_are_found_by_meaning() -> None:
+    """With an embedder, the past is also found by its meaning: a question about a dog finds what was said of a puppy.
+
+    Docs: recall.md
+    """
+    async with open_world("sqlite://", embedder=Topics()) as world:
+        said = "I play the violin", "They have a puppy now", "It will rain", "The rent is due"
+        life = await a_life(world, list(said))
+        await world.denizen.minds.reindex()
+        found = await world.denizen.minds.recall(life.ada, "Who owns a dog?")
+        assert found[0].text == "They have a puppy now"
 
 
 async def test_irrelevant_old_cycles_do_not_come_back(world: World) -> None:

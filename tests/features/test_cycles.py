@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from denizen import NextStep, StepContext, call, forever, reply, scripted, skip, tool
+from denizen.inbox.events import Event
 from denizen.models.discovery import utility_model_for
 from denizen.models.scripted import ScriptedModel, Turn
 from tests.cycles.test_routing import asked_models, house_of_two
+from tests.scenarios import test_question_and_answer
 from tests.world import World, as_text, open_world
 
 
@@ -581,3 +584,43 @@ async def test_an_agent_may_do_nothing(world: World) -> None:
     await world.run()
     assert await world.transcript(hall) == ["Noor: Bert, thanks"]
     assert await world.endings(ada) == [(1, "acted", "answered", "Nothing to add.")]
+
+
+async def test_a_question_is_answered_and_the_agent_sleeps_again(world: World) -> None:
+    """A message wakes an agent; it answers once, remembers what it did, and sleeps again.
+
+    Docs: cycles.md
+    """
+    await test_question_and_answer.test_a_question_is_answered_and_the_agent_sleeps_again(world)
+
+
+async def test_triage_skips_before_the_agent_is_loaded() -> None:
+    """A function or a small model can skip events before the agent's own model is asked.
+
+    Docs: cycles.md
+    """
+
+    def from_bots(events: Sequence[Event]) -> str | None:
+        return "from a bot" if all(event.sender_kind == "agent" for event in events) else None
+
+    async with open_world("sqlite://", triages={"from_bots": from_bots}) as world:
+        ada = await world.agent("Ada", cycle={"triage": {"by": "from_bots"}})
+        bo, noor = await world.agent("Bo"), await world.person("Noor")
+        hall = await world.space("Hall", noor, bo, ada)
+        await world.say(bo, "Build 7 is green.", hall)
+        await world.run()
+        assert (await world.ledger(ada), world.model(ada).requests) == ([("skip", "triage: from a bot")], [])
+
+
+async def test_a_cycle_stops_after_a_time(world: World) -> None:
+    """A cycle may be limited to a number of seconds.
+
+    Docs: cycles.md
+    """
+
+    def slowly(*_: object) -> Turn:
+        world.clock.advance(30)
+        return reply(f"{world.clock.now()}")
+
+    ada, _ = await a_question(world, model=forever(slowly), max_seconds=60)
+    assert [(each.stop_reason, each.steps) for each in await world.cycles(ada)] == [("max_seconds", 2)]
