@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import AsyncGenerator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from aiohttp import web
 
-from denizen import call, reply
+from denizen import call, reply, tool
 from denizen.access.vault import new_key
 from denizen.agents.registry import Agent
 from denizen.cycles import organization
@@ -139,6 +140,8 @@ async def test_a_service_that_answers_later_is_heard_once(world: World, service:
         assert await statuses(house, path.replace("key=", "key=0"), path, path) == [404, 200, 409]
     await world.run()
     assert await world.transcript(shop) == ["Noor: Order it", "Ada: I ordered it.", "Ada: It is here."]
+    first = json.loads((await world.history(ada))[2].removeprefix("results: order → "))
+    assert (first["status"], first["response"]) == ("pending", "/later has it")
     assert '{"arrived":true}' in await world.newest_inbox(ada)
 
 
@@ -164,3 +167,29 @@ async def test_the_tools_of_an_mcp_server_are_the_agents_own(small_world: World,
     ada, shop = await ordered(small_world, call("files_add", a=2, b=3), reply("Five."), "Added.", mcp={"files": server})
     assert (await small_world.history(ada))[2] == "results: files_add → 5"
     assert (await small_world.transcript(shop))[-1] == "Ada: Five."
+
+
+async def test_an_id_in_the_first_response_of_an_asynchronous_service_may_be_used(world: World):
+    """It was made in this cycle, so nobody is asked, although a text from outside was read meanwhile."""
+    cancelled: list[str] = []
+
+    @tool(effect=False, results="outside")
+    async def read_page() -> str:
+        """Read a page."""
+        return "Cheap pots!"
+
+    @tool(makes={"order_id": "id"})
+    async def place_order() -> str:
+        """Order it."""
+        return '{"id": "o-17"}'
+
+    @tool(kinds={"order_id": "id"})
+    async def cancel_order(order_id: str) -> str:
+        """Cancel it."""
+        cancelled.append(order_id)
+        return "cancelled"
+
+    cancel = call("cancel_order", order_id="o-17")
+    turns = call("place_order"), call("read_page"), cancel, reply("Done."), "Cancelled it."
+    await ordered(world, *turns, tools=[read_page, replace(place_order, mode="async"), cancel_order])
+    assert cancelled == ["o-17"]

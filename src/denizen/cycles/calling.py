@@ -434,7 +434,7 @@ class _CallRunner:
     def complete(self, position: int, outcome: Finished) -> None:
         """Record an outside call that has returned or timed out."""
         call = self._step.calls[position]
-        told = argument_parsing.noted(self._tools.get(call.tool_name), call.args, outcome.result)
+        told = argument_parsing.noted(self._tools.get(call.tool_name), call.args, self._result_told(position, outcome))
         capped = self._complete(position, told, self._source_of_result(position, outcome))
         if outcome.late:
             new = replace(self._new_call(position, "late", seconds=LATE_SECONDS), runner=self._lease.holder)
@@ -443,6 +443,15 @@ class _CallRunner:
         tool = self._tools.get(call.tool_name)
         if isinstance(tool, OutsideTool) and (tool.visible or tool.mode == "async"):
             self._show_result(position, outcome, capped)
+
+    def _result_told(self, position: int, outcome: Finished) -> str:
+        """The result; of a service that has accepted the work and answers later, that its answer is pending."""
+        tool = self._tools.get(self._step.calls[position].tool_name)
+        answers_later = isinstance(tool, OutsideTool) and tool.mode == "async"
+        accepted = not (outcome.failed or outcome.late or outcome.result == calls.UNKNOWN_OUTCOME)
+        if not answers_later or not accepted:
+            return outcome.result
+        return _pending(call_id(self._cycle.id, self._step, position), outcome.result)
 
     def _complete(self, position: int, result: str, outside: Sequence[Source] = ()) -> str:
         """Mark the intended or asked call as done. Returns the result as the log has it."""
@@ -590,9 +599,11 @@ def _message_id(streamed: str | None) -> MessageId | None:
     return None if streamed is None else MessageId(streamed)
 
 
-def _pending(id: CallId) -> str:
+def _pending(id: CallId, response: str = "") -> str:
+    """The result of a call whose real result comes later; `response` is the first answer of the service."""
     told = "The result will come as an event. Go on with other things, or end the cycle."
-    return json.dumps({"status": "pending", "call": id, "message": told}, ensure_ascii=False)
+    fields = {"status": "pending", "call": id, "message": told} | ({"response": response} if response else {})
+    return json.dumps(fields, ensure_ascii=False)
 
 
 def _problem(tool: OutsideTool | AskTool, call: ToolCallPart) -> str | None:
@@ -609,6 +620,8 @@ def _made(done: Sequence[EffectRecord], tools: Mapping[str, Tool]) -> frozenset[
     for each in done:
         tool = tools.get(each.tool)
         made = parsed(each.result or "") if isinstance(tool, OutsideTool) and tool.makes else None
+        if isinstance(tool, OutsideTool) and tool.mode == "async" and isinstance(made, dict):
+            made = parsed(str(made.get("response", "")))
         if isinstance(tool, OutsideTool) and isinstance(made, dict):
             found.update((argument, str(made[key])) for argument, key in tool.makes.items() if key in made)
     return frozenset(found)
