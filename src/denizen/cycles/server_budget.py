@@ -14,10 +14,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import ceil
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from weakref import WeakSet
 
-from pydantic_ai.models import Model
 from sqlalchemy import BigInteger, Subquery, Table, bindparam, cast, func, select, true
 
 from denizen.clock import SECOND, Clock
@@ -27,6 +26,9 @@ from denizen.ids import OrganizationId
 from denizen.models.prices import Price, Usage, expected_cost, is_built_in
 from denizen.storage.database import Database, Tx, statement
 from denizen.storage.schema import organizations, panel_spending, spending
+
+if TYPE_CHECKING:
+    from pydantic_ai.models import Model
 
 NEAR: Final = 0.5
 """From this share of the limit on, each call is reserved."""

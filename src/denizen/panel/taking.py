@@ -38,7 +38,7 @@ from denizen.panel.context import (
 )
 from denizen.panel.panels import Panel
 from denizen.panel.phases import Stage, stage_at
-from denizen.panel.rounds import ASSISTANT, SYNTHESIS, UNFINISHED, Part, Round
+from denizen.panel.rounds import ASSISTANT, QUESTION_GONE, SYNTHESIS, UNFINISHED, Part, Round
 from denizen.spaces import posting
 from denizen.storage.database import Tx, statement, storable
 from denizen.storage.schema import messages, replies
@@ -52,7 +52,6 @@ AT_A_LOOK: Final = 200
 MOST_ATTEMPTS: Final = 5
 """How often a reply may be taken before it fails: the process may have died of it each time."""
 DIED_OF_IT: Final = "It was begun several times, and the process ended each time before it was done."
-QUESTION_GONE: Final = "question_gone"
 GONE: Final = "The message was deleted before it was answered."
 
 
