@@ -16,6 +16,12 @@ COMMANDS = [
     ["agents", "show", "@ada"],
     ["spaces", "list"],
     ["spaces", "create", "Cellar"],
+    ["send", "Lobby", "Hello"],
+    ["inspect", "@ada"],
+    ["approvals", "list"],
+    ["memory", "list"],
+    ["mind", "show", "@ada"],
+    ["trigger", "@ada", "Hello"],
     ["audit"],
     ["token", "list"],
 ]

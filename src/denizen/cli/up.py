@@ -72,7 +72,8 @@ async def _up(settings: Settings) -> None:
         if receiver is not None:
             await stack.enter_async_context(receiver.outbound)
         tasks = await stack.enter_async_context(asyncio.TaskGroup())
-        app = create_app(runtime, limits=Limits(**settings.limits.model_dump()), reach=reach, oidc=settings.oidc)
+        limits = Limits(**settings.limits.model_dump())
+        app = create_app(runtime, limits=limits, reach=reach, oidc=settings.oidc, on_demand=True)
         tasks.create_task(serve_on(app, listener, ready=ready, stop=stop, tls=tls), name="http server")
         tasks.create_task(keep_telling(runtime, receiver, stop), name="alerts to owners")
         await ready.wait()

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, cast
 
 from pydantic import JsonValue
-from pydantic_ai.messages import ModelRequest, UserPromptPart
 from sqlalchemy import bindparam, select
 
 from denizen.consciousness import log
@@ -226,6 +225,8 @@ def remind(
         return None
     items.used(tx, [each.number for each in chosen if each.number > 0])
     told = {"ids": [each.id for each in chosen], "retrieval": diagnostics(occasion, chosen)}
+    from pydantic_ai.messages import ModelRequest, UserPromptPart
+
     message = ModelRequest(parts=[UserPromptPart(f"{HEADER}\n\n{render(chosen)}")])
     outside = distinct(source for each in chosen if (source := each.source) is not None)
     return log.entry(seq, cycle_id, "remembered", message, request=json.dumps(told), outside=outside or None)

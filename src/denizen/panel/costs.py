@@ -10,9 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from math import ceil
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from pydantic_ai.models import Model
 from sqlalchemy import BigInteger, bindparam, cast, func, select, update
 from sqlalchemy.dialects import postgresql
 
@@ -25,6 +24,9 @@ from denizen.models.tokens import estimate
 from denizen.panel.context import Line
 from denizen.storage.database import Statement, Tx, statement
 from denizen.storage.schema import panel_spending, replies
+
+if TYPE_CHECKING:
+    from pydantic_ai.models import Model
 
 _COUNTED: Final = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "cost_micros")
 

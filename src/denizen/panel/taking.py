@@ -10,9 +10,8 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from pydantic_ai.tools import ToolDefinition
 from sqlalchemy import bindparam, exists, func, or_, select, update
 
 from denizen.bus.streams import PANEL
@@ -43,6 +42,9 @@ from denizen.spaces import posting
 from denizen.storage.database import Tx, statement, storable
 from denizen.storage.schema import messages, replies
 from denizen.storage.schema import rounds as rounds_table
+
+if TYPE_CHECKING:
+    from pydantic_ai.tools import ToolDefinition
 
 Key = tuple[str, str, str]
 """The key of a reply: round, voice, part."""
@@ -453,7 +455,7 @@ class _Reading:
             text = "" if said_now is None else said_now.text or ""
             outside = said_now is not None and said_now.outside
             lines = assertions.lines(OtherReply(claim.round_id, claim.voice, advisor.name, text, outside), expected)
-            tool = assertions.TOOL
+            tool = assertions.tool()
         else:
             persona, stage, told = self._persona(claim, asked, advisor)
             past, present = self._past_of(claim, asked), self._present(claim, asked.step)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import BaseModel, Field, JsonValue
 
-from denizen.agents.inspection import InspectedStance
-from denizen.agents.prompt_config import PromptConfig
 from denizen.clock import Instant, moment
 from denizen.panel import advisor_stances
 from denizen.profiles.presets import Preset, Presets
@@ -15,7 +13,6 @@ from denizen.profiles.router import Choice, route
 from denizen.reflection.configuration import Configuration
 from denizen.reflection.stance_store import PastRun, PastSignal, Stance
 from denizen.reflection.state import Complexity, Mood, Skill, StateOfMind
-from denizen.reflection.thinking import MetapromptTrial
 from denizen.shapes.examples import asked
 from denizen.shapes.stances import (
     PresetList,
@@ -31,6 +28,11 @@ from denizen.shapes.stances import (
     TriedProfile,
     VoiceStanceOut,
 )
+
+if TYPE_CHECKING:
+    from denizen.agents.inspection import InspectedStance
+    from denizen.agents.prompt_config import PromptConfig
+    from denizen.reflection.thinking import MetapromptTrial
 
 
 def state_out(state: StateOfMind) -> StateOut:
