@@ -35,7 +35,6 @@ from denizen.ids import AgentId, OrganizationId, new_id
 from denizen.inbox import delivery
 from denizen.inbox.delivery import Delivery
 from denizen.inbox.outside import storable_data
-from denizen.portability import exporting
 from denizen.spaces.handles import handle_from
 from denizen.storage.database import Tx, storable
 from denizen.tools.settings import ToolSettings
@@ -261,6 +260,8 @@ class Agents(Subject):
 
         For a `reader`, what comes from private spaces that they are not in is left out.
         """
+        from denizen.portability import exporting
+
         return exporting.agent_lines(self._runtime.db, id_of(agent), optional_id_of(reader))
 
     async def check_prices(

@@ -23,6 +23,7 @@ from denizen.access import tokens
 from denizen.app import Runtime
 from denizen.cli.console import begin, stderr, stdout
 from denizen.cli.house import TOKEN_FILE, announced_address, open_house
+from denizen.cli.importing import importing
 from denizen.ids import EntityId
 from denizen.masking import masked
 from denizen.server.alerting import Receiver, keep_telling
@@ -64,10 +65,11 @@ async def _up(settings: Settings) -> None:
     told, stop, ready = StopSignals(), asyncio.Event(), asyncio.Event()
     async with AsyncExitStack() as stack:
         stack.callback(listener.close)
-        house = await stack.enter_async_context(open_house(settings))
-        runtime = house.runtime
-        token = await _owners_token(runtime, settings.home, house.world)
-        await stack.enter_async_context(runtime.living())
+        with importing("denizen.agents.residents"):
+            house = await stack.enter_async_context(open_house(settings))
+            runtime = house.runtime
+            token = await _owners_token(runtime, settings.home, house.world)
+            await stack.enter_async_context(runtime.living())
         receiver = _receiver_of_alerts(settings)
         if receiver is not None:
             await stack.enter_async_context(receiver.outbound)
