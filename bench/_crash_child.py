@@ -27,8 +27,8 @@ from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, Tool
 from sqlalchemy import ColumnElement, ScalarSelect, func, select
 
 from denizen import Runtime, failpoints, tool
+from denizen.agents.pace import Pace
 from denizen.agents.registry import Agent
-from denizen.agents.residents import Pace
 from denizen.clock import Instant, SystemClock
 from denizen.cycles.records import calls_of, open_cycle_id
 from denizen.errors import AlreadySettled, ModelRejected, ModelUnreachable, NotFound

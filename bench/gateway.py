@@ -28,7 +28,7 @@ import httpx2
 from bench.turn import Asked, household
 from denizen import Runtime
 from denizen.access import tokens
-from denizen.agents.residents import Pace
+from denizen.agents.pace import Pace
 from denizen.server.application import create_app
 from denizen.server.context import Limits
 from denizen.server.serving import bind, serve_on

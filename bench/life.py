@@ -27,7 +27,7 @@ from pydantic_ai.messages import ModelMessage, ToolReturnPart
 from bench.age import Probe
 from bench.turn import io_and_cpu
 from denizen import Runtime, forever, reply
-from denizen.agents.residents import Pace
+from denizen.agents.pace import Pace
 from denizen.bus.port import Frame, Subscription
 from denizen.bus.streams import agent_topic
 from denizen.consciousness import compaction

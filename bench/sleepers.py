@@ -26,7 +26,7 @@ from typing import Any
 
 from bench.turn import Asked, turn
 from denizen import Runtime, forever
-from denizen.agents.residents import Pace
+from denizen.agents.pace import Pace
 from denizen.bus.streams import agent_topic
 from denizen.ids import AgentId, EntityId, SpaceId
 from denizen.storage.migrating import migrate_sqlite

@@ -22,8 +22,8 @@ from pathlib import Path
 from bench._life import age
 from bench.turn import Asked, household, turn
 from denizen import Runtime
+from denizen.agents.pace import Pace
 from denizen.agents.registry import Agent
-from denizen.agents.residents import Pace
 from denizen.bus.port import Subscription
 from denizen.bus.streams import agent_topic
 from denizen.spaces.directory import Entity, Space

@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import text
 
 from denizen import Runtime, tool
-from denizen.agents.residents import Pace
+from denizen.agents.pace import Pace
 from denizen.checker import Violation, check, check_database
 from denizen.models.scripted import call, reply, scripted, skip
 from denizen.storage.database import Tx, statement

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
+import sys
 import typing
 from collections.abc import Callable, Iterator
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import denizen
@@ -16,10 +18,26 @@ BASIC_NAMES = {"ManualClock", "Runtime", "call", "forever", "reply", "say", "scr
 IDS = {"AgentId", "EntityId", "MessageId", "OrganizationId", "SpaceId"}
 
 
+@cache
+def names_for_types(module: str) -> dict[str, Any]:
+    """What the module imports for its annotations only, below `if TYPE_CHECKING`."""
+    tree = ast.parse(inspect.getsource(sys.modules[module]))
+    blocks = [node for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
+    names: dict[str, Any] = {}
+    for block in blocks:
+        exec(ast.unparse(ast.Module(block.body, [])), names)
+    return names
+
+
+def hints(function: Callable[..., Any]) -> dict[str, Any]:
+    """The types in the signature of the function."""
+    return typing.get_type_hints(function, localns=names_for_types(function.__module__))
+
+
 def subjects() -> dict[str, type[Subject]]:
     """The subjects of a runtime, by attribute."""
     properties = {name: each for name, each in vars(Runtime).items() if isinstance(each, cached_property)}
-    return {name: typing.get_type_hints(each.func)["return"] for name, each in properties.items()}
+    return {name: hints(each.func)["return"] for name, each in properties.items()}
 
 
 def methods(subject: type[Subject]) -> dict[str, Callable[..., Any]]:
@@ -40,7 +58,7 @@ def our_types(annotation: Any) -> Iterator[type]:
 
 def types_in_signatures() -> set[type]:
     functions = [Runtime.__init__, *(each for subject in subjects().values() for each in methods(subject).values())]
-    return {found for each in functions for hint in typing.get_type_hints(each).values() for found in our_types(hint)}
+    return {found for each in functions for hint in hints(each).values() for found in our_types(hint)}
 
 
 def all_errors() -> set[str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from denizen.agents.residents import Pace
+from denizen.agents.pace import Pace
 from denizen.errors import SettingsError
 from denizen.masking import masked
 from denizen.settings.loading import Loaded, export_dotenv, load, looked_for, specs

@@ -10,7 +10,7 @@ from pydantic_ai.messages import ModelMessage
 
 from denizen import Runtime, reply
 from denizen.agents import registry
-from denizen.agents.chatting import private_space
+from denizen.agents.private_spaces import private_space
 from denizen.models.catalog import DEMO
 from denizen.models.demo.model import demo
 from denizen.models.scripted import Info, ScriptedModel, Turn, forever

@@ -29,8 +29,8 @@ from pydantic_ai.models.wrapper import WrapperModel
 from sqlalchemy import bindparam, select, text
 
 from denizen import ManualClock, Runtime, scripted
+from denizen.agents.pace import Pace
 from denizen.agents.registry import Agent
-from denizen.agents.residents import Pace
 from denizen.bus.port import Frame
 from denizen.bus.streams import space_topic
 from denizen.clock import SECOND

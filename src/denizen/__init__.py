@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from denizen.agents.files import Declared
     from denizen.agents.fitness import Fitness
     from denizen.agents.inspection import Inspection
+    from denizen.agents.pace import Pace
     from denizen.agents.preset_changes import PresetsDocument
     from denizen.agents.registry import Agent
-    from denizen.agents.residents import Pace
     from denizen.agents.restrictions import Author, HostAccess
     from denizen.agents.space_statuses import QueuedStatus
     from denizen.api.model_setup import LocalModels, TestResult
@@ -130,8 +130,8 @@ if TYPE_CHECKING:
     from denizen.tools.calls import Call as ToolCall
     from denizen.tools.functions import tool
     from denizen.tools.grants import Grant
-    from denizen.tools.privacy_guard import Crossing, GuardSettings
-    from denizen.tools.settings import ClientTool, HttpTool, McpServer
+    from denizen.tools.privacy_guard import Crossing
+    from denizen.tools.settings import ClientTool, GuardSettings, HttpTool, McpServer
     from denizen.tools.tool import OutsideTool
     from denizen.trust.policy import EffectSettings
 
@@ -339,7 +339,7 @@ _PLACES = {
     "Grant": "denizen.tools.grants",
     "Greeting": "denizen.access.payloads",
     "Guard": "denizen.agents.applying",
-    "GuardSettings": "denizen.tools.privacy_guard",
+    "GuardSettings": "denizen.tools.settings",
     "HandleTaken": "denizen.errors",
     "HeartbeatSettings": "denizen.plans.settings",
     "HostAccess": "denizen.agents.restrictions",
@@ -384,7 +384,7 @@ _PLACES = {
     "OrganizationMemory": "denizen.memory.policy",
     "OutcomeUnknown": "denizen.errors",
     "OutsideTool": "denizen.tools.tool",
-    "Pace": "denizen.agents.residents",
+    "Pace": "denizen.agents.pace",
     "Panel": "denizen.panel.panels",
     "PanelFields": "denizen.panel.settings",
     "PanelStatus": "denizen.panel.unanswered",

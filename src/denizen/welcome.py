@@ -8,7 +8,7 @@ from sqlalchemy import func, literal, select
 
 from denizen.access import roles
 from denizen.agents import registry
-from denizen.agents.chatting import private_space
+from denizen.agents.private_spaces import private_space
 from denizen.agents.restrictions import UNRESTRICTED_PARTS_ONLY
 from denizen.app import Runtime
 from denizen.spaces import directory

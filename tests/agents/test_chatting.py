@@ -7,6 +7,7 @@ from typing import Any
 from denizen import call, reply, skip
 from denizen.agents import chatting, explaining
 from denizen.agents.chatting import Answer, AwaitedMessage
+from denizen.agents.private_spaces import private_space
 from denizen.agents.registry import Agent
 from denizen.ids import AgentId, MessageId, new_id
 from denizen.inbox import delivery, parking, statuses
@@ -28,7 +29,7 @@ async def ask(world: World, *turns: Turn, run: bool = True, **options: Any) -> t
 
 
 def _ask(tx: Tx, noor: Entity, bo: Agent) -> AwaitedMessage:
-    space = chatting.private_space(tx, noor, bo)
+    space = private_space(tx, noor, bo)
     return chatting.ask(tx, space.id, noor, bo, posting.draft("Are you there?"), id=MessageId(new_id()))
 
 

@@ -13,8 +13,8 @@ from sqlalchemy import literal_column, update
 
 from denizen import ManualClock, call, failpoints, reply, scripted, skip, tool
 from denizen.agents import registry
+from denizen.agents.pace import Pace
 from denizen.agents.registry import Agent
-from denizen.agents.residents import Pace
 from denizen.consciousness import lease as leases
 from denizen.errors import InvalidInput, ModelRejected, NotFound
 from denizen.ids import AgentId, new_id

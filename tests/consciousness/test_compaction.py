@@ -14,8 +14,8 @@ from pydantic_ai.messages import ModelMessage
 from sqlalchemy import bindparam, select, update
 
 from denizen import call, failpoints, forever, reply, tool
+from denizen.agents.pace import Pace
 from denizen.agents.registry import Agent
-from denizen.agents.residents import Pace
 from denizen.consciousness import compaction, layers, log, mind
 from denizen.consciousness import lease as leases
 from denizen.consciousness.compaction import Compacted, Crowded

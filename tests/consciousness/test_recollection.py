@@ -9,8 +9,8 @@ import pytest
 from pydantic_ai.messages import ModelMessage
 
 from denizen import call, forever, reply, tool
+from denizen.agents.pace import Pace
 from denizen.agents.registry import Agent
-from denizen.agents.residents import Pace
 from denizen.consciousness import lease as leases
 from denizen.consciousness import mind as minds
 from denizen.consciousness.recall.fetching import RecalledPassage

@@ -14,7 +14,7 @@ import structlog
 from pydantic_ai.messages import ModelMessage, ToolReturnPart
 
 from denizen import Runtime, failpoints
-from denizen.agents.residents import Pace
+from denizen.agents.pace import Pace
 from denizen.clock import SystemClock
 from denizen.models.scripted import Info, ScriptedModel, Turn, forever, reply
 from denizen.storage import postgresql

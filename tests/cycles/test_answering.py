@@ -11,8 +11,8 @@ import pytest
 from pydantic_ai.messages import ModelMessage
 
 from denizen import call, forever, reply, skip, tool
+from denizen.agents.pace import Pace
 from denizen.agents.registry import Agent
-from denizen.agents.residents import Pace
 from denizen.checker import check
 from denizen.cycles import answering
 from denizen.cycles.answering import Move, Reminder, Waiting, Words

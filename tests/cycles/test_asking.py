@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from denizen import Runtime, call, failpoints, reply, scripted, tool
+from denizen.agents.pace import Pace
 from denizen.agents.registry import Agent
-from denizen.agents.residents import Pace
 from denizen.bus.port import Frame
 from denizen.bus.streams import agent_topic
 from denizen.consciousness import lease as leases

@@ -80,7 +80,7 @@ DURING: dict[Callable[..., Any], Arguments] = {
     awareness.notice: lambda at: (at.cycle, "combined"),
     budgets.reserve: lambda at: (Allowance(at.mind.identity.entity.organization_id, None, False), Amount(10, 1)),
     budgets.hold: lambda _: (REFUSAL,),
-    budgets.undo_and_hold: lambda at: (at.cycle, REFUSAL),
+    ending.undo_and_hold: lambda at: (at.cycle, REFUSAL),
     ending.end_cycle: lambda at: (at.cycle, Ending("done", "Said hello.", spent=CHARGE)),
     ending.skip_cycle: lambda at: (replace(at.cycle, events=()), "of no concern", CHARGE),
     ending.undo_cycle: lambda at: (at.cycle, "a defect"),

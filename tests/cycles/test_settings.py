@@ -11,8 +11,7 @@ from denizen.consciousness.settings import WindowSettings
 from denizen.cycles.budgets import BudgetSettings
 from denizen.cycles.conditions import Condition
 from denizen.cycles.phases import Phase
-from denizen.cycles.settings import CycleSettings
-from denizen.cycles.triage import Triage
+from denizen.cycles.settings import CycleSettings, Triage
 
 LIMITS: list[tuple[type[BaseModel], str, Any, Any]] = [
     (CycleSettings, "max_steps", 1, 0),

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from denizen import call, reply, scripted, skip, think, tool
+from denizen.agents.pace import Pace
 from denizen.agents.registry import Agent
-from denizen.agents.residents import Pace
 from denizen.bus.port import Frame
 from denizen.bus.streams import AgentStatus, agent_topic, from_payload
 from denizen.errors import ModelRejected, ModelUnreachable

@@ -12,8 +12,8 @@ import pytest
 from pydantic_ai.messages import ModelMessage
 
 from denizen.agents.hints import listening
+from denizen.agents.pace import SWEEP_SECONDS, Pace
 from denizen.agents.registry import Agent
-from denizen.agents.residents import SWEEP_SECONDS, Pace
 from denizen.app import Runtime
 from denizen.bus.local import LocalBus
 from denizen.bus.streams import WAKE

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic_ai.messages import ModelMessage
 
-from denizen.agents.residents import Pace
+from denizen.agents.pace import Pace
 from denizen.app import Runtime
 from denizen.clock import ManualClock
 from denizen.consciousness import lease as leases

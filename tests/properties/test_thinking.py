@@ -21,8 +21,8 @@ from pydantic_ai.messages import (
     SystemPromptPart,
 )
 
+from denizen.agents.pace import Pace
 from denizen.agents.registry import Agent
-from denizen.agents.residents import Pace
 from denizen.app import Runtime
 from denizen.clock import ManualClock
 from denizen.consciousness import mind

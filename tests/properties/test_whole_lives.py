@@ -23,8 +23,8 @@ from pydantic_ai.messages import ModelMessage, ToolReturnPart
 from sqlalchemy import bindparam, select
 
 from denizen import Runtime
+from denizen.agents.pace import Pace
 from denizen.agents.registry import Agent
-from denizen.agents.residents import Pace
 from denizen.clock import ManualClock
 from denizen.consciousness import compaction, mind
 from denizen.consciousness import lease as leases

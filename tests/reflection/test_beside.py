@@ -10,7 +10,8 @@ import pytest
 from sqlalchemy import select
 
 from denizen import call, reply, scripted
-from denizen.agents.residents import SWEEP_SECONDS, first_to_try
+from denizen.agents.pace import SWEEP_SECONDS
+from denizen.agents.residents import first_to_try
 from denizen.checker import check_database
 from denizen.consciousness import lease as leases
 from denizen.consciousness.lease import LEASE_SECONDS

@@ -7,7 +7,7 @@ import asyncio
 from pydantic_ai.messages import ModelMessage
 
 from denizen import call, reply, scripted
-from denizen.agents.residents import Pace
+from denizen.agents.pace import Pace
 from denizen.models.scripted import Info, Turn
 from tests.world import open_world
 

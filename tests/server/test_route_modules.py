@@ -9,7 +9,9 @@ import pytest
 from fastapi.routing import APIRoute
 from starlette.routing import BaseRoute, Match
 
+from denizen.server.application import create_app
 from denizen.server.route_modules import MODULES, MODULES_OF, RoutesOnDemand, all_routes, first_segment, routes_of
+from tests.world import World
 
 
 def test_every_module_is_found_by_the_paths_of_its_routes() -> None:
@@ -34,6 +36,11 @@ def test_a_path_without_a_route_matches_nothing() -> None:
     for path in ("/", "/api", "/api/nowhere", "/api/agents/a/b/c/d", "/nowhere"):
         scope = {"type": "http", "method": "GET", "path": path, "root_path": "", "headers": []}
         assert RoutesOnDemand().matches(scope)[0] is Match.NONE, path
+
+
+async def test_on_demand_the_openapi_document_is_whole(small_world: World) -> None:
+    on_demand = create_app(small_world.denizen, on_demand=True)
+    assert on_demand.openapi() == create_app(small_world.denizen).openapi()
 
 
 def first_match(routes: list[BaseRoute], scope: dict[str, Any]) -> tuple[Match, dict[str, Any]]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final, Literal
-from uuid import UUID, uuid5
 
 from pydantic import JsonValue
 from sqlalchemy import bindparam, select
@@ -26,30 +25,15 @@ from denizen.inbox.statuses import Cause
 from denizen.models.prices import Usage
 from denizen.shapes.vocabulary import ChatOutcome as Outcome
 from denizen.spaces import directory, posting
-from denizen.spaces.directory import Entity, Space
-from denizen.spaces.handles import MAX_NAME_CHARS
+from denizen.spaces.directory import Entity
 from denizen.spaces.posting import Draft, Message
-from denizen.storage.database import Tx, statement, storable
+from denizen.storage.database import Tx, statement
 from denizen.storage.schema import events
 from denizen.tools import calls
 from denizen.tools.calls import Call
 
 SAID: Final = 200
 """How many messages of one cycle an answer has, at most."""
-_PRIVATE: Final = UUID("7c6f3a52-0d2f-4c0b-8b3e-5a0f6d1e9c47")
-"""The UUID namespace for the ids of private spaces of two."""
-
-
-def private_space(tx: Tx, person: Entity, agent: Agent, named: str = "") -> Space:
-    """The private space of these two, created on first use; with a name, another one of theirs."""
-    id = SpaceId(str(uuid5(_PRIVATE, storable(f"{person.id} {agent.id} {named}"))))
-    title = f"{person.name} and {agent.name}" + (f": {named}" if named else "")
-    name = " ".join("".join(char if char.isprintable() else " " for char in storable(title)).split())
-    space = directory.found_space(tx, person.organization_id, id, name=name[:MAX_NAME_CHARS], private=True)
-    for member in (person.id, agent.id):
-        if not directory.is_member(tx, space.id, member):
-            directory.join(tx, space.id, member)
-    return space
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,9 +18,7 @@ from denizen.reflection.persona import as_definition
 from denizen.reflection.settings import ReflectionSettings
 from denizen.spaces.handles import check_handle
 from denizen.tools.declaring import WILL_USE
-from denizen.tools.prebuilt import PREBUILT
-from denizen.tools.privacy_guard import GuardSettings
-from denizen.tools.settings import McpServer, ToolSettings
+from denizen.tools.settings import GuardSettings, McpServer, ToolSettings
 from denizen.trust.policy import EffectSettings
 
 
@@ -109,6 +107,8 @@ class AgentDefinition(BaseModel):
     @field_validator("tools")
     @classmethod
     def _one_name_one_tool(cls, tools: tuple[str | ToolSettings, ...]) -> tuple[str | ToolSettings, ...]:
+        from denizen.tools.prebuilt import PREBUILT
+
         taken = {WILL_USE, *(each.name for each in PREBUILT)}
         for each in tools:
             name = each if isinstance(each, str) else each.name

@@ -25,13 +25,13 @@ from denizen.cycles.budgets import Allowance, allowance
 from denizen.cycles.cycle import CycleDeps
 from denizen.cycles.purse import AgentPayer, Purse, PurseDeps
 from denizen.cycles.reflecting import reflect_on_next
-from denizen.cycles.routing import Choose
 from denizen.cycles.server_budget import ServerBudget
 from denizen.cycles.server_models import ServerModels
+from denizen.cycles.settings import Triage
 from denizen.cycles.speaking import LiveTexts
-from denizen.cycles.steps import PrepareStep
+from denizen.cycles.steps import Choose, PrepareStep
 from denizen.cycles.stopping import Stop
-from denizen.cycles.triage import Judge, Sieve, Triage
+from denizen.cycles.triage import Judge, Sieve
 from denizen.errors import InvalidInput, ModelError, PriceUnknown, SecretKeyMissing, SecretUnreadable, ToolMissing
 from denizen.ids import AgentId, OrganizationId
 from denizen.memory.reminding import Reminder

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import ValidationError
-from pydantic_ai.messages import ModelRequest, UserPromptPart
 from sqlalchemy import bindparam, func, select, update
 
 from denizen.agents.definition import AgentDefinition
@@ -18,10 +17,7 @@ from denizen.consciousness import log
 from denizen.consciousness.lease import Lease
 from denizen.cycles import budgets, pausing
 from denizen.cycles.budgets import BudgetSettings
-from denizen.cycles.calling import answer_open_calls
-from denizen.cycles.ending import Ending, end_cycle_unfenced
 from denizen.cycles.ledger import Charge
-from denizen.cycles.records import OpenCycle, find_open
 from denizen.cycles.troubles import classify
 from denizen.errors import InvalidInput, NotFound
 from denizen.ids import AgentId, EntityId, OrganizationId, SpaceId
@@ -48,6 +44,9 @@ from denizen.storage.schema import (
 )
 from denizen.storage.schema import leases as leases_table
 from denizen.tools import calls, grants
+
+if TYPE_CHECKING:
+    from denizen.cycles.records import OpenCycle
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,6 +258,8 @@ def try_again(tx: Tx, agent_id: AgentId, space_id: SpaceId | None = None) -> Non
 
 def delete(tx: Tx, agent_id: AgentId) -> None:
     """Delete the agent: it never wakes again. Its history stays; a running cycle ends with a note that says so."""
+    from denizen.cycles.records import find_open
+
     _change_status(tx, agent_id, "dead")
     floor.hand_over(tx, agent_id)
     epoch = leases.seize(tx, agent_id)
@@ -273,6 +274,12 @@ def delete(tx: Tx, agent_id: AgentId) -> None:
 
 
 def _end_with_note(tx: Tx, agent_id: AgentId, epoch: int, cycle: OpenCycle) -> None:
+    # Imported here: of all that is done with agents, only this needs the think cycle.
+    from pydantic_ai.messages import ModelRequest, UserPromptPart
+
+    from denizen.cycles.calling import answer_open_calls
+    from denizen.cycles.ending import Ending, end_cycle_unfenced
+
     holder = Lease(agent_id, "", epoch)
     seq = cycle.entries[-1].seq + 1
     answered = answer_open_calls(cycle, seq, "Not finished: this agent was deleted.")

@@ -18,13 +18,14 @@ import structlog
 from denizen.agents import registry
 from denizen.agents.alarm import Alarm
 from denizen.agents.instance_lock import InstanceLock, Neighbours
+from denizen.agents.pace import Pace
 from denizen.agents.registry import Agent
 from denizen.clock import SECOND, Clock, Instant
 from denizen.consciousness import compaction
 from denizen.consciousness import lease as leases
 from denizen.consciousness import mind as minds
 from denizen.consciousness.compaction import Compacted, Crowded, Unfinished
-from denizen.consciousness.lease import LEASE_SECONDS, Lease
+from denizen.consciousness.lease import Lease
 from denizen.consciousness.mind import Mind
 from denizen.consciousness.selfhood import Identity
 from denizen.consciousness.window import Budget
@@ -54,8 +55,6 @@ from denizen.tools.tool import spaces_of
 
 log_line = structlog.get_logger(__name__)
 
-WARM_SECONDS: Final = 60
-SWEEP_SECONDS: Final = 2
 SWEEPS_BETWEEN_TRIES: Final = 30
 """How many sweeps skip an agent that could not live here, unless something new arrives for it."""
 LOOK_BACK_SECONDS: Final = 60
@@ -67,17 +66,6 @@ MOST_LIVES: Final = 1_000
 
 Equip = Callable[[Agent], Awaitable[tuple[CycleDeps, Budget]]]
 """Builds what an agent thinks with, by its definition. Raises a `ModelError` if its model is not available."""
-
-
-@dataclass(frozen=True, slots=True)
-class Pace:
-    """Intervals and durations. Tests and large servers may change them."""
-
-    lease_seconds: float = LEASE_SECONDS
-    warm_seconds: float = WARM_SECONDS
-    sweep_seconds: float = SWEEP_SECONDS
-    grace_seconds: float = 20.0
-    """How long a running cycle may take to finish when the process is told to stop."""
 
 
 @dataclass

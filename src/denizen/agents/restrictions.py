@@ -25,8 +25,7 @@ from denizen.settings.shape import program_of
 from denizen.spaces import directory
 from denizen.storage.database import Tx
 from denizen.tools.addresses import is_allowed, is_listed
-from denizen.tools.privacy_guard import GuardSettings
-from denizen.tools.settings import HttpTool, McpServer, destination
+from denizen.tools.settings import GuardSettings, HttpTool, McpServer, destination
 
 # What reaches the host
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pydantic import JsonValue
 
@@ -15,8 +15,10 @@ from denizen.profiles.settings import NAME_CHARACTERS
 from denizen.reflection import configuration, records
 from denizen.reflection.settings import Metaprompt, ReflectionSettings
 from denizen.reflection.stance_store import AGENTS, Stance
-from denizen.reflection.thinking import Reflector
 from denizen.storage.database import Tx
+
+if TYPE_CHECKING:
+    from denizen.reflection.thinking import Reflector
 
 SETTINGS: Final = ("preset", "mode", "reflection")
 """The agent's settings that a conversation can override."""

@@ -11,9 +11,9 @@ from denizen.api.wiring import Wiring
 from denizen.ids import SpaceId
 from denizen.panel import advisor_stances, advisors, estimating, panels
 from denizen.panel.advisor_stances import VoiceStance
-from denizen.panel.advisors import Advisor, AdvisorDraft, AdvisorFields
+from denizen.panel.advisors import SUGGESTED_ADVISORS, Advisor, AdvisorDraft, AdvisorFields
 from denizen.panel.settings import PanelSettings, checked
-from denizen.panel.suggesting import COUNT, Suggestion
+from denizen.panel.suggesting import Suggestion
 from denizen.reflection import configuration
 from denizen.reflection.settings import Metaprompt
 from denizen.reflection.stance_store import VOICES, PastRun, PastSignal, Stance
@@ -71,7 +71,9 @@ class Advisors(Subject):
         """The advisors of the panel as a document that `import_document` reads."""
         return advisors.taken_out(await self.list(panel))
 
-    async def suggest(self, panel: PanelRef, topic: str, *, count: int = COUNT) -> builtins.list[Suggestion]:
+    async def suggest(
+        self, panel: PanelRef, topic: str, *, count: int = SUGGESTED_ADVISORS
+    ) -> builtins.list[Suggestion]:
         """Advisors that a model suggests for the topic, each with a reason."""
         return await estimating.suggest(self._runtime.panel_deps(), id_of(panel), topic, count)
 

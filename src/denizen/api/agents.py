@@ -5,10 +5,9 @@ from __future__ import annotations
 import builtins
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from dataclasses import replace
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from pydantic import JsonValue, ValidationError
-from pydantic_ai.models import Model
 
 from denizen.access.audit import OPERATOR, Actor
 from denizen.access.requesters import THIS_PROCESS, Requester
@@ -36,13 +35,16 @@ from denizen.ids import AgentId, OrganizationId, new_id
 from denizen.inbox import delivery
 from denizen.inbox.delivery import Delivery
 from denizen.inbox.outside import storable_data
-from denizen.models.probing import Probing
-from denizen.portability import exporting
 from denizen.reflection.persona import as_definition
 from denizen.spaces.handles import handle_from
 from denizen.storage.database import Tx, storable
 from denizen.tools.settings import ToolSettings
 from denizen.tools.tool import OutsideTool
+
+if TYPE_CHECKING:
+    from pydantic_ai.models import Model
+
+    from denizen.models.probing import Probing
 
 
 class Agents(Subject):
@@ -85,7 +87,7 @@ class Agents(Subject):
         runtime = self._runtime
         home = await runtime.organization_id(organization)
         handle = handle or handle_from(name)
-        if isinstance(model, Model):
+        if not isinstance(model, str):
             runtime.model_catalog.register(f"python:{handle}", model)
             model = f"python:{handle}"
         names = [self._register_tool(each) for each in tools]
@@ -207,6 +209,8 @@ class Agents(Subject):
         With `probe`, each of their models is asked for a few tokens, once.
         """
         found = await self._runtime.db.read(fitness.of_organization, await self._runtime.organization_id(organization))
+        from denizen.models.probing import Probing
+
         probing = Probing() if probe else None
         return [each if each.unable is not None else await self._checked(each, probing) for each in found]
 
@@ -257,6 +261,8 @@ class Agents(Subject):
 
         For a `reader`, what comes from private spaces that they are not in is left out.
         """
+        from denizen.portability import exporting
+
         return exporting.agent_lines(self._runtime.db, id_of(agent), optional_id_of(reader))
 
     async def check_prices(

@@ -5,10 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
-
-from pydantic_ai.models import Model
 
 from denizen.access import audit, secrets
 from denizen.access.audit import OPERATOR, Actor
@@ -24,11 +22,15 @@ from denizen.models.abilities import Abilities, abilities_of
 from denizen.models.discovery import installed_in_ollama
 from denizen.models.local_servers import find_servers
 from denizen.models.location import OLLAMA_URL, ollama_in
-from denizen.models.probing import Tested, try_model
 from denizen.models.providers import ModelProvider, check_address, is_metadata, provider_named
 from denizen.spaces import directory
 from denizen.storage.database import Tx
 from denizen.tools import addresses
+
+if TYPE_CHECKING:
+    from pydantic_ai.models import Model
+
+    from denizen.models.probing import Tested
 
 PATIENCE_SECONDS: Final = 10.0
 """How long a server may take to list its models, if a person asks. A missing server is noticed at once."""
@@ -122,6 +124,8 @@ class ModelSetup(Subject):
             key = await self._kept_key(name)
         try:
             async with self._runtime.model_catalog.tried(name, key, address) as model:
+                from denizen.models.probing import try_model
+
                 tested = await try_model(model)
                 await context_size.ask_server(model)
                 known = await asyncio.to_thread(abilities_of, model, name, self._runtime.prices, self._runtime.contexts)

@@ -17,7 +17,6 @@ from denizen.forgetting import changing, forgetting
 from denizen.forgetting.forgetting import Receipt
 from denizen.ids import AgentId, EntityId, MessageId, OrganizationId, SpaceId, new_id
 from denizen.panel import rounds
-from denizen.portability import exporting
 from denizen.spaces import ask_again, directory, leaving, posting, reading, searching
 from denizen.spaces import floor as floor_rule
 from denizen.spaces.directory import Attention, Entity, Floor, Member, Space, SpaceKind
@@ -222,6 +221,8 @@ class Spaces(Subject):
 
     def export(self, space: SpaceRef) -> AsyncGenerator[str]:
         """The lines of a file with the space and everything that was said in it."""
+        from denizen.portability import exporting
+
         return exporting.space_lines(self._runtime.db, id_of(space))
 
 

@@ -6,58 +6,36 @@ import asyncio
 import os
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
-from typing import ClassVar, Final, Self
+from typing import TYPE_CHECKING, ClassVar, Final, Self
 
 import structlog
-from pydantic import JsonValue
-from pydantic_ai.models import Model
 
 from denizen.access.vault import Keys, Vault, given_keys, keys_in_file, keys_in_memory, no_keys
-from denizen.agents import gauges, paying, registry
-from denizen.agents.advising import Advising, Remembering
-from denizen.agents.equipping import Equipment
+from denizen.agents import gauges, registry
 from denizen.agents.instance_lock import InstanceLock
+from denizen.agents.pace import Pace
 from denizen.agents.prompt_config import PromptConfig
-from denizen.agents.residents import Pace, Residents
 from denizen.agents.restrictions import NO_ACCESS, Author, DefinitionPolicy, HostAccess
 from denizen.bus.local import LocalBus
 from denizen.bus.port import Bus
 from denizen.bus.streams import PANEL, WAKE, woken
 from denizen.clock import Clock, Instant, SystemClock
-from denizen.consciousness.recall.embedding import following
 from denizen.consciousness.recall.passages import RECALLABLE
-from denizen.cycles import budgets, catching_up
+from denizen.cycles import budgets
 from denizen.cycles.budgets import BudgetSettings
-from denizen.cycles.purse import PurseDeps
-from denizen.cycles.routing import Choose
 from denizen.cycles.server_budget import ServerBudget
 from denizen.cycles.server_models import FOUND_NOTHING, ServerModels
-from denizen.cycles.speaking import LiveTexts, heard_by_latecomers
-from denizen.cycles.steps import PrepareStep
-from denizen.cycles.stopping import BUILT_IN, Stop
-from denizen.cycles.triage import Judge
 from denizen.errors import InvalidInput, StorageError
 from denizen.forgetting.erasing import empty_write_ahead_log
 from denizen.ids import AgentId, OrganizationId, SpaceId, new_id
 from denizen.inbox import parking
-from denizen.memory import sinks
-from denizen.memory.keeping import Keeper, MemoryDeps
-from denizen.memory.reminding import Reminder
-from denizen.memory.rolling import ConversationInfo
-from denizen.memory.settings import Configuration, MemoryOptions
-from denizen.memory.sinks import DatabaseRetriever
 from denizen.models.catalog import Models
 from denizen.models.discovery import Choice, choose_model, utility_model_for
 from denizen.models.embedders import NONE, Embedder, make_embedder
 from denizen.models.prices import Price
-from denizen.panel.asking import PanelDeps
-from denizen.panel.moderator import Moderator
-from denizen.panel.reflecting import Reflecting
 from denizen.plans.agenda import PLANNED
-from denizen.profiles import choosing
-from denizen.reflection.afterthoughts import Afterthoughts
 from denizen.reflection.configuration import require_classifier
 from denizen.reflection.cursor import Claimant
 from denizen.reflection.sentiment import Classifier
@@ -72,6 +50,26 @@ from denizen.telemetry.telemetry import Telemetry
 from denizen.tools.background_calls import BackgroundCalls
 from denizen.tools.outside import Outside
 from denizen.tools.tool import OutsideTool
+
+# What thinks is imported where it is made: a command that only reads and writes the database does not need it.
+if TYPE_CHECKING:
+    from pydantic import JsonValue
+    from pydantic_ai.models import Model
+
+    from denizen.agents.advising import Advising
+    from denizen.agents.equipping import Equipment
+    from denizen.agents.residents import Residents
+    from denizen.cycles.speaking import LiveTexts
+    from denizen.cycles.steps import Choose, PrepareStep
+    from denizen.cycles.stopping import Stop
+    from denizen.cycles.triage import Judge
+    from denizen.memory.keeping import Keeper
+    from denizen.memory.reminding import Reminder
+    from denizen.memory.rolling import ConversationInfo
+    from denizen.memory.settings import MemoryOptions
+    from denizen.panel.asking import PanelDeps
+    from denizen.panel.moderator import Moderator
+    from denizen.panel.reflecting import Reflecting
 
 log_line = structlog.get_logger(__name__)
 
@@ -149,13 +147,12 @@ class Wiring:
         """Context sizes of models in tokens, by name, if set; `*` is the default for unknown ones."""
         self.server_budget = None if server_budget is None else ServerBudget(server_budget, self.prices)
         """The daily budget of all organizations together; None: unlimited."""
-        self._stops = {**BUILT_IN, **(stops or {})}
+        self._stops = dict(stops or {})
         self._routes = dict(routes or {})
         self._steps = dict(steps or {})
         self._triages = dict(triages or {})
         self._pace = pace or Pace()
         self._background_calls = BackgroundCalls()
-        self._voices = LiveTexts()
         self.public_url = public_url.rstrip("/")
         """The public address of this server."""
         self.telemetry = telemetry or Telemetry(Metrics())
@@ -199,12 +196,16 @@ class Wiring:
             await self.server_models.refresh(self._db)
             if self._memory is not None:
                 self._begin_remembering(self._memory)
-            else:
-                self._advising = Advising(self.db, self.prompt_config.presets_in, None)
         except BaseException:
             await self._closing.aclose()
             raise
         return self
+
+    @cached_property
+    def _voices(self) -> LiveTexts:
+        from denizen.cycles.speaking import LiveTexts
+
+        return LiveTexts()
 
     def require_classifier(self, settings: ReflectionSettings) -> None:
         """Raises `InvalidInput` if the settings use a classifier for sentiment that is not configured here."""
@@ -225,6 +226,15 @@ class Wiring:
         return self.server_models.default
 
     def _begin_remembering(self, options: MemoryOptions) -> None:
+        from denizen.agents import paying
+        from denizen.agents.advising import Advising, Remembering
+        from denizen.cycles.purse import PurseDeps
+        from denizen.memory import sinks
+        from denizen.memory.keeping import Keeper, MemoryDeps
+        from denizen.memory.reminding import Reminder
+        from denizen.memory.settings import Configuration
+        from denizen.memory.sinks import DatabaseRetriever
+
         configuration = Configuration(options.presets, options.switches, self.prompt_config.organizations.document)
         configuration.now()  # Problems with it are reported at the start.
         sink = None if options.sink is None else sinks.load(options.sink, "memory.sink", "keep")
@@ -353,6 +363,12 @@ class Wiring:
         """Runs the agents inside the block; on leaving, cycles finish or are handed back."""
         if self._residents is not None:
             raise InvalidInput("The agents of this runtime are already running.")
+        from denizen.agents.residents import Residents
+        from denizen.consciousness.recall.embedding import following
+        from denizen.cycles import catching_up
+        from denizen.cycles.speaking import heard_by_latecomers
+        from denizen.reflection.afterthoughts import Afterthoughts
+
         equipment = self.equipment()
         residents = Residents(
             self.db,
@@ -398,6 +414,8 @@ class Wiring:
             yield residents
 
     def _new_moderator(self) -> Moderator:
+        from denizen.panel.moderator import Moderator
+
         pace = self._pace
         return Moderator(
             self.panel_deps(),
@@ -409,6 +427,11 @@ class Wiring:
 
     def panel_deps(self) -> PanelDeps:
         """What the advisors of panels answer with."""
+        from denizen.agents.advising import Advising
+        from denizen.panel.asking import PanelDeps
+
+        if self._advising is None:
+            self._advising = Advising(self.db, self.prompt_config.presets_in, None)
         return PanelDeps(
             self.db,
             self._bus,
@@ -424,6 +447,8 @@ class Wiring:
 
     def reflecting(self) -> Reflecting:
         """What the advisors of panels reflect with."""
+        from denizen.panel.reflecting import Reflecting
+
         prompt_config = self.prompt_config
         return Reflecting(
             self.panel_deps(), prompt_config.configuration, prompt_config.classifier, claimant=self._claimant
@@ -493,6 +518,9 @@ class Wiring:
             await self.keeper.settled()
 
     def equipment(self) -> Equipment:
+        from denizen.agents.equipping import Equipment
+        from denizen.cycles.stopping import BUILT_IN
+
         return Equipment(
             db=self.db,
             bus=self._bus,
@@ -501,7 +529,7 @@ class Wiring:
             server_models=self.server_models,
             tools=self._tools,
             prices=self.prices,
-            stops=self._stops,
+            stops={**BUILT_IN, **self._stops},
             routes=self._routes,
             steps=self._steps,
             triages=self._triages,
@@ -554,6 +582,8 @@ def _keys(given: str | None, file: Path | None, database_url: str) -> Keys:
 
 def _review_profiles(tx: Tx, house: ConversationInfo) -> None:
     """Has the profiles of agents in a summarized conversation chosen anew for its next turn."""
+    from denizen.profiles import choosing
+
     for agent_id, _ in house.agents:
         choosing.ask_review_in(tx, agent_id, house.space_id)
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import ast
 import inspect
-import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from types import UnionType
 from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
 
@@ -13,6 +11,7 @@ from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
 from denizen.agents.documents import AgentDocument, PersonDocument, SpaceDocument, plain
+from denizen.settings.meanings import meanings
 
 _FIRST: Final = ("kind", "name", "handle", "instructions", "instructions_file")
 
@@ -131,12 +130,12 @@ def _section(title: str, model: type[BaseModel], about: str) -> str:
 
 def keys(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, str, str]]:
     """Yields every key of such a document, with nested ones: path, default, meaning."""
-    meanings = _meanings(model)
+    below = meanings(model)
     for name in sorted(model.model_fields, key=lambda each: _FIRST.index(each) if each in _FIRST else len(_FIRST)):
         field = model.model_fields[name]
         path = f"{prefix}{name}"
         inner = [] if name == "kind" else list(_models(field.annotation))
-        meaning = MEANINGS.get(path) or meanings.get(name) or (_summary(inner[0][1]) if inner else "")
+        meaning = MEANINGS.get(path) or below.get(name) or (_summary(inner[0][1]) if inner else "")
         yield path, _default(field), " ".join(meaning.split()).replace("|", "\\|")
         for suffix, kind in inner:
             yield from keys(kind, f"{path}{suffix if len(inner) == 1 else suffix.replace('[]', f'[{_kind(kind)}]')}.")
@@ -183,25 +182,3 @@ def _written(value: object) -> str:
 
 def _summary(model: type[BaseModel]) -> str:
     return (inspect.getdoc(model) or "").split("\n\n")[0]
-
-
-def _meanings(model: type[BaseModel]) -> dict[str, str]:
-    """Returns the docstring of each field of the model and of its bases; the nearest wins."""
-    found: dict[str, str] = {}
-    for each in reversed(model.__mro__):
-        if each.__module__.startswith("denizen."):
-            found |= _below_fields(ast.parse(textwrap.dedent(inspect.getsource(each))).body)
-    return found
-
-
-def _below_fields(body: Sequence[ast.stmt]) -> dict[str, str]:
-    (model,) = (each for each in body if isinstance(each, ast.ClassDef))
-    return {
-        field.target.id: inspect.cleandoc(below.value.value)
-        for field, below in zip(model.body, model.body[1:], strict=False)
-        if isinstance(field, ast.AnnAssign)
-        and isinstance(field.target, ast.Name)
-        and isinstance(below, ast.Expr)
-        and isinstance(below.value, ast.Constant)
-        and isinstance(below.value.value, str)
-    }

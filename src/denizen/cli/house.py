@@ -122,7 +122,7 @@ async def open_house(settings: Settings) -> AsyncGenerator[House]:
 async def runtime_of(settings: Settings, telemetry: Telemetry | None = None) -> Runtime:
     """Creates the runtime from the settings, not open yet."""
     # Imported here: talking to a running server needs none of it, and it takes a second.
-    from denizen.agents.residents import Pace
+    from denizen.agents.pace import Pace
     from denizen.app import Runtime
     from denizen.models.discovery import choose_model
     from denizen.tools.loading import load_tools

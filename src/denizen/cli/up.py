@@ -23,6 +23,7 @@ from denizen.access import tokens
 from denizen.app import Runtime
 from denizen.cli.console import begin, stderr, stdout
 from denizen.cli.house import TOKEN_FILE, announced_address, open_house
+from denizen.cli.importing import importing
 from denizen.ids import EntityId
 from denizen.masking import masked
 from denizen.server.alerting import Receiver, keep_telling
@@ -64,15 +65,17 @@ async def _up(settings: Settings) -> None:
     told, stop, ready = StopSignals(), asyncio.Event(), asyncio.Event()
     async with AsyncExitStack() as stack:
         stack.callback(listener.close)
-        house = await stack.enter_async_context(open_house(settings))
-        runtime = house.runtime
-        token = await _owners_token(runtime, settings.home, house.world)
-        await stack.enter_async_context(runtime.living())
+        with importing("denizen.agents.residents"):
+            house = await stack.enter_async_context(open_house(settings))
+            runtime = house.runtime
+            token = await _owners_token(runtime, settings.home, house.world)
+            await stack.enter_async_context(runtime.living())
         receiver = _receiver_of_alerts(settings)
         if receiver is not None:
             await stack.enter_async_context(receiver.outbound)
         tasks = await stack.enter_async_context(asyncio.TaskGroup())
-        app = create_app(runtime, limits=Limits(**settings.limits.model_dump()), reach=reach, oidc=settings.oidc)
+        limits = Limits(**settings.limits.model_dump())
+        app = create_app(runtime, limits=limits, reach=reach, oidc=settings.oidc, on_demand=True)
         tasks.create_task(serve_on(app, listener, ready=ready, stop=stop, tls=tls), name="http server")
         tasks.create_task(keep_telling(runtime, receiver, stop), name="alerts to owners")
         await ready.wait()

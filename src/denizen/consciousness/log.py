@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pydantic_ai.messages import ModelMessage, ToolReturnPart
 from sqlalchemy import Text, bindparam, cast, delete, func, select
 
 from denizen.ids import AgentId, CycleId
@@ -20,6 +19,9 @@ from denizen.models.tokens import estimate_message
 from denizen.shapes.vocabulary import EntryKind
 from denizen.storage.database import Tx, insert_into, statement
 from denizen.storage.schema import cycles, effects, log, overflow
+
+if TYPE_CHECKING:
+    from pydantic_ai.messages import ModelMessage
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +171,9 @@ def result_text(tx: Tx, agent_id: AgentId, seq: int, position: int) -> tuple[str
     found = entries(tx, agent_id, seq, seq + 1)
     parts = found[0].message.parts if found else ()
     part = parts[position] if position < len(parts) else None
-    return str(part.content) if isinstance(part, ToolReturnPart) else None, found[0].cycle_id if found else ""
+    return str(part.content) if part is not None and part.part_kind == "tool-return" else None, found[
+        0
+    ].cycle_id if found else ""
 
 
 def count_of_cycle(tx: Tx, agent_id: AgentId, number: int) -> int:

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pydantic_ai.messages import ModelMessage, ModelRequest, SystemPromptPart, UserPromptPart
 from sqlalchemy import bindparam, select
 
 from denizen.consciousness import eras, log, privacy
@@ -24,6 +23,9 @@ from denizen.ids import AgentId, CycleId
 from denizen.models.tokens import PER_MESSAGE, estimate
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import minds
+
+if TYPE_CHECKING:
+    from pydantic_ai.messages import ModelMessage
 
 
 class Mind:
@@ -152,6 +154,8 @@ class Mind:
 
 def _standing(era: Era, *, layered: bool) -> list[ModelMessage]:
     """The messages that every request of an era begins with."""
+    from pydantic_ai.messages import ModelRequest, SystemPromptPart, UserPromptPart
+
     messages: list[ModelMessage] = [ModelRequest(parts=[SystemPromptPart(era.text)])]
     if layered and era.layers:
         messages.append(ModelRequest(parts=[UserPromptPart(era.layers)]))
@@ -196,6 +200,8 @@ def request(tx: Tx, agent_id: AgentId, made_of: Mapping[str, Any], reader: Reade
     messages = _standing(readable, layered=made_of.get("layers", True))
     messages += reader.messages(shown(entries, {**era.shortened, **views}))
     if "preview" in made_of:
+        from pydantic_ai.messages import ModelRequest, UserPromptPart
+
         # The preview does not say which space each of its lines comes from.
         preview = privacy.stand_in(1) if reader.closed else made_of["preview"]
         messages.append(ModelRequest(parts=[UserPromptPart(preview)]))

@@ -11,9 +11,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, UserPromptPart
 from sqlalchemy import bindparam, literal, select, union_all
 
 from denizen.consciousness import conversation_summaries, layers
@@ -25,6 +24,9 @@ from denizen.models import codec
 from denizen.plans import origins
 from denizen.storage.database import Tx, insert_ignore, statement
 from denizen.storage.schema import agents, cycle_spaces, cycles, entities, memberships, openings, spaces
+
+if TYPE_CHECKING:
+    from pydantic_ai.messages import ModelMessage
 
 ELSEWHERE: Final = "*"
 """A private space that is not in this database: nobody may read what comes from it."""
@@ -179,11 +181,11 @@ class Reader:
 
     def entry(self, entry: Entry) -> Entry:
         """An entry of a readable cycle; the head of an inbox message is filtered, because it names other things."""
-        if not self.closed or entry.kind != "inbox" or not isinstance(entry.message, ModelRequest):
+        if not self.closed or entry.kind != "inbox" or entry.message.kind != "request":
             return entry
         parts = [
             replace(part, content=readable_inbox(part.content, self._readable_lines()))
-            if isinstance(part, UserPromptPart) and isinstance(part.content, str)
+            if part.part_kind == "user-prompt" and isinstance(part.content, str)
             else part
             for part in entry.message.parts
         ]
@@ -258,6 +260,8 @@ def runs(entries: Iterable[Entry], hides: Callable[[str], bool]) -> list[Run]:
 
 def stand_in_message(entries: int, *, response: bool = False) -> ModelMessage:
     """A placeholder message for this many entries."""
+    from pydantic_ai.messages import ModelRequest, ModelResponse, TextPart, UserPromptPart
+
     text = stand_in(entries)
     return ModelResponse(parts=[TextPart(text)]) if response else ModelRequest(parts=[UserPromptPart(text)])
 

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from pydantic_ai.messages import ModelRequest, UserPromptPart
 from sqlalchemy import bindparam, select
 
 from denizen.consciousness import log
@@ -129,6 +128,8 @@ def come_to_mind(
     chosen = pack_cycles(new, whole, tokens=max(tokens, 0), zone=occasion.zone)
     if not chosen:
         return None
+    from pydantic_ai.messages import ModelRequest, UserPromptPart
+
     text = f"{HEADER}\n\n{render(chosen, zone=occasion.zone)}"
     numbers = json.dumps([each.number for each in chosen])
     message, outside = ModelRequest(parts=[UserPromptPart(text)]), outside_of(tx, agent_id, chosen) or None

@@ -9,10 +9,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
-from pydantic_ai.tools import ToolDefinition
 from sqlalchemy import bindparam, func, select
 
 from denizen.consciousness import eras, log, mind, privacy
@@ -27,6 +25,10 @@ from denizen.spaces.source_names import label, named
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import cycles, toolsets
 from denizen.storage.schema import log as log_rows
+
+if TYPE_CHECKING:
+    from pydantic_ai.messages import ModelMessage, ModelResponse
+    from pydantic_ai.tools import ToolDefinition
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +90,7 @@ def _no_such_cycle(number: int, last: int | None) -> str:
 def requests(tx: Tx, agent_id: AgentId, cycle_number: int, person: EntityId | None = None) -> list[RebuiltRequest]:
     """Every request of the cycle, in the order of its steps, as far as this person may read it; None: everything."""
     entries = entries_of_cycle(tx, agent_id, cycle_number)
-    answered = [at for at, each in enumerate(entries) if isinstance(each.message, ModelResponse)]
+    answered = [at for at, each in enumerate(entries) if each.message.kind == "response"]
     if not answered:
         raise InvalidInput(no_such_step(cycle_number, 0, 0))
     reader = privacy.reader(tx, agent_id, person)
@@ -98,7 +100,7 @@ def requests(tx: Tx, agent_id: AgentId, cycle_number: int, person: EntityId | No
 def request(tx: Tx, agent_id: AgentId, cycle_number: int, step: int, person: EntityId | None = None) -> RebuiltRequest:
     """The request of that step, starting at 0, as far as this person may read it."""
     entries = entries_of_cycle(tx, agent_id, cycle_number)
-    answered = [at for at, each in enumerate(entries) if isinstance(each.message, ModelResponse)]
+    answered = [at for at, each in enumerate(entries) if each.message.kind == "response"]
     if not 0 <= step < len(answered):
         raise InvalidInput(no_such_step(cycle_number, step, len(answered)))
     return _rebuilt(tx, privacy.reader(tx, agent_id, person), cycle_number, step, entries, answered[step])
@@ -113,7 +115,7 @@ def no_such_step(cycle_number: int, step: int, steps: int) -> str:
 
 def _rebuilt(tx: Tx, reader: Reader, number: int, step: int, entries: list[Entry], at: int) -> RebuiltRequest:
     answer = entries[at]
-    assert isinstance(answer.message, ModelResponse)
+    assert answer.message.kind == "response"
     made_of: dict[str, Any] = json.loads(answer.request or "{}")
     tools = _tools_of(tx, made_of)
     after = entries[at + 1] if at + 1 < len(entries) else None
@@ -121,6 +123,8 @@ def _rebuilt(tx: Tx, reader: Reader, number: int, step: int, entries: list[Entry
     response = answer.message
     private = reader.hides_cycle(answer.cycle_id)
     if private:
+        from pydantic_ai.messages import TextPart
+
         response = replace(response, parts=[TextPart(stand_in(1))])
         results = None if results is None else privacy.stand_in_message(1)
     return RebuiltRequest(
@@ -167,6 +171,8 @@ def _tools_of(tx: Tx, made_of: Mapping[str, Any]) -> tuple[ToolDefinition, ...] 
     row = tx.one(_tools, digest=made_of["tools"])
     if row is None:
         return None
+    from pydantic_ai.tools import ToolDefinition
+
     only = made_of.get("only")
     return tuple(
         ToolDefinition(name=each["name"], description=each["description"], parameters_json_schema=each["parameters"])

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
-
-from pydantic_ai.messages import ModelRequest, ModelRequestPart, ToolReturnPart
+from typing import TYPE_CHECKING, Final
 
 from denizen.consciousness.log import Entry
 from denizen.consciousness.settings import WindowSettings
 from denizen.models.tokens import estimate_message
+
+if TYPE_CHECKING:
+    from pydantic_ai.messages import ModelRequestPart
 
 SMALLEST_RESULT_CHARACTERS: Final = 400
 
@@ -68,7 +69,7 @@ def shown(entries: Sequence[Entry], shortened: Mapping[int, int]) -> list[Entry]
 
 
 def _short(entry: Entry, characters: int | None) -> Entry:
-    if characters is None or not isinstance(entry.message, ModelRequest):
+    if characters is None or entry.message.kind != "request":
         return entry
     parts = [_short_part(part, entry.seq, at, characters) for at, part in enumerate(entry.message.parts)]
     message = replace(entry.message, parts=parts)
@@ -76,7 +77,7 @@ def _short(entry: Entry, characters: int | None) -> Entry:
 
 
 def _short_part(part: ModelRequestPart, seq: int, at: int, characters: int) -> ModelRequestPart:
-    if not isinstance(part, ToolReturnPart) or not isinstance(part.content, str) or len(part.content) <= characters:
+    if part.part_kind != "tool-return" or not isinstance(part.content, str) or len(part.content) <= characters:
         return part
     pointer = f'… [shortened; read_entry("log:{seq}:{at}") shows all of it]'
     return replace(part, content=part.content[: max(characters - len(pointer), 0)] + pointer)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from pydantic import JsonValue
 from pydantic_ai.messages import ModelRequest, ModelResponse, UserPromptPart
@@ -19,6 +19,7 @@ from denizen.consciousness import log
 from denizen.consciousness.log import Entry
 from denizen.consciousness.summary import last_words
 from denizen.cycles.records import OpenCycle
+from denizen.cycles.settings import SilentReply
 from denizen.ids import AgentId, CycleId, MessageId, SpaceId
 from denizen.inbox import statuses
 from denizen.inbox.events import ABOUT, ASKED_BY, Event
@@ -32,9 +33,6 @@ from denizen.tools import effects, privacy_guard
 from denizen.tools.effects import EffectRecord
 from denizen.tools.hops import hop_of_send, shown_in
 from denizen.tools.prebuilt import SEND_MESSAGE, SKIP
-
-SilentReply = Literal["nudge", "deliver", "ignore"]
-"""What happens when the model ends with text and has answered nobody."""
 
 _SPACES_NAMED: Final = 5
 """How many spaces the note on the last step names."""

@@ -7,7 +7,6 @@ stored. Others are only listed, a line each, at the end of that one request: the
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 from pydantic_ai.messages import ModelRequest, UserPromptPart
 
@@ -15,14 +14,13 @@ from denizen.consciousness import log, privacy
 from denizen.consciousness.lease import Lease, fence
 from denizen.consciousness.log import Entry
 from denizen.cycles.records import OpenCycle
+from denizen.cycles.settings import Awareness
 from denizen.inbox import delivery
 from denizen.inbox.events import Event
 from denizen.inbox.format import MID_CYCLE_UPDATE, PREVIEW_EVENTS, format_inbox, format_preview, take_that_fit
 from denizen.inbox.sources import sources_of_events
 from denizen.storage.database import Tx
 from denizen.trust import origins
-
-Awareness = Literal["none", "preview", "urgent", "combined", "all"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,9 +24,7 @@ from denizen.bus.streams import WAKE, AgentBudget, AgentStatus, agent_topic
 from denizen.clock import SECOND, Clock
 from denizen.consciousness import lease as leases
 from denizen.consciousness.lease import Lease, fence
-from denizen.cycles.ending import undo_cycle
 from denizen.cycles.ledger import CYCLE_CALL, DAY, LAST_STEP, day_of, settle
-from denizen.cycles.records import OpenCycle
 from denizen.cycles.spending import TABLES, added_up, spent, spent_on_day, totals
 from denizen.errors import InvalidInput, NotFound
 from denizen.ids import AgentId, OrganizationId, new_id
@@ -416,12 +414,6 @@ _hold = statement(
     .where(agents.c.id == bindparam("agent"), agents.c.status == "active")
     .values(status="suspended", held_by=bindparam("by"), held_until=bindparam("until"))
 )
-
-
-def undo_and_hold(tx: Tx, lease: Lease, cycle: OpenCycle, refusal: Refusal) -> None:
-    """Undo the cycle, keep its events waiting, and let the agent rest."""
-    undo_cycle(tx, lease, cycle, f"budget {refusal.scope} used up", counts=False, delay=False)
-    hold(tx, lease, refusal)
 
 
 def hold(tx: Tx, lease: Lease, refusal: Refusal) -> None:

@@ -39,7 +39,6 @@ from denizen.cycles.answering import (
     LAST_STEP_TOOLS,
     REPEATED_FAILURE,
     Outgoing,
-    SilentReply,
     Waiting,
     Why,
     Words,
@@ -53,11 +52,12 @@ from denizen.cycles.opening import event_characters
 from denizen.cycles.outcome import Acted, CycleOutcome, Failed, Paused, Rested, Skipped
 from denizen.cycles.phases import phase_at
 from denizen.cycles.records import OpenCycle, calls_of
-from denizen.cycles.routing import Choose, choose, model_of
+from denizen.cycles.routing import choose, model_of
 from denizen.cycles.server_budget import ServerBudget, ServerCall
-from denizen.cycles.settings import CycleSettings
+from denizen.cycles.settings import CycleSettings, SilentReply
 from denizen.cycles.speaking import Doubt, LiveTexts, Speaker
 from denizen.cycles.steps import (
+    Choose,
     NextStep,
     PrepareStep,
     StepContext,
@@ -515,7 +515,7 @@ class _Thinking:
         """The budget is used up: suspend the agent. Events that it has not begun to think about wait."""
         lease, cycle = self._mind.lease, self._cycle
         if self._steps == 0:
-            await self._with.db.write(budgets.undo_and_hold, lease, cycle, refused)
+            await self._with.db.write(ending.undo_and_hold, lease, cycle, refused)
         else:
             why: Why = ("budget", {"scope": refused.scope})
             await self._end("budget", sending=await self._written(), unanswered=why, retry_at=refused.until)

@@ -19,8 +19,9 @@ from denizen.consciousness import log
 from denizen.consciousness.lease import Lease, fence
 from denizen.consciousness.log import Entry
 from denizen.consciousness.recall.passages import remember_next
-from denizen.cycles import answering, ledger
+from denizen.cycles import answering, budgets, ledger
 from denizen.cycles.answering import Outgoing, Why
+from denizen.cycles.budgets import Refusal
 from denizen.cycles.ledger import NOTHING, Charge
 from denizen.cycles.records import OpenCycle
 from denizen.cycles.remembering import delivered_texts, own_words_of, pieces_of
@@ -228,6 +229,12 @@ def undo_cycle(
     else:
         delivery.give_back(tx, lease.agent_id, cycle.id, seconds=back_off(DEAD_AFTER) if delay else 0)
     _undo(tx, lease, cycle, error)
+
+
+def undo_and_hold(tx: Tx, lease: Lease, cycle: OpenCycle, refusal: Refusal) -> None:
+    """Undo the cycle, keep its events waiting, and let the agent rest."""
+    undo_cycle(tx, lease, cycle, f"budget {refusal.scope} used up", counts=False, delay=False)
+    budgets.hold(tx, lease, refusal)
 
 
 def set_aside_cycle(

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
-from pydantic_ai.messages import ModelResponse
 from sqlalchemy import Table, bindparam, delete, select
 from sqlalchemy.dialects import postgresql
 
@@ -18,6 +17,9 @@ from denizen.ids import AgentId, CycleId, SpaceId
 from denizen.models.prices import Price, cost, usage_of
 from denizen.storage.database import Statement, Tx, insert_into, statement, storable
 from denizen.storage.schema import agents, call_reservations, cycles, ledger, panel_spending, spaces, spending
+
+if TYPE_CHECKING:
+    from pydantic_ai.messages import ModelResponse
 
 DAY: Final = 86_400 * SECOND
 CYCLE_CALL: Final = "cycle"

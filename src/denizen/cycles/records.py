@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart
 from sqlalchemy import bindparam, select
 
 from denizen.consciousness import log
@@ -23,6 +22,9 @@ from denizen.tools.effects import EffectRecord
 from denizen.tools.prebuilt import SEND_MESSAGE
 from denizen.tools.privacy_guard import Caution
 from denizen.tools.tool import spaces_of
+
+if TYPE_CHECKING:
+    from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +65,14 @@ class OpenCycle:
     @property
     def responses(self) -> list[ModelResponse]:
         """The model's responses."""
-        return [entry.message for entry in self.entries if isinstance(entry.message, ModelResponse)]
+        return [entry.message for entry in self.entries if entry.message.kind == "response"]
 
 
 def calls_of(message: ModelMessage) -> tuple[ToolCallPart, ...]:
     """The tool calls of a response, in their order; none for anything else."""
-    if not isinstance(message, ModelResponse):
+    if message.kind != "response":
         return ()
-    return tuple(part for part in message.parts if isinstance(part, ToolCallPart))
+    return tuple(part for part in message.parts if part.part_kind == "tool-call")
 
 
 _open = statement(

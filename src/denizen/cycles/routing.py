@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from typing import Literal, Self
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Literal, Self
 
 import structlog
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
-from denizen.consciousness.log import Entry
 from denizen.cycles.conditions import Condition, holds
-from denizen.cycles.steps import StepContext
+
+if TYPE_CHECKING:
+    from denizen.consciousness.log import Entry
+    from denizen.cycles.steps import Choose, StepContext
 
 log_line = structlog.get_logger(__name__)
 
@@ -46,10 +48,6 @@ class Route(BaseModel):
     def models(self) -> tuple[str, ...]:
         """Every model that it may choose."""
         return self.among if self.model is None else (self.model,)
-
-
-Choose = Callable[[StepContext], str]
-"""Returns the name of the model for the next step."""
 
 
 def choose(routes: Sequence[Route], context: StepContext, own: str, functions: Mapping[str, Choose]) -> str:

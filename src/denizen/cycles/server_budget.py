@@ -14,10 +14,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import ceil
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from weakref import WeakSet
-
-from pydantic_ai.models import Model
 
 from denizen.clock import SECOND, Clock
 from denizen.cycles.budgets import Allowance, Amount, BudgetSettings, Limit, ServerLimit
@@ -26,6 +24,9 @@ from denizen.cycles.spending import added_up, spent_on_day
 from denizen.ids import OrganizationId
 from denizen.models.prices import Price, Usage, expected_cost, is_built_in
 from denizen.storage.database import Database, Tx
+
+if TYPE_CHECKING:
+    from pydantic_ai.models import Model
 
 NEAR: Final = 0.5
 """From this share of the limit on, each call is reserved."""

@@ -7,11 +7,36 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from denizen.cycles.answering import SilentReply
-from denizen.cycles.awareness import Awareness
+from denizen.cycles.conditions import Condition
 from denizen.cycles.phases import PRESETS, Phase
 from denizen.cycles.routing import Route, RoutingPer
-from denizen.cycles.triage import Triage
+
+Awareness = Literal["none", "preview", "urgent", "combined", "all"]
+SilentReply = Literal["nudge", "deliver", "ignore"]
+"""What happens when the model ends with text and has answered nobody."""
+
+
+class Triage(BaseModel):
+    """What decides that events need not be thought about: a rule, a function, a small model; each that is given."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    skip_when: Condition | None = None
+    """Skip what this is true of: each event that wakes."""
+    by: str | None = Field(default=None, min_length=1)
+    """The name of a function handed to `Runtime(triages={...})`: it gives the reason to skip, or None."""
+    model: str | None = Field(default=None, min_length=1)
+    """A small model to ask, named as an agent's own is."""
+    instructions: str = Field(default="", max_length=4_000)
+    """What the small model has to know to decide, in the owner's words."""
+
+    @model_validator(mode="after")
+    def _decides(self) -> Self:
+        if self.skip_when is None and self.by is None and self.model is None:
+            raise ValueError("triage needs something that decides: `skip_when`, `by` or `model`")
+        if self.instructions and self.model is None:
+            raise ValueError("`instructions` are for the small model: name it with `model`")
+        return self
 
 
 class StopAfter(BaseModel):

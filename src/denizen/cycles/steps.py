@@ -146,6 +146,8 @@ class NextStep:
     """End the cycle instead."""
 
 
+Choose = Callable[[StepContext], str]
+"""Returns the name of the model for the next step."""
 PrepareStep = Callable[[StepContext], NextStep | Awaitable[NextStep | None] | None]
 """Decides about the next step; None leaves it as it is. May be asynchronous."""
 

@@ -11,10 +11,9 @@ import asyncio
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Self, cast
+from typing import Any, Final, cast
 
 import structlog
-from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, SystemPromptPart, UserPromptPart
 from pydantic_ai.models import Model
 from pydantic_ai.settings import ModelSettings
@@ -27,10 +26,11 @@ from denizen.consciousness.lease import Lease, fence
 from denizen.consciousness.selfhood import Identity
 from denizen.cycles import budgets, ledger, watching
 from denizen.cycles.budgets import Allowance, Amount
-from denizen.cycles.conditions import Condition, holds
+from denizen.cycles.conditions import holds
 from denizen.cycles.ledger import NOTHING, Charge
 from denizen.cycles.records import calls_of, open_cycle_id
 from denizen.cycles.server_budget import ServerBudget, ServerCall
+from denizen.cycles.settings import Triage
 from denizen.cycles.written_calls import with_written_calls
 from denizen.errors import LeaseLost, StorageError
 from denizen.ids import AgentId, CycleId, OrganizationId, new_id
@@ -57,29 +57,6 @@ _INBOX_TOKENS: Final = 4_000
 _EVENT_CHARACTERS: Final = 2_000
 _ROLE_CHARACTERS: Final = 600
 _REASON_CHARACTERS: Final = 300
-
-
-class Triage(BaseModel):
-    """What decides that events need not be thought about: a rule, a function, a small model; each that is given."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    skip_when: Condition | None = None
-    """Skip what this is true of: each event that wakes."""
-    by: str | None = Field(default=None, min_length=1)
-    """The name of a function handed to `Runtime(triages={...})`: it gives the reason to skip, or None."""
-    model: str | None = Field(default=None, min_length=1)
-    """A small model to ask, named as an agent's own is."""
-    instructions: str = Field(default="", max_length=4_000)
-    """What the small model has to know to decide, in the owner's words."""
-
-    @model_validator(mode="after")
-    def _decides(self) -> Self:
-        if self.skip_when is None and self.by is None and self.model is None:
-            raise ValueError("triage needs something that decides: `skip_when`, `by` or `model`")
-        if self.instructions and self.model is None:
-            raise ValueError("`instructions` are for the small model: name it with `model`")
-        return self
 
 
 Judge = Callable[[Sequence[Event]], str | None]

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from pydantic_ai.messages import ModelResponse
 from sqlalchemy import bindparam, select
 
 from denizen.cycles.records import calls_of
@@ -18,6 +18,9 @@ from denizen.models import codec
 from denizen.models.prices import Usage, usage_of
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import cycles, log
+
+if TYPE_CHECKING:
+    from pydantic_ai.messages import ModelResponse
 
 _responses = statement(
     select(cycles.c.number, log.c.message)
@@ -64,7 +67,7 @@ def answers_of_cycles(tx: Tx, agent_id: AgentId, first: int, last: int) -> dict[
     found: dict[int, Answers] = {}
     for number, encoded in tx.all(_responses, **where, first=first, last=last):
         message = codec.load(encoded)
-        if isinstance(message, ModelResponse):
+        if message.kind == "response":
             found[number] = _and(found.get(number, Answers()), message)
     return found
 

@@ -13,10 +13,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, cast
 
 from pydantic import JsonValue
-from pydantic_ai.messages import ModelRequest, UserPromptPart
 from sqlalchemy import bindparam, select
 
-from denizen.consciousness import log, rolled
+from denizen.consciousness import conversation_summaries, log
 from denizen.consciousness.log import Entry
 from denizen.consciousness.mind import Mind
 from denizen.ids import AgentId, CycleId, SpaceId
@@ -265,6 +264,8 @@ def remind(
         return Reminded(retrieval)
     items.used(tx, [each.number for each in chosen if each.number > 0])
     told = {"ids": [each.id for each in chosen]}
+    from pydantic_ai.messages import ModelRequest, UserPromptPart
+
     message = ModelRequest(parts=[UserPromptPart(f"{HEADER}\n\n{render(chosen)}")])
     outside = distinct(source for each in chosen if (source := each.source) is not None)
     entry = log.entry(seq, cycle_id, "remembered", message, request=json.dumps(told), outside=outside or None)
@@ -280,7 +281,7 @@ def _facts_shown(tx: Tx, spaces: Iterable[str], allowed: Collection[str], shown:
     facts = {plain_statement(each.text) for each in memories if each.owner in allowed}
     for entry in shown.recalled:
         facts |= statements_in(entry_content(entry))
-    if shown.layers is not None and rolled.MARK in shown.layers:
+    if shown.layers is not None and conversation_summaries.MARK in shown.layers:
         in_layers = statements_in(shown.layers)
         for space_id in spaces:
             state = rolling.find(tx, SpaceId(space_id))
@@ -291,6 +292,8 @@ def _facts_shown(tx: Tx, spaces: Iterable[str], allowed: Collection[str], shown:
 
 def entry_content(entry: Entry) -> str:
     """Returns the text of an entry that holds one message of ours."""
+    from pydantic_ai.messages import UserPromptPart
+
     [part] = entry.message.parts
     return str(part.content) if isinstance(part, UserPromptPart) else ""
 

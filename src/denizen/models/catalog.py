@@ -13,10 +13,6 @@ import re
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final, get_args
 
-from pydantic_ai.exceptions import UserError
-from pydantic_ai.models import KnownModelName, Model, infer_model
-from pydantic_ai.providers import infer_provider_class
-
 from denizen.errors import InvalidInput, ModelKeyMissing, ModelUnknown
 from denizen.models import arrival
 from denizen.models.local_servers import COMPATIBLE, SERVERS, provider_for
@@ -25,6 +21,7 @@ from denizen.models.location import OLLAMA_URL, is_loopback, is_openai, ollama_i
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
 
+    from pydantic_ai.models import Model
     from pydantic_ai.providers import Provider
 
 DEMO: Final = "demo"
@@ -188,7 +185,7 @@ class Models:
 
         Any other name may still be registered: that is checked when the agent thinks.
         """
-        if ":" in name or name in self._registered:
+        if ":" in name or name in self._registered or name in ("default", DEMO):
             return
         meant = meant_by(name)
         if not meant and _PROVIDERS_MODEL.match(name) is None:
@@ -219,7 +216,7 @@ class Models:
 def known_names() -> dict[str, str]:
     """Returns every `provider:name` that pydantic-ai lists for providers with a key, and the variable of that key."""
     found: dict[str, str] = {}
-    for name in get_args(KnownModelName.__value__):
+    for name in _names_of_providers():
         key = _KEY_NAMES.get(name.partition(":")[0].partition("/")[0]) if ":" in name else None
         if key is not None:
             found[name] = key
@@ -228,9 +225,15 @@ def known_names() -> dict[str, str]:
 
 def meant_by(name: str) -> list[str]:
     """Returns the providers' models that a name without a provider may mean, the makers' own first."""
-    known = [each for each in get_args(KnownModelName.__value__) if each.partition(":")[2] == name]
+    known = [each for each in _names_of_providers() if each.partition(":")[2] == name]
     makers = [each for each in known if each.partition(":")[0] in _MAKERS]
     return (makers or known)[:3]
+
+
+def _names_of_providers() -> tuple[str, ...]:
+    from pydantic_ai.models import KnownModelName
+
+    return get_args(KnownModelName.__value__)
 
 
 def provider_of(name: str) -> str | None:
@@ -270,6 +273,9 @@ async def _close(model: Model) -> None:
 
 
 def _build(name: str, key: str | None, address: str | None) -> Model:
+    from pydantic_ai.exceptions import UserError
+    from pydantic_ai.models import infer_model
+
     try:
         if name.startswith("ollama:"):
             model = infer_model(name, lambda _: _ollama(address, key))
@@ -292,11 +298,14 @@ def _with_key(provider: str, key: str) -> Provider[Any]:
         from pydantic_ai.providers.gateway import gateway_provider  # pyright: ignore[reportUnknownVariableType]
 
         return gateway_provider(provider.removeprefix("gateway/"), api_key=key)
+    from pydantic_ai.providers import infer_provider_class
+
     made: Any = infer_provider_class(provider)
     return made(api_key=key)
 
 
 def _ollama(url: str | None, key: str | None) -> Provider[Any]:
+    from pydantic_ai.exceptions import UserError
     from pydantic_ai.providers.ollama import OllamaProvider
 
     if url is not None:

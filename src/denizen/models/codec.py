@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import re
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter
-from pydantic_ai.messages import ModelMessage
 from pydantic_core import PydanticSerializationError
+
+if TYPE_CHECKING:
+    from pydantic_ai.messages import ModelMessage
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -32,7 +34,9 @@ def load(text: str) -> ModelMessage:
 
 @cache
 def _adapter() -> TypeAdapter[ModelMessage]:
-    # Built at the first use: it takes a tenth of a second.
+    # Imported and built at the first use: it takes most of a second.
+    from pydantic_ai.messages import ModelMessage
+
     return TypeAdapter(ModelMessage)
 
 

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from pydantic_ai.settings import ToolOrOutput
-
 from denizen.models.location import is_local, is_openai
 
 if TYPE_CHECKING:
@@ -44,7 +42,11 @@ def among(model: Model, tools: Sequence[str], choice: ToolChoice) -> dict[str, A
     takes_list = model.profile.get("openai_chat_supports_allowed_tools", False)
     if choice == "none" or model.system != "openai" or not is_openai(model.base_url) or not takes_list:
         return {}
-    return {"tool_choice": list(tools) if choice == "required" else ToolOrOutput(list(tools))}
+    if choice == "required":
+        return {"tool_choice": list(tools)}
+    from pydantic_ai.settings import ToolOrOutput
+
+    return {"tool_choice": ToolOrOutput(list(tools))}
 
 
 def any_tool(model: Model) -> dict[str, Any]:

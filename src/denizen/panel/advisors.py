@@ -25,6 +25,9 @@ from denizen.storage.schema import advisors
 AdvisorId = NewType("AdvisorId", str)
 
 FORMAT: Final = "denizen.advisors/1"
+SUGGESTED_ADVISORS: Final = 8
+MOST_SUGGESTED: Final = 20
+"""How many advisors a model suggests for a topic, and how many at most."""
 COLOURS: Final = (
     "#2f6f9f", "#a8552f", "#4d7c3a", "#7a4fa3", "#b08a1e", "#2a8580", "#a63d5c", "#5b6472", "#3f51a3", "#8a6a4f",
     "#1f7a4d", "#9a4a8c",

@@ -9,9 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from math import ceil
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from pydantic_ai.models import Model
 from sqlalchemy import bindparam, update
 
 from denizen.cycles import budgets, ledger
@@ -26,6 +25,9 @@ from denizen.panel.panels import Panel
 from denizen.shapes.vocabulary import BudgetScope
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import replies
+
+if TYPE_CHECKING:
+    from pydantic_ai.models import Model
 
 _reserve = statement(
     update(replies)

@@ -29,7 +29,7 @@ from denizen.storage.database import Tx
 SUGGESTING_TOKENS = 6_000
 
 
-async def suggest(kit: PanelDeps, panel_id: SpaceId, topic: str, count: int = suggesting.COUNT) -> list[Suggestion]:
+async def suggest(kit: PanelDeps, panel_id: SpaceId, topic: str, count: int) -> list[Suggestion]:
     """Asks a model to suggest advisors for the topic. They are not in the panel until someone adds them."""
     panel, there = await kit.db.read(_panel, panel_id)
     names = [each.name for each in there]

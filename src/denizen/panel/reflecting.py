@@ -25,7 +25,7 @@ from denizen.panel.advisor_stances import Voice
 from denizen.panel.asking import PanelDeps
 from denizen.panel.costs import PanelPayer
 from denizen.panel.panels import Panel
-from denizen.panel.taking import QUESTION_GONE
+from denizen.panel.rounds import QUESTION_GONE
 from denizen.reflection import configuration, signals, thinking
 from denizen.reflection.configuration import Configuration, Effective
 from denizen.reflection.cursor import PANEL_CURSOR, Claimant

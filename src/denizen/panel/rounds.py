@@ -42,6 +42,8 @@ UNFINISHED: Final = replies.c.state.in_(("waiting", "running"))
 """Word for word the condition of the partial index that finds open replies."""
 PART_OF: Final[Mapping[Kind, Part]] = {"ask": "reply", "crosstalk": "crosstalk", "vote": "vote"}
 QUESTION_CHARACTERS: Final = 4_000
+QUESTION_GONE: Final = "question_gone"
+"""The error code of a reply whose question was deleted before it was answered."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,15 +11,13 @@ from pydantic_ai.messages import ModelResponse
 from pydantic_ai.tools import ToolDefinition
 
 from denizen.errors import InvalidInput, ModelRejected
-from denizen.panel.advisors import AdvisorDraft
+from denizen.panel.advisors import MOST_SUGGESTED, SUGGESTED_ADVISORS, AdvisorDraft
 from denizen.panel.context import Line, literal
 from denizen.panel.tasks import fields_of, line
 from denizen.shapes.vocabulary import AdvisorSort as Sort
 from denizen.spaces.handles import MAX_NAME_CHARS, check_name
 from denizen.storage.database import storable
 
-COUNT: Final = 8
-MOST: Final = 20
 TOPIC_CHARACTERS: Final = 8_000
 
 SYSTEM: Final = """\
@@ -71,18 +69,18 @@ class Suggestion:
         return AdvisorDraft(name=self.name, description=self.description)
 
 
-def lines(topic: str, present: Sequence[str], count: int = COUNT) -> list[Line]:
+def lines(topic: str, present: Sequence[str], count: int = SUGGESTED_ADVISORS) -> list[Line]:
     """Builds the request for so many advisors on the topic, besides those who are there already."""
     if not topic.strip():
         raise InvalidInput("topic: describe what the advisors should help with.")
-    if not 1 <= count <= MOST:
-        raise InvalidInput(f"count: 1 to {MOST} advisors can be suggested at once.")
+    if not 1 <= count <= MOST_SUGGESTED:
+        raise InvalidInput(f"count: 1 to {MOST_SUGGESTED} advisors can be suggested at once.")
     there = f"\n\nThere are already: {', '.join(present)}." if present else ""
     asked = f"The topic:\n{storable(topic.strip())[:TOPIC_CHARACTERS]}{there}"
     return [Line("system", SYSTEM.replace("{count}", str(count))), literal(asked)]
 
 
-def read(response: ModelResponse, present: Sequence[str], count: int = COUNT) -> list[Suggestion]:
+def read(response: ModelResponse, present: Sequence[str], count: int = SUGGESTED_ADVISORS) -> list[Suggestion]:
     """Reads the suggested advisors, each once. Raises `ModelRejected` if the answer has none."""
     given = fields_of(response, TOOL.name) or {}
     known = {each.casefold() for each in present}

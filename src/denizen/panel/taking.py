@@ -10,9 +10,8 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from pydantic_ai.tools import ToolDefinition
 from sqlalchemy import bindparam, exists, func, or_, select, update
 
 from denizen.bus.streams import PANEL
@@ -42,11 +41,14 @@ from denizen.panel.context import (
 )
 from denizen.panel.panels import Panel
 from denizen.panel.phases import Stage, stage_at
-from denizen.panel.rounds import ASSISTANT, SYNTHESIS, UNFINISHED, Part, Round
+from denizen.panel.rounds import ASSISTANT, QUESTION_GONE, SYNTHESIS, UNFINISHED, Part, Round
 from denizen.spaces import posting
 from denizen.storage.database import Tx, statement, storable
 from denizen.storage.schema import messages, replies
 from denizen.storage.schema import rounds as rounds_table
+
+if TYPE_CHECKING:
+    from pydantic_ai.tools import ToolDefinition
 
 Key = tuple[str, str, str]
 """The key of a reply: round, voice, part."""
@@ -56,7 +58,6 @@ AT_A_LOOK: Final = 200
 MOST_ATTEMPTS: Final = 5
 """How often a reply may be taken before it fails: the process may have died of it each time."""
 DIED_OF_IT: Final = "It was begun several times, and the process ended each time before it was done."
-QUESTION_GONE: Final = "question_gone"
 GONE: Final = "The message was deleted before it was answered."
 
 
@@ -466,7 +467,7 @@ class _Reading:
             text = "" if said_now is None else said_now.text or ""
             outside = said_now is not None and said_now.outside
             lines = assertions.lines(OtherReply(claim.round_id, claim.voice, advisor.name, text, outside), expected)
-            tool = assertions.TOOL
+            tool = assertions.tool()
         else:
             persona, stage, told = self._persona(claim, asked, advisor)
             past, present = self._past_of(claim, asked), self._present(claim, asked.step)

@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
+if TYPE_CHECKING:
+    from pydantic_ai.messages import ModelResponse
 
 _FENCED = re.compile(r"```(?:json)?\s*(\{.*\})\s*```", re.DOTALL)
 _OBJECT = re.compile(r"\{.*\}", re.DOTALL)
@@ -20,9 +21,9 @@ _OBJECT = re.compile(r"\{.*\}", re.DOTALL)
 def fields_of(response: ModelResponse, tool: str) -> Mapping[str, Any] | None:
     """Returns the arguments of the tool call, or the JSON object written instead; None if there is neither."""
     for part in response.parts:
-        if isinstance(part, ToolCallPart) and part.tool_name == tool:
+        if part.part_kind == "tool-call" and part.tool_name == tool:
             return part.args_as_dict(raise_if_invalid=False)
-    text = "".join(part.content for part in response.parts if isinstance(part, TextPart))
+    text = "".join(part.content for part in response.parts if part.part_kind == "text")
     for pattern in (_FENCED, _OBJECT):
         found = pattern.search(text)
         if found is None:

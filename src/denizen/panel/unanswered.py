@@ -31,8 +31,7 @@ from denizen.ids import EntityId, MessageId, OrganizationId, SpaceId
 from denizen.inbox.statuses import Action, Cause
 from denizen.models.catalog import OWN, provider_of
 from denizen.panel import advisors, panels
-from denizen.panel.rounds import ASSISTANT, Reply
-from denizen.panel.taking import QUESTION_GONE
+from denizen.panel.rounds import ASSISTANT, QUESTION_GONE, Reply
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import memberships, messages, replies, rounds, spaces
 from denizen.storage.schema import panels as panels_table

@@ -7,34 +7,46 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
-
-from pydantic_ai.messages import ModelResponse
-from pydantic_ai.tools import ToolDefinition
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
 
 from denizen.panel.context import Line, Persona, Turn, context
 from denizen.panel.tasks import fields_of, line
 
+if TYPE_CHECKING:
+    from pydantic_ai.messages import ModelResponse
+    from pydantic_ai.tools import ToolDefinition
+
 POSITION_CHARACTERS: Final = 120
 REASON_CHARACTERS: Final = 1_000
 
-TOOL: Final = ToolDefinition(
-    name="vote",
-    description="Say what you would do, how sure you are, and why.",
-    parameters_json_schema={
-        "type": "object",
-        "properties": {
-            "position": {
-                "type": "string",
-                "description": "What you would do, in as few words as possible: yes, no, wait.",
+TOOL: Final = "vote"
+
+
+@cache
+def tool() -> ToolDefinition:
+    """The tool to vote with for any position."""
+    from pydantic_ai.tools import ToolDefinition
+
+    return ToolDefinition(
+        name=TOOL,
+        description="Say what you would do, how sure you are, and why.",
+        parameters_json_schema={
+            "type": "object",
+            "properties": {
+                "position": {
+                    "type": "string",
+                    "description": "What you would do, in as few words as possible: yes, no, wait.",
+                },
+                "confidence": {"type": "number", "minimum": 0, "maximum": 1, "description": "0: a guess, 1: certain."},
+                "reason": {"type": "string", "description": "Why, in one or two sentences."},
             },
-            "confidence": {"type": "number", "minimum": 0, "maximum": 1, "description": "0: a guess, 1: certain."},
-            "reason": {"type": "string", "description": "Why, in one or two sentences."},
+            "required": ["position", "confidence", "reason"],
+            "additionalProperties": False,
         },
-        "required": ["position", "confidence", "reason"],
-        "additionalProperties": False,
-    },
-)
+    )
+
+
 _OPTIONS: Final = re.compile(r"\boptions:\s*(?P<options>[^\n]*\|[^\n]*)\Z", re.IGNORECASE)
 """The form in which a question lists its options: `Open the bakery? Options: open it | wait | never`."""
 MOST_OPTIONS: Final = 12
@@ -52,11 +64,11 @@ def tool_for(question: str | None) -> ToolDefinition:
     """The tool to vote with: its position is one of the options, if the question lists any."""
     options = options_in(question)
     if not options:
-        return TOOL
-    schema = TOOL.parameters_json_schema
+        return tool()
+    schema = tool().parameters_json_schema
     position = {"type": "string", "enum": [*options], "description": "One of the options, word for word."}
     return replace(
-        TOOL, parameters_json_schema={**schema, "properties": {**schema["properties"], "position": position}}
+        tool(), parameters_json_schema={**schema, "properties": {**schema["properties"], "position": position}}
     )
 
 
@@ -92,11 +104,12 @@ def lines(
     )
 
 
-def read(response: ModelResponse, tool: ToolDefinition = TOOL) -> dict[str, Any] | None:
-    """Reads the vote from a call of this tool; None if there is none, or it is for no valid option."""
-    given = fields_of(response, TOOL.name)
+def read(response: ModelResponse, asked: ToolDefinition | None = None) -> dict[str, Any] | None:
+    """Reads the vote from a call of the tool that was `asked` for, by default `tool()`; None if there is none, or it is
+    for no valid option."""
+    given = fields_of(response, TOOL)
     position = "" if given is None else line(given.get("position"), POSITION_CHARACTERS)
-    options: Sequence[str] = tool.parameters_json_schema["properties"]["position"].get("enum", ())
+    options: Sequence[str] = (asked or tool()).parameters_json_schema["properties"]["position"].get("enum", ())
     if position and options:
         position = next((each for each in options if _same(each) == _same(position)), "")
     if given is None or not position:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 from fastapi import FastAPI
@@ -36,8 +37,8 @@ def create_app(
 ) -> FastAPI:
     """Creates the application for this runtime, which has to be open while requests are answered.
 
-    `web` is the folder of the built web client. With `on_demand`, routes are imported with the first request that needs
-    them, and the OpenAPI document is empty: for a command that makes a request or two.
+    `web` is the folder of the built web client. With `on_demand`, each module of routes is imported with the first
+    request that needs it, and all of them for the OpenAPI document: for a process that should start soon.
     """
     issuer = None if oidc is None or oidc.issuer is None else Issuer(oidc, runtime.clock)
     context = Context(runtime, limits or Limits(), reach or Reach(), issuer, WebFiles(web))
@@ -58,5 +59,8 @@ def create_app(
     app.add_middleware(Observer, telemetry=runtime.telemetry)
     if runtime.telemetry.metrics is not None:
         runtime.telemetry.metrics.build.set(1, __version__)
-    describing.complete(app)
+    if on_demand:
+        app.openapi = cache(lambda: create_app(runtime).openapi())
+    else:
+        describing.complete(app)
     return app

@@ -1,4 +1,4 @@
-"""The route modules: imported all at once for a server, or on demand for a single command."""
+"""The route modules: imported all at once, or with the first request that needs them."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def first_segment(path: str) -> str:
 class RoutesOnDemand(BaseRoute):
     """Stands for the routes of all modules, and imports those that may have a route for the request.
 
-    Importing all of them would take longer than the work of most commands.
+    Importing all of them would take longer than the work of most commands, and a third of the start of a server.
     """
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:

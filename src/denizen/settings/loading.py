@@ -22,6 +22,7 @@ from pydantic import BaseModel, SecretStr, ValidationError
 
 from denizen.errors import SettingsError
 from denizen.masking import MASK, masked
+from denizen.settings.meanings import meanings
 from denizen.settings.shape import (
     AgentsSettings,
     AlertsSettings,
@@ -90,11 +91,16 @@ class Spec:
     """Its path in `Settings`: `port`, `agents.warm_seconds`."""
     variable: str
     """Its name in the environment and in .env."""
-    description: str
     expects: str
     default: str
     secret: bool
     in_toml: bool
+
+    @property
+    def description(self) -> str:
+        """What it is for: the docstring below its field."""
+        group, _, field_name = self.name.rpartition(".")
+        return meanings(_GROUPS[group] if group else Settings)[field_name]
 
 
 @dataclass(frozen=True, slots=True)
@@ -387,7 +393,6 @@ class _Reading:
 class _Described(Protocol):
     """The part of pydantic's description of a field that we use."""
 
-    description: str | None
     metadata: list[Any]
 
     def get_default(self) -> Any: ...
@@ -399,7 +404,6 @@ def _spec(name: str, info: Any) -> Spec:
     return Spec(
         name=name,
         variable=PLAIN_VARIABLES.get(name) or f"DENIZEN_{name.upper().replace('.', '__')}",
-        description=described.description or "",
         expects=expects,
         default=_default_shown(name, described),
         secret=name in _ONLY_IN_ENVIRONMENT,

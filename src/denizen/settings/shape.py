@@ -153,7 +153,7 @@ Seconds = Annotated[float, BeforeValidator(_no_truth), Field(gt=0, allow_inf_nan
 class AgentsSettings(BaseModel):
     """How often and how long things happen in the life of an agent."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, hide_input_in_errors=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     lease_seconds: Annotated[Seconds, Field(ge=1), Expects("a number of seconds, 1 or more, such as 30")] = 30.0
     """How long an agent belongs to a process that no longer answers. Then another process takes over."""
@@ -181,7 +181,7 @@ class AgentsSettings(BaseModel):
 class TlsSettings(BaseModel):
     """With what the server shows who it is. Both or none."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, hide_input_in_errors=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     certificate: Annotated[
         Path | None, AfterValidator(lambda path: path and _absolute(path)), Expects("a file, such as tls/fullchain.pem")
@@ -197,7 +197,7 @@ class TlsSettings(BaseModel):
 class OidcSettings(BaseModel):
     """An identity provider whose tokens are accepted."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, hide_input_in_errors=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     issuer: Annotated[
         str | None,
@@ -232,7 +232,7 @@ class OidcSettings(BaseModel):
 class AlertsSettings(BaseModel):
     """Where owners are told that an agent or a panel has trouble."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, hide_input_in_errors=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     webhook_url: Annotated[
         str | None,
@@ -252,7 +252,7 @@ class AlertsSettings(BaseModel):
 class OrganizationsSettings(BaseModel):
     """What organizations other than the first may use of this machine. The first may use everything."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, hide_input_in_errors=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     programs: Annotated[
         tuple[str, ...],
@@ -287,7 +287,7 @@ _Rate = Annotated[int, BeforeValidator(_no_truth), Field(ge=0)]
 class LimitSettings(BaseModel):
     """How often one may ask, and how much one may hold open. Each process counts for itself."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, hide_input_in_errors=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     requests_per_minute: Annotated[_Rate, Expects("a whole number, such as 6000 (0: as many as one likes)")] = 6_000
     """How many requests one access token or session may make in a minute."""
@@ -308,7 +308,7 @@ class LimitSettings(BaseModel):
 class BudgetLimits(BaseModel):
     """What all agents and panels of this server together may use in a day, which ends at 00:00 UTC."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, hide_input_in_errors=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     dollars_per_day: Annotated[Dollars, Expects("a number of dollars, such as 10 (0: no limit)")] = Decimal(10)
     """How many dollars models with a known price may cost. Models without one are not stopped by it."""
@@ -322,7 +322,7 @@ class BudgetLimits(BaseModel):
 class ProfilesSettings(BaseModel):
     """Where the prompt profiles of the house are."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, hide_input_in_errors=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     presets: Annotated[Path, AfterValidator(_absolute), Expects("a file, such as config/metaprompt-presets.json")] = (
         Field(default=Path("config/metaprompt-presets.json"), validate_default=True)
@@ -338,7 +338,7 @@ class ProfilesSettings(BaseModel):
 class ReflectSettings(BaseModel):
     """What agents reflect with."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, hide_input_in_errors=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     classifier: Annotated[
         str | None,
@@ -351,7 +351,7 @@ class ReflectSettings(BaseModel):
 class TelemetrySettings(BaseModel):
     """What those who run Denizen are told of it, beside its log."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, hide_input_in_errors=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     otlp_endpoint: Annotated[
         str | None,
@@ -373,7 +373,7 @@ _Count = Annotated[int, BeforeValidator(_no_truth)]
 class MemorySettings(BaseModel):
     """What is remembered beyond an agent's own life. What is not set, the profile of the presets file says."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, hide_input_in_errors=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     enabled: Annotated[bool, Expects("true or false")] = True
     """Whether conversations are summed up, and anything is remembered beyond them."""
@@ -439,7 +439,7 @@ class MemorySettings(BaseModel):
 class Settings(BaseModel):
     """Everything that can be set. Each value has a default that works on a laptop."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, hide_input_in_errors=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     home: Annotated[Path, AfterValidator(_absolute), Expects("a folder, such as ~/.denizen")] = Field(
         default=Path("~/.denizen"), validate_default=True

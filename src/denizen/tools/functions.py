@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import Any, overload
 
 from pydantic import ValidationError
-from pydantic_ai.tools import Tool as SchemaTool
 from pydantic_core import to_json
 
 from denizen.errors import InvalidInput
@@ -80,6 +79,8 @@ def tool(
 
 
 def _from_function(function: Callable[..., Any], name: str | None) -> OutsideTool:
+    from pydantic_ai.tools import Tool as SchemaTool
+
     made = SchemaTool[None](function, name=name, takes_ctx=False)
     validator = made.function_schema.validator
     definition = made.tool_def

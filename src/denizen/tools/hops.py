@@ -12,8 +12,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from pydantic_ai.messages import ToolReturnPart
-
 from denizen.consciousness.log import Entry
 from denizen.ids import AgentId, SpaceId
 from denizen.inbox import delivery
@@ -52,7 +50,7 @@ def shown_in(entries: Iterable[Entry]) -> SeenMessages:
         if entry.kind != "results":
             continue
         for part in entry.message.parts:
-            if not isinstance(part, ToolReturnPart):
+            if part.part_kind != "tool-return":
                 continue
             if part.tool_name == "peek_inbox" or (
                 part.tool_name == "read_entry" and str(part.content).startswith(_INBOX_READ)

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Final, cast
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import JsonValue
 from sqlalchemy import bindparam, func, literal, select
 
 from denizen.access import audit
@@ -54,6 +54,7 @@ from denizen.storage.schema import (
     spaces,
 )
 from denizen.tools import effects
+from denizen.tools.settings import GuardSettings
 from denizen.tools.tool import SEND_MESSAGE
 from denizen.trust.policy import Attempt, Decision, EffectSettings, PrivateWords, decide
 
@@ -68,17 +69,6 @@ NEWEST: Final = 40
 _AT_ONCE: Final = 50
 _NO_RULES: Final = EffectSettings()
 """An agent's rules are about effects, and a message has none."""
-
-
-class GuardSettings(BaseModel):
-    """How an agent is kept from repeating elsewhere what was said in a private space."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    enabled: bool = True
-    """Whether what it wants to say is looked at before it is sent."""
-    words: int = Field(default=8, ge=3, le=50)
-    """So many words in a row that were said in a private space may not be repeated elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,6 @@
-"""Tools that an agent's owner defines without writing Python: HTTP requests, questions to people, MCP servers."""
+"""Tools that an agent's owner defines without writing Python: HTTP requests, questions to people, MCP servers; and the
+settings of the guard of private words.
+"""
 
 from __future__ import annotations
 
@@ -214,3 +216,12 @@ def _checked_headers(headers: dict[str, str]) -> dict[str, str]:
         if name.lower() in _OURS:
             raise ValueError(f"the header {name} is set for every request and cannot be chosen")
     return headers
+
+
+class GuardSettings(_Settings):
+    """How an agent is kept from repeating elsewhere what was said in a private space."""
+
+    enabled: bool = True
+    """Whether what it wants to say is looked at before it is sent."""
+    words: int = Field(default=8, ge=3, le=50)
+    """So many words in a row that were said in a private space may not be repeated elsewhere."""

@@ -12,10 +12,9 @@ import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
-from typing import Any, Final, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
-from pydantic_ai.tools import ToolDefinition
 
 from denizen.errors import InvalidInput
 from denizen.ids import AgentId, CycleId, MessageId, SpaceId
@@ -25,6 +24,9 @@ from denizen.storage.database import Tx
 from denizen.tools.hops import NOTHING, SeenMessages
 from denizen.trust.policy import EffectSettings
 from denizen.trust.values import Kind
+
+if TYPE_CHECKING:
+    from pydantic_ai.tools import ToolDefinition
 
 SEND_MESSAGE: Final = "send_message"
 
@@ -110,6 +112,8 @@ class OwnTool(Generic[A]):
 
     @cached_property
     def definition(self) -> ToolDefinition:
+        from pydantic_ai.tools import ToolDefinition
+
         parameters = _parameters(self.arguments)
         if self.shown is not None:
             properties = {name: each for name, each in parameters["properties"].items() if name in self.shown}

@@ -12,7 +12,6 @@ from datetime import date, datetime
 from typing import Final
 
 from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderResult
-from rich.markdown import Markdown
 from rich.rule import Rule
 from rich.segment import Segment
 from rich.table import Table
@@ -69,6 +68,9 @@ def body(text: str) -> ConsoleRenderable:
     if len(clean) > MARKDOWN_CHARACTERS:
         return _Indented(Text(clean))
     # Links show their address: the text alone may be misleading.
+    # Imported here: many commands use this module, and few show Markdown.
+    from rich.markdown import Markdown
+
     return _Indented(Markdown(clean, hyperlinks=False, code_theme="ansi_dark"))
 
 

@@ -12,7 +12,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import JsonValue, ValidationError
 
 from denizen.access import audit, roles
-from denizen.agents import chatting, fitness, forking, managing, registry
+from denizen.agents import fitness, managing, private_spaces, registry
 from denizen.agents.definition import AgentDefinition, changed_fields
 from denizen.agents.registry import Agent
 from denizen.agents.restrictions import DefinitionPolicy
@@ -155,7 +155,7 @@ async def private_space(request: Request, caller: Person, agent_id: str) -> Spac
 
 
 def _private_space(tx: Tx, agent_id: str, caller: Caller) -> SpaceOut:
-    space = chatting.private_space(tx, caller.entity, find_agent(tx, agent_id, caller))
+    space = private_spaces.private_space(tx, caller.entity, find_agent(tx, agent_id, caller))
     return shown_space(tx, space.id, caller.entity.id)
 
 
@@ -312,6 +312,8 @@ def _fork(
         if (made.entity.handle, made.name) != (wanted.handle or made.entity.handle, wanted.name or original.name):
             raise _reused()
         return _detail(tx, made, caller)
+    from denizen.agents import forking
+
     made = forking.fork(tx, policy, original.id, handle=wanted.handle, at=wanted.at, name=wanted.name, id=id)
     audit.record(tx, caller.entity.organization_id, caller.actor, "fork_agent", original.id, fork=made.id)
     return _detail(tx, made, caller)

@@ -12,6 +12,7 @@ from pydantic import JsonValue
 
 from denizen.agents import chatting
 from denizen.agents.chatting import Answer, AwaitedMessage
+from denizen.agents.private_spaces import private_space
 from denizen.agents.prompt_config import PromptConfig
 from denizen.agents.registry import Agent
 from denizen.app import Runtime
@@ -147,7 +148,7 @@ def _ask(tx: Tx, caller: Caller, question: Question, what: Draft, chosen: Messag
 def _where(tx: Tx, caller: Caller, agent: Agent, question: Question) -> SpaceId:
     if question.space is not None:
         return enter(tx, question.space, caller.entity.id).id
-    return chatting.private_space(tx, caller.entity, agent, question.conversation).id
+    return private_space(tx, caller.entity, agent, question.conversation).id
 
 
 def _check_same(tx: Tx, asked: AwaitedMessage, question: Question) -> None:

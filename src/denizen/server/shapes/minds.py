@@ -4,24 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, Field
-from pydantic_ai.messages import ModelResponse, TextPart, ThinkingPart
 
-from denizen.agents.inspection import Inspection, Lane
 from denizen.clock import moment
 from denizen.consciousness.layers import Block, blocks
 from denizen.consciousness.layers import LayerCycle as Told
 from denizen.consciousness.log import Dated, Entry, text_of
 from denizen.consciousness.privacy import Run
-from denizen.consciousness.recall.fetching import RecalledPassage
-from denizen.consciousness.replay import RebuiltRequest, as_object
+from denizen.consciousness.replay import as_object
 from denizen.consciousness.selfhood import Era
-from denizen.cycles.records import CycleRecord, OpenRecord, calls_of
-from denizen.cycles.rethinking import NewAnswer
-from denizen.cycles.skipped_cycles import Unkept
-from denizen.cycles.usage import Answers
+from denizen.cycles.records import calls_of
 from denizen.inbox.delivery import InboxEntry
 from denizen.inbox.events import Event
 from denizen.models import codec
@@ -54,7 +48,18 @@ from denizen.shapes.minds import (
     WindowSection,
 )
 from denizen.spaces.source_names import label
-from denizen.tools.privacy_guard import Crossing
+
+if TYPE_CHECKING:
+    from pydantic_ai.messages import ModelResponse
+
+    from denizen.agents.inspection import Inspection, Lane
+    from denizen.consciousness.recall.fetching import RecalledPassage
+    from denizen.consciousness.replay import RebuiltRequest
+    from denizen.cycles.records import CycleRecord, OpenRecord
+    from denizen.cycles.rethinking import NewAnswer
+    from denizen.cycles.skipped_cycles import Unkept
+    from denizen.cycles.usage import Answers
+    from denizen.tools.privacy_guard import Crossing
 
 
 def event_out(event: Event) -> EventOut:
@@ -190,7 +195,7 @@ def _steps(entries: list[Entry]) -> tuple[list[StepOut], list[Shown]]:
     steps: list[StepOut] = []
     shown: list[Shown] = []
     for at, each in enumerate(entries):
-        if isinstance(each.message, ModelResponse):
+        if each.message.kind == "response":
             results = entries[at + 1] if at + 1 < len(entries) and entries[at + 1].kind == "results" else None
             steps.append(_step(len(steps), each, each.message, results, shown))
             shown = []
@@ -206,8 +211,8 @@ def _step(number: int, entry: Entry, response: ModelResponse, results: Entry | N
         step=number,
         model=json.loads(entry.request or "{}").get("model", response.model_name or ""),
         shown=shown,
-        text="\n\n".join(part.content for part in response.parts if isinstance(part, TextPart)),
-        thinking="\n\n".join(part.content for part in response.parts if isinstance(part, ThinkingPart)),
+        text="\n\n".join(part.content for part in response.parts if part.part_kind == "text"),
+        thinking="\n\n".join(part.content for part in response.parts if part.part_kind == "thinking"),
         calls=[
             # By its position: the call ids of providers repeat.
             ToolCall(

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field, StringConstraints
 
 from denizen.access.secrets import VALUE_CHARACTERS
-from denizen.api.model_setup import LocalModels, TestResult
 from denizen.masking import masked
 from denizen.models.abilities import Abilities
 from denizen.models.providers import ADDRESS_CHARACTERS
 from denizen.server.shapes.given import Given
 from denizen.shapes.examples import asked
 from denizen.shapes.models import LocalModel, LocalServer, ModelFacts, TestOut
+
+if TYPE_CHECKING:
+    from denizen.api.model_setup import LocalModels, TestResult
 
 ModelName = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
 Address = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=ADDRESS_CHARACTERS)]

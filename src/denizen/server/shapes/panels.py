@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
 from denizen.clock import moment
-from denizen.panel.advisors import Advisor
-from denizen.panel.costs import CostEstimate
+from denizen.panel.advisors import MOST_SUGGESTED, SUGGESTED_ADVISORS, Advisor
 from denizen.panel.panels import Panel
 from denizen.panel.phases import Phase
 from denizen.panel.rounds import Reply, Round
 from denizen.panel.settings import MOST_ADVISORS, MOST_CROSSTALK, PanelSettings
-from denizen.panel.suggesting import COUNT, MOST, Suggestion
-from denizen.panel.taking import AdvisorContext
-from denizen.panel.voting import tally
 from denizen.reflection.settings import ReflectionSettings
 from denizen.server.shapes.given import Given
 from denizen.server.shapes.spaces import NamedOrganization, message_out
@@ -41,6 +37,11 @@ from denizen.shapes.panels import (
 )
 from denizen.shapes.value import Value
 from denizen.spaces.posting import MESSAGE_CHARACTERS, Message
+
+if TYPE_CHECKING:
+    from denizen.panel.costs import CostEstimate
+    from denizen.panel.suggesting import Suggestion
+    from denizen.panel.taking import AdvisorContext
 
 
 class AdvisorIn(Given):
@@ -179,7 +180,7 @@ class SuggestRequest(Given):
     model_config = asked(topic="Whether to leave a safe job for a bakery.", count=8)
 
     topic: Annotated[str, Field(min_length=1, max_length=8_000)]
-    count: Annotated[int, Field(ge=1, le=MOST)] = COUNT
+    count: Annotated[int, Field(ge=1, le=MOST_SUGGESTED)] = SUGGESTED_ADVISORS
 
 
 def suggestion_out(suggestion: Suggestion) -> SuggestionOut:
@@ -289,6 +290,8 @@ def reply_out(reply: Reply) -> ReplyOut:
 
 
 def tally_out(votes: Mapping[str, Mapping[str, Any]]) -> TallyOut:
+    from denizen.panel.voting import tally
+
     told = tally(votes)
     return TallyOut(
         leading=told.leading,

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import BaseModel, Field, JsonValue
 
-from denizen.agents.inspection import InspectedStance
 from denizen.agents.preset_changes import PresetsDocument
 from denizen.clock import Instant, moment
 from denizen.panel import advisor_stances
@@ -15,7 +14,6 @@ from denizen.profiles.router import route
 from denizen.reflection.configuration import Configuration
 from denizen.reflection.stance_store import PastRun, PastSignal, Stance
 from denizen.reflection.state import Complexity, Mood, Skill, StateOfMind
-from denizen.reflection.thinking import MetapromptTrial
 from denizen.shapes.examples import asked
 from denizen.shapes.stances import (
     PresetList,
@@ -32,6 +30,10 @@ from denizen.shapes.stances import (
     TriedProfile,
     VoiceStanceOut,
 )
+
+if TYPE_CHECKING:
+    from denizen.agents.inspection import InspectedStance
+    from denizen.reflection.thinking import MetapromptTrial
 
 
 def state_out(state: StateOfMind) -> StateOut:

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Final
-
-from pydantic_ai.messages import ModelResponse
+from typing import TYPE_CHECKING, Final
 
 from denizen.access import roles
 from denizen.agents import registry
@@ -58,6 +56,9 @@ from denizen.spaces.posting import Message
 from denizen.storage.database import Tx
 from denizen.tools import effects
 from denizen.tools.effects import EffectRecord
+
+if TYPE_CHECKING:
+    from pydantic_ai.messages import ModelResponse
 
 PAGE: Final = 200
 
@@ -257,7 +258,7 @@ class AgentFeed:
             yield typed_event(self._opened(now, life.events))
         for entry in life.entries:
             told.next_seq = entry.seq + 1
-            if isinstance(entry.message, ModelResponse):
+            if entry.message.kind == "response":
                 yield typed_event(self._step(now.id, told.steps, entry, entry.message))
                 told.steps += 1
         for effect in life.effects:

@@ -1,0 +1,28 @@
+"""The private spaces of a person and an agent."""
+
+from __future__ import annotations
+
+from typing import Final
+from uuid import UUID, uuid5
+
+from denizen.agents.registry import Agent
+from denizen.ids import SpaceId
+from denizen.spaces import directory
+from denizen.spaces.directory import Entity, Space
+from denizen.spaces.handles import MAX_NAME_CHARS
+from denizen.storage.database import Tx, storable
+
+_PRIVATE: Final = UUID("7c6f3a52-0d2f-4c0b-8b3e-5a0f6d1e9c47")
+"""The UUID namespace for the ids of private spaces of two."""
+
+
+def private_space(tx: Tx, person: Entity, agent: Agent, named: str = "") -> Space:
+    """The private space of these two, created on first use; with a name, another one of theirs."""
+    id = SpaceId(str(uuid5(_PRIVATE, storable(f"{person.id} {agent.id} {named}"))))
+    title = f"{person.name} and {agent.name}" + (f": {named}" if named else "")
+    name = " ".join("".join(char if char.isprintable() else " " for char in storable(title)).split())
+    space = directory.found_space(tx, person.organization_id, id, name=name[:MAX_NAME_CHARS], private=True)
+    for member in (person.id, agent.id):
+        if not directory.is_member(tx, space.id, member):
+            directory.join(tx, space.id, member)
+    return space
