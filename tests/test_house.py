@@ -249,3 +249,43 @@ def _first_call(function: ast.FunctionDef) -> str | None:
         if isinstance(node, ast.Call) and [ast.unparse(each) for each in node.args[:2]] == ["tx", "lease"]:
             return ast.unparse(node.func).rpartition(".")[2]
     return None
+
+
+ONLY_CALLED_BY = {
+    "spaces.posting.post": {"agents/messaging.py", "cycles/answering.py", "tools/prebuilt.py"},
+}
+"""Functions that change the database without checking who asks, and the modules with the use cases that check it."""
+
+
+def test_changes_go_through_use_cases_that_check_permissions() -> None:
+    """No route, command or method of the runtime reaches a change past the check."""
+    wrong = [
+        f"{name_in_repository(path)}:{line}: call a use case instead of {name}"
+        for path in modules()
+        for line, name in called_functions(parsed(path))
+        if name in ONLY_CALLED_BY and path.relative_to(PACKAGE).as_posix() not in ONLY_CALLED_BY[name]
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_use_cases_call_what_only_they_may_call() -> None:
+    """The table has no function or module that was renamed."""
+    for name, callers in ONLY_CALLED_BY.items():
+        for caller in callers:
+            assert name in {each for _, each in called_functions(parsed(PACKAGE / caller))}, f"{caller}: {name}"
+
+
+def called_functions(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """The functions of other modules that a module names, as `spaces.posting.post`, with the lines that do."""
+    imported: dict[str, str] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("denizen."):
+            imported |= {each.asname or each.name: f"{(node.module or '')[8:]}.{each.name}" for each in node.names}
+    for node in ast.walk(tree):
+        match node:
+            case ast.Attribute(value=ast.Name(id=owner), attr=name) if owner in imported:
+                yield node.lineno, f"{imported[owner]}.{name}"
+            case ast.Name(id=name) if name in imported:
+                yield node.lineno, imported[name]
+            case _:
+                pass

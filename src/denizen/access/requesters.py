@@ -2,31 +2,49 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from denizen.access import roles
 from denizen.access.audit import OPERATOR, Actor
 from denizen.access.roles import Role
 from denizen.errors import NotAllowed
-from denizen.ids import OrganizationId
+from denizen.ids import EntityId, OrganizationId
 
 
 @dataclass(frozen=True, slots=True)
 class Requester:
-    """The requester of a change: the actor in the audit log, the organization, and the role there."""
+    """The requester of a change: the actor in the audit log, the organization, the role there, and the entity."""
 
     actor: Actor
     organization_id: OrganizationId | None = None
     """None: not of a particular organization, and allowed in all of them."""
     role: Role | None = None
     """None: not limited by a role."""
+    acts_as: EntityId | None = None
+    """The person, agent or service that it acts as, where the audit log does not name it; see `entity_id`."""
+
+    @property
+    def entity_id(self) -> EntityId:
+        """The person, agent or service that speaks and joins. Raises `NotAllowed` if the requester is none."""
+        entity_id = self.acts_as or self.actor.entity_id
+        if entity_id is None:
+            raise NotAllowed("Only a person, an agent or a service can do this. Say in whose name.")
+        return entity_id
+
+    def acting_as(self, entity_id: EntityId) -> Requester:
+        """The same requester, acting as this person, agent or service."""
+        return replace(self, acts_as=entity_id)
 
     def require(self, wanted: Role) -> None:
         """Raises `NotAllowed` unless the requester's role reaches this one."""
-        if self.role is not None and not roles.reaches(self.role, wanted):
+        if not self.reaches(wanted):
             whose = "people" if wanted == "member" else f"{wanted}s"
             raise NotAllowed(f"Only {whose} of the organization can do this. Your role is {self.role}.")
+
+    def reaches(self, wanted: Role) -> bool:
+        """Whether the requester has the permissions of this role."""
+        return self.role is None or roles.reaches(self.role, wanted)
 
 
 THIS_PROCESS: Final = Requester(OPERATOR)

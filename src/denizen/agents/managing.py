@@ -1,16 +1,22 @@
-"""Suspending, resuming and deleting agents, with permission checks and entries in the audit log.
+"""Suspending, resuming, deleting and waking agents, with permission checks and entries in the audit log.
 
 The HTTP API and `denizen.agents` call the same functions, in one transaction each.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from pydantic import JsonValue
+
 from denizen.access import audit
 from denizen.access.requesters import Requester
 from denizen.agents import registry
 from denizen.agents.registry import Agent
-from denizen.errors import NotFound
+from denizen.errors import IdempotencyKeyReused, NotFound
 from denizen.ids import AgentId
+from denizen.inbox import delivery
+from denizen.inbox.delivery import Delivery
 from denizen.spaces import directory
 from denizen.storage.database import Tx, storable
 
@@ -55,6 +61,28 @@ def delete(tx: Tx, by: Requester, named: str) -> None:
     agent = _managed(tx, by, named)
     registry.delete(tx, agent.id)
     audit.record(tx, agent.entity.organization_id, by.actor, "delete_agent", agent.id)
+
+
+def trigger(
+    tx: Tx,
+    by: Requester,
+    named: str,
+    id: str,
+    payload: Mapping[str, JsonValue],
+    *,
+    urgent: bool = False,
+    must_match: bool = False,
+) -> None:
+    """Put an event from outside into the agent's inbox, and wake the agent. Idempotent by `id`.
+
+    With `must_match`, raises `IdempotencyKeyReused` if the inbox has another event with this `id`.
+    """
+    agent = find(tx, by, named)
+    delivery.deliver(tx, [Delivery(agent.id, id, "service_trigger", tx.now, urgent=urgent, payload=payload)])
+    if must_match:
+        stored = delivery.find(tx, agent.id, id)
+        if stored is None or stored.payload != payload:
+            raise IdempotencyKeyReused
 
 
 def _managed(tx: Tx, by: Requester, named: str) -> Agent:

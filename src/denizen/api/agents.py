@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import AsyncGenerator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Iterable
 from dataclasses import replace
 from typing import Unpack
 
@@ -32,14 +32,12 @@ from denizen.api.subject import (
 )
 from denizen.cycles.troubles import classify
 from denizen.errors import DenizenError, OutcomeUnknown, PriceUnknown
-from denizen.ids import AgentId, OrganizationId, new_id
-from denizen.inbox import delivery
-from denizen.inbox.delivery import Delivery
+from denizen.ids import OrganizationId, new_id
 from denizen.inbox.outside import storable_data
 from denizen.models.probing import Probing
 from denizen.portability import exporting
 from denizen.spaces.handles import handle_from
-from denizen.storage.database import Tx, storable
+from denizen.storage.database import storable
 from denizen.tools.settings import ToolSettings
 from denizen.tools.tool import OutsideTool
 
@@ -171,8 +169,12 @@ class Agents(Subject):
         text: str = "",
         id: str | None = None,
         urgent: bool = False,
+        must_match: bool = False,
+        by: Requester = THIS_PROCESS,
     ) -> None:
         """Wake the agent with an event from outside. An `id` makes it safe to send the same event again.
+
+        With `must_match`, raises `IdempotencyKeyReused` if another event was sent with this `id`.
 
         ```python
         await denizen.agents.trigger(ada, "doorbell", {"door": "front"}, id="ring-1")
@@ -186,10 +188,16 @@ class Agents(Subject):
         # Chosen before the write: after an unknown outcome the same event is sent again, not a second one.
         chosen = id or new_id()
         self._runtime.remember_cause(chosen)
+
+        async def trigger() -> None:
+            await self._runtime.db.write(
+                managing.trigger, by, id_of(agent), chosen, payload, urgent=urgent, must_match=must_match
+            )
+
         try:
-            await self._runtime.db.write(_trigger, id_of(agent), chosen, payload, urgent)
+            await trigger()
         except OutcomeUnknown:
-            await self._runtime.db.write(_trigger, id_of(agent), chosen, payload, urgent)
+            await trigger()
 
     async def try_again(self, agent: AgentRef, space: SpaceRef | None = None) -> None:
         """The agent tries now what it could not do, in that space or everywhere.
@@ -276,8 +284,3 @@ class Agents(Subject):
                     await self.check_prices(organization_id, each.document.definition, before=before)
                 except PriceUnknown as error:
                     raise PriceUnknown(error.model, agent=handle) from error
-
-
-def _trigger(tx: Tx, agent_id: AgentId, id: str, payload: Mapping[str, JsonValue], urgent: bool) -> None:
-    registry.get(tx, agent_id)
-    delivery.deliver(tx, [Delivery(agent_id, id, "service_trigger", tx.now, urgent=urgent, payload=payload)])

@@ -8,15 +8,15 @@ from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 
 from pydantic import JsonValue
 
-from denizen.agents import space_statuses
+from denizen.access.requesters import THIS_PROCESS, Requester
+from denizen.agents import messaging, space_statuses
 from denizen.agents.space_statuses import ShownStatus
 from denizen.api.forgetting import forget
 from denizen.api.subject import AgentRef, EntityRef, OrganizationRef, SpaceRef, Subject, id_of, optional_id_of
 from denizen.errors import OutcomeUnknown
 from denizen.forgetting import changing, forgetting
 from denizen.forgetting.forgetting import Receipt
-from denizen.ids import AgentId, EntityId, MessageId, OrganizationId, SpaceId, new_id
-from denizen.panel import rounds
+from denizen.ids import AgentId, EntityId, MessageId, OrganizationId, new_id
 from denizen.portability import exporting
 from denizen.spaces import ask_again, directory, leaving, posting, reading, searching
 from denizen.spaces import floor as floor_rule
@@ -25,7 +25,6 @@ from denizen.spaces.posting import Draft, Message, Posted
 from denizen.spaces.reading import ReadPosition
 from denizen.spaces.searching import Cursor, MessageQuery, SearchResults, Words
 from denizen.storage.database import Tx
-from denizen.tools import calls
 
 MessageRef = Message | Posted | MessageId
 """A message, or its id."""
@@ -107,7 +106,7 @@ class Spaces(Subject):
     async def post(
         self,
         space: SpaceRef,
-        author: EntityRef,
+        author: EntityRef | Requester,
         text: str,
         *,
         id: MessageId | None = None,
@@ -117,23 +116,25 @@ class Spaces(Subject):
     ) -> Posted:
         """Post a message. When this returns, it is in the space and in the inbox of every agent that attends to it.
 
-        An `id` makes it safe to post the same message again. Raises `NotAMember` where the author is not in the space.
+        An `id` makes it safe to post the same message again; raises `IdempotencyKeyReused` if another message has it.
+        Raises `NotAMember` where the author is not in the space.
 
         ```python
         posted = await denizen.spaces.post(kitchen, noor, "@ada is there milk?", urgent=True)
         assert posted.seq == 1
         ```
         """
-        what = await _draft(text)
+        by = author if isinstance(author, Requester) else THIS_PROCESS.acting_as(id_of(author))
+        what = await message_draft(text)
         # Chosen before the write: after an unknown outcome the same message is posted again, not a second one.
         chosen = id or MessageId(new_id())
         self._runtime.remember_cause(chosen)
 
         async def post() -> Posted:
             return await self._runtime.db.write(
-                post_message,
+                messaging.post_message,
+                by,
                 id_of(space),
-                id_of(author),
                 what,
                 id=chosen,
                 reply_to=reply_to,
@@ -150,7 +151,7 @@ class Spaces(Subject):
         """Change the text of a message; agents that have read it are told once. For its author, or a manager of the
         space.
         """
-        return await self._runtime.db.write(changing.edit_message, id_of(message), id_of(by), await _draft(text))
+        return await self._runtime.db.write(changing.edit_message, id_of(message), id_of(by), await message_draft(text))
 
     async def delete_message(self, message: MessageRef, *, by: EntityRef) -> Message:
         """Delete the text of a message and keep its place; agents that have read it are told once."""
@@ -225,28 +226,8 @@ class Spaces(Subject):
         return exporting.space_lines(self._runtime.db, id_of(space))
 
 
-def post_message(
-    tx: Tx,
-    space_id: SpaceId,
-    author_id: EntityId,
-    what: Draft,
-    *,
-    id: MessageId,
-    reply_to: MessageId | None,
-    urgent: bool,
-    metadata: Mapping[str, JsonValue] | None,
-) -> Posted:
-    """Post a message from outside. In a panel, a person's message also begins a turn."""
-    posted = calls.post_or_answer(
-        tx, space_id, author_id, what, id=id, reply_to=reply_to, urgent=urgent, metadata=metadata
-    )
-    if posted.space_kind == "panel":
-        rounds.begin_turn_of(tx, space_id, posted, author_id, what.rendered.mentions)
-    return posted
-
-
-async def _draft(text: str) -> Draft:
-    # Rendering long Markdown takes time: not on the event loop.
+async def message_draft(text: str) -> Draft:
+    """The text, checked and rendered for posting; a long one in a thread, because that takes time."""
     return await asyncio.to_thread(posting.draft, text) if len(text) > 2_000 else posting.draft(text)
 
 

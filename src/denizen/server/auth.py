@@ -68,7 +68,7 @@ class Caller:
     @property
     def requester(self) -> Requester:
         """The caller as use cases check them."""
-        return Requester(self.actor, self.entity.organization_id, self.role)
+        return Requester(self.actor, self.entity.organization_id, self.role, acts_as=self.entity.id)
 
     @property
     def actor(self) -> Actor:

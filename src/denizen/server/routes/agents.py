@@ -18,12 +18,11 @@ from denizen.agents.registry import Agent
 from denizen.agents.restrictions import DefinitionPolicy
 from denizen.agents.revising import revised
 from denizen.cycles import budgets
-from denizen.errors import HandleTaken, InvalidInput, NotAllowed, NotAMember, NotFound
+from denizen.errors import HandleTaken, IdempotencyKeyReused, InvalidInput, NotAllowed, NotAMember, NotFound
 from denizen.ids import AgentId
 from denizen.server.auth import Admin, Caller, Person
 from denizen.server.context import context_of
 from denizen.server.idempotency import IdempotencyKey
-from denizen.server.problems import Problem
 from denizen.server.router import new_router
 from denizen.server.routes.spaces import enter
 from denizen.server.routes.spaces import shown as shown_space
@@ -103,7 +102,7 @@ def _create(
     if made is not None:
         same = (wanted.name, wanted.chosen_handle, wanted.definition)
         if (made.name, made.entity.handle, made.definition) != same:
-            raise _reused()
+            raise IdempotencyKeyReused
         return _detail(tx, made, caller)
     home = caller.entity.organization_id
     agent = registry.create(
@@ -117,10 +116,6 @@ def _create(
             raise InvalidInput(f"spaces: you are in no space {space_id!r}.") from error
     audit.record(tx, home, caller.actor, "create_agent", agent.id)
     return _detail(tx, agent, caller)
-
-
-def _reused() -> Problem:
-    return Problem("idempotency_key_reused", "You made another agent with this Idempotency-Key: choose a new one.")
 
 
 @router.get("/api/agents/{agent_id}", summary="One agent")
@@ -303,7 +298,7 @@ def _fork(
     id, made = _made_with(tx, caller, f"fork of {original.id}", key)
     if made is not None:
         if (made.entity.handle, made.name) != (wanted.handle or made.entity.handle, wanted.name or original.name):
-            raise _reused()
+            raise IdempotencyKeyReused
         return _detail(tx, made, caller)
     made = forking.fork(tx, policy, original.id, handle=wanted.handle, at=wanted.at, name=wanted.name, id=id)
     audit.record(tx, caller.entity.organization_id, caller.actor, "fork_agent", original.id, fork=made.id)

@@ -11,12 +11,11 @@ from pydantic import JsonValue
 from denizen.access import audit, people, roles
 from denizen.access.people import Profile
 from denizen.agents import registry
-from denizen.errors import InvalidInput, NotFound
+from denizen.errors import IdempotencyKeyReused, InvalidInput, NotFound
 from denizen.ids import EntityId
 from denizen.server.auth import Admin, Caller, Person, require
 from denizen.server.context import context_of
 from denizen.server.idempotency import IdempotencyKey
-from denizen.server.problems import Problem
 from denizen.server.router import new_router
 from denizen.server.shapes.people import EntityChange, EntityCreate, entity_out
 from denizen.shapes.people import EntityOut, EntityPage
@@ -127,9 +126,7 @@ def _create(tx: Tx, caller: Caller, wanted: EntityCreate, chosen: EntityId | Non
         made = _made(tx, chosen, caller)
         if made is not None:
             if (made.entity.kind, made.entity.name, made.entity.handle, made.role) != (wanted.kind, name, handle, role):
-                raise Problem(
-                    "idempotency_key_reused", "This Idempotency-Key was used for another request. Use a new one."
-                )
+                raise IdempotencyKeyReused
             return made
     entity = directory.create_entity(tx, home, wanted.kind, name=name, handle=handle, id=chosen)
     if wanted.kind == "human":

@@ -9,12 +9,11 @@ from fastapi import Query, Request
 
 from denizen.agents import fitness, registry, space_statuses
 from denizen.cycles import organization
-from denizen.errors import NotFound
+from denizen.errors import IdempotencyKeyReused, NotFound
 from denizen.ids import EntityId, SpaceId
 from denizen.server.auth import Authenticated, Caller, Person, require
 from denizen.server.context import context_of
 from denizen.server.idempotency import IdempotencyKey
-from denizen.server.problems import Problem
 from denizen.server.router import new_router
 from denizen.server.routes.entities import find_present
 from denizen.server.routes.triggers import find_agent
@@ -156,7 +155,7 @@ def _made(tx: Tx, chosen: SpaceId, caller: Caller, wanted: SpaceCreate) -> Space
         or wanted.floor not in (None, space.floor)
         or wanted.agent_run_limit not in (None, space.agent_run_limit)
     ):
-        raise Problem("idempotency_key_reused", "This Idempotency-Key was used for another request. Use a new one.")
+        raise IdempotencyKeyReused
     return _one(tx, space.id, caller.entity.id)
 
 

@@ -1,0 +1,52 @@
+"""Posting a message in the name of a person, an agent or a service, from outside an agent's own cycle.
+
+The HTTP API, `denizen.spaces` and the command line call the same function. `spaces.posting.post` checks membership, the
+message that is replied to and the idempotency key: an agent's own messages pass through it as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pydantic import JsonValue
+
+from denizen.access.requesters import Requester
+from denizen.ids import AgentId, MessageId, SpaceId
+from denizen.panel import rounds
+from denizen.spaces import posting
+from denizen.spaces.posting import Draft, Posted
+from denizen.storage.database import Tx, storable
+from denizen.tools import calls
+
+
+def post_message(
+    tx: Tx,
+    by: Requester,
+    space_id: str,
+    what: Draft,
+    *,
+    id: MessageId | None = None,
+    reply_to: str | None = None,
+    metadata: Mapping[str, JsonValue] | None = None,
+    urgent: bool = False,
+    asked: AgentId | None = None,
+) -> Posted:
+    """Post a message to a space that the requester is in. In a panel, a person's message also begins a turn.
+
+    If an agent in the space waits for the answer to a question, this is the answer. `asked` is the agent whose answer
+    the author waits for: then only a question of that agent is answered.
+    """
+    author_id, where = by.entity_id, SpaceId(storable(space_id))
+    replied = None if reply_to is None else MessageId(storable(reply_to))
+    question = calls.question_for(tx, where, author_id, what, replied)
+    if question is not None and asked not in (None, question.agent_id):
+        question = None
+    meant = question.agent_id if question is not None else asked
+    posted = posting.post(
+        tx, where, author_id, what, id=id, reply_to=replied, metadata=metadata, urgent=urgent, asked=meant
+    )
+    if question is not None:
+        calls.answer_in_words(tx, question, posted.id, posted.seq, author_id, what.text)
+    if posted.space_kind == "panel":
+        rounds.begin_turn_of(tx, where, posted, author_id, what.rendered.mentions)
+    return posted
