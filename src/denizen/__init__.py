@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from denizen.access.requesters import Requester
     from denizen.access.secrets import Secret
     from denizen.access.webhooks import Webhook
-    from denizen.agents.applying import Guard
     from denizen.agents.definition import AgentChanges, AgentDefinition, AgentSettings
     from denizen.agents.differences import Change as DefinitionChange
     from denizen.agents.files import Declared
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from denizen.agents.inspection import Inspection
     from denizen.agents.registry import Agent
     from denizen.agents.residents import Pace
-    from denizen.agents.restrictions import Author, HostAccess
+    from denizen.agents.restrictions import HostAccess
     from denizen.agents.space_statuses import QueuedStatus
     from denizen.api.model_setup import LocalModels, TestResult
     from denizen.app import Runtime
@@ -149,7 +148,6 @@ __all__ = [
     "AgentId",
     "AgentSettings",
     "AlreadySettled",
-    "Author",
     "BudgetRest",
     "BudgetSettings",
     "BudgetSpent",
@@ -181,7 +179,6 @@ __all__ = [
     "Goal",
     "Grant",
     "Greeting",
-    "Guard",
     "GuardSettings",
     "HandleTaken",
     "HeartbeatSettings",
@@ -307,7 +304,6 @@ _PLACES = {
     "AgentId": "denizen.ids",
     "AgentSettings": "denizen.agents.definition",
     "AlreadySettled": "denizen.errors",
-    "Author": "denizen.agents.restrictions",
     "BudgetSettings": "denizen.cycles.budgets",
     "BudgetSpent": "denizen.errors",
     "BusError": "denizen.errors",
@@ -337,7 +333,6 @@ _PLACES = {
     "Goal": "denizen.plans.goals",
     "Grant": "denizen.tools.grants",
     "Greeting": "denizen.access.payloads",
-    "Guard": "denizen.agents.applying",
     "GuardSettings": "denizen.tools.guard",
     "HandleTaken": "denizen.errors",
     "HeartbeatSettings": "denizen.plans.settings",

@@ -8,8 +8,11 @@ from typing import Final
 from denizen.access import roles
 from denizen.access.audit import OPERATOR, Actor
 from denizen.access.roles import Role
-from denizen.errors import NotAllowed
-from denizen.ids import EntityId, OrganizationId
+from denizen.errors import NotAllowed, NotFound
+from denizen.ids import EntityId, OrganizationId, SpaceId
+from denizen.spaces import directory
+from denizen.spaces.directory import Space
+from denizen.storage.database import Tx, storable
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,11 @@ class Requester:
             whose = "people" if wanted == "member" else f"{wanted}s"
             raise NotAllowed(f"Only {whose} of the organization can do this. Your role is {self.role}.")
 
+    def require_organization(self, organization_id: OrganizationId) -> None:
+        """Raises `NotFound` for another organization than the requester's."""
+        if self.organization_id not in (None, organization_id):
+            raise NotFound("organization", organization_id)
+
     def reaches(self, wanted: Role) -> bool:
         """Whether the requester has the permissions of this role."""
         return self.role is None or roles.reaches(self.role, wanted)
@@ -49,3 +57,14 @@ class Requester:
 
 THIS_PROCESS: Final = Requester(OPERATOR)
 """The program that opened the runtime: it has the database, and may do everything."""
+
+
+def find_space(tx: Tx, by: Requester, space_id: str) -> Space:
+    """The space, if the requester is in it; this process finds every space.
+
+    Raises the same `NotFound` for a space that does not exist and for one that the requester is not in.
+    """
+    wanted = SpaceId(storable(space_id))
+    if by == THIS_PROCESS:
+        return directory.get_space(tx, wanted)
+    return directory.require_member(tx, wanted, by.entity_id)

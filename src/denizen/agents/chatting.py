@@ -56,6 +56,12 @@ def private_space(tx: Tx, person: Entity, agent: Agent, named: str = "") -> Spac
     return space
 
 
+def open_private_space(tx: Tx, by: Requester, agent_named: str) -> Space:
+    """The private space of the requester, a person, and this agent, created on first use."""
+    by.require("member")
+    return private_space(tx, directory.get_entity(tx, by.entity_id), managing.find(tx, by, agent_named))
+
+
 @dataclass(frozen=True, slots=True)
 class AwaitedMessage:
     """A message whose author waits for the answer."""

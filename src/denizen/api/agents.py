@@ -10,16 +10,14 @@ from typing import Unpack
 from pydantic import JsonValue, ValidationError
 from pydantic_ai.models import Model
 
-from denizen.access.audit import OPERATOR, Actor
 from denizen.access.requesters import THIS_PROCESS, Requester
-from denizen.agents import applying, fitness, forking, managing, registry
+from denizen.agents import applying, fitness, managing, registry
 from denizen.agents.definition import AgentChanges, AgentDefinition, AgentSettings
 from denizen.agents.differences import Change
 from denizen.agents.documents import AgentDocument
 from denizen.agents.files import Declared
 from denizen.agents.fitness import Fitness, Unable
 from denizen.agents.registry import Agent, Status
-from denizen.agents.restrictions import Author
 from denizen.api.subject import (
     AgentRef,
     EntityRef,
@@ -61,12 +59,14 @@ class Agents(Subject):
         handle: str | None = None,
         tools: Iterable[str | OutsideTool | ToolSettings] = (),
         organization: OrganizationRef | None = None,
+        by: Requester = THIS_PROCESS,
         **settings: Unpack[AgentSettings],
     ) -> Agent:
         """Create an agent. It is asleep and in no space.
 
         A model or tool that is given as an object is registered with this runtime. Raises `InvalidInput` where the
-        definition is wrong, and `HandleTaken` where the handle is in use.
+        definition is wrong, `HandleTaken` where the handle is in use, and `NotAllowed` where the requester may not
+        define such an agent.
 
         ```python
         cook = await denizen.agents.create(
@@ -88,8 +88,9 @@ class Agents(Subject):
         names = [self._register_tool(each) for each in tools]
         defined = registry.define(model=model, instructions=instructions, tools=names, **settings)
         await self.check_prices(home, defined)
-        policy = runtime.definition_policy()
-        return await runtime.db.write(registry.create, policy, home, name=name, handle=handle, definition=defined)
+        return await runtime.db.write(
+            managing.create, by, runtime.definition_policy, home, name=name, handle=handle, definition=defined
+        )
 
     def _register_tool(self, given: str | OutsideTool | ToolSettings) -> str | ToolSettings:
         if not isinstance(given, OutsideTool):
@@ -111,7 +112,7 @@ class Agents(Subject):
         home = await self._runtime.organization_id(organization)
         return [agent for agent, _ in await self._runtime.db.read(registry.living_agents, home)]
 
-    async def edit(self, agent: AgentRef, **changes: Unpack[AgentChanges]) -> Agent:
+    async def edit(self, agent: AgentRef, *, by: Requester = THIS_PROCESS, **changes: Unpack[AgentChanges]) -> Agent:
         """Change these fields of the definition. A new era begins with the agent's next cycle.
 
         ```python
@@ -119,12 +120,15 @@ class Agents(Subject):
         assert ada.definition.instructions == "Answer in one sentence."
         ```
         """
-        agent_id = id_of(agent)
-        current = await self._runtime.db.read(registry.get, agent_id)
-        fields = current.definition.model_dump(exclude_defaults=True) | {**changes}
-        defined = registry.define(**fields)
-        await self.check_prices(current.entity.organization_id, defined, before=current.definition)
-        return await self._runtime.db.write(registry.edit, self._runtime.definition_policy(), agent_id, defined)
+
+        def change(before: AgentDefinition) -> AgentDefinition:
+            return registry.define(**(before.model_dump(exclude_defaults=True) | {**changes}))
+
+        runtime = self._runtime
+        current = await runtime.db.read(managing.find, by, id_of(agent))
+        before = current.definition
+        await self.check_prices(current.entity.organization_id, change(before), before=before)
+        return await runtime.db.write(managing.edit, by, runtime.definition_policy, current.id, change)
 
     async def suspend(self, agent: AgentRef, *, by: Requester = THIS_PROCESS) -> None:
         """The agent does not think until it is resumed. Its inbox keeps what arrives meanwhile.
@@ -146,7 +150,13 @@ class Agents(Subject):
         return await self._runtime.db.read(registry.status, id_of(agent))
 
     async def fork(
-        self, agent: AgentRef, *, handle: str | None = None, at: int | None = None, name: str | None = None
+        self,
+        agent: AgentRef,
+        *,
+        handle: str | None = None,
+        at: int | None = None,
+        name: str | None = None,
+        by: Requester = THIS_PROCESS,
     ) -> Agent:
         """Create an agent with the history of this one, up to cycle `at`. The copy is in no space.
 
@@ -157,8 +167,8 @@ class Agents(Subject):
         assert copy.entity.handle == "ada_copy"
         ```
         """
-        policy = self._runtime.definition_policy()
-        return await self._runtime.db.write(forking.fork, policy, id_of(agent), handle=handle, at=at, name=name)
+        policy = self._runtime.definition_policy
+        return await self._runtime.db.write(managing.fork, by, policy, id_of(agent), handle=handle, at=at, name=name)
 
     async def trigger(
         self,
@@ -199,12 +209,12 @@ class Agents(Subject):
         except OutcomeUnknown:
             await trigger()
 
-    async def try_again(self, agent: AgentRef, space: SpaceRef | None = None) -> None:
+    async def try_again(self, agent: AgentRef, space: SpaceRef | None = None, *, by: Requester = THIS_PROCESS) -> None:
         """The agent tries now what it could not do, in that space or everywhere.
 
         Messages that were set aside while somebody waits are taken up again.
         """
-        await self._runtime.db.write(registry.try_again, id_of(agent), optional_id_of(space))
+        await self._runtime.db.write(managing.try_again, by, id_of(agent), optional_id_of(space))
 
     async def check(
         self, organization: OrganizationRef | None = None, *, probe: bool = False
@@ -238,24 +248,21 @@ class Agents(Subject):
         *,
         dry_run: bool = False,
         creator: EntityRef | None = None,
-        guard: applying.Guard | None = None,
-        author: Author | None = None,
         organization: OrganizationRef | None = None,
-        by: Actor = OPERATOR,
+        by: Requester = THIS_PROCESS,
     ) -> builtins.list[Change]:
         """Make agents, spaces and triggers as definition files describe them: all of them, or none.
 
         Returns what changed, in the order of the documents; a dry run changes nothing. The `creator` joins every new
-        space. A `guard` says which spaces and members must not be touched. With an `author`, raises `NotAllowed` where
-        that person may not define such agents.
+        space. Raises `NotAllowed` where the requester may not define such agents; people change only their own spaces.
         """
         runtime = self._runtime
         home, declared = await runtime.organization_id(organization), [*definitions]
         await self._check_declared_prices(home, declared)
         try:
             do = applying.rehearse if dry_run else applying.apply
-            policy = runtime.definition_policy(author)
-            return await runtime.db.write(do, policy, home, declared, optional_id_of(creator), guard, by)
+            policy = runtime.definition_policy
+            return await runtime.db.write(do, by, policy, home, declared, optional_id_of(creator))
         except applying.Rehearsed as rehearsed:
             return rehearsed.changes
 

@@ -24,6 +24,7 @@ from denizen.agents.registry import Agent, AgentListing, Life, Status
 from denizen.agents.revising import shown
 from denizen.clock import moment
 from denizen.cycles.budgets import BudgetRest
+from denizen.errors import InvalidInput
 from denizen.inbox.outside import NESTING, is_deep, storable_data
 from denizen.server.schemas import agent_out
 from denizen.server.shapes.given import Given
@@ -83,6 +84,21 @@ class EditAgent(RootModel[dict[str, JsonValue]]):
     @classmethod
     def _can_be_kept(cls, root: dict[str, JsonValue]) -> JsonValue:
         return _kept(root)
+
+    @property
+    def name(self) -> str | None:
+        """The new name, if one is sent."""
+        if "handle" in self.root:
+            raise InvalidInput("handle: it cannot be changed, because others use it to mention the agent.")
+        name = self.root.get("name", "")
+        if not isinstance(name, str):
+            raise InvalidInput("name: it must be a text.")
+        return name.strip() if "name" in self.root else None
+
+    @property
+    def fields(self) -> dict[str, JsonValue]:
+        """The fields of the definition that are sent."""
+        return {name: value for name, value in self.root.items() if name != "name"}
 
 
 def _kept(value: JsonValue) -> JsonValue:
