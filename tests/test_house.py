@@ -261,6 +261,18 @@ ONLY_CALLED_BY = {
     "agents.registry.resume": _MANAGE_AGENTS,
     "agents.registry.suspend": {"agents/managing.py", "portability/lives.py"},
     "agents.registry.try_again": _MANAGE_AGENTS,
+    "spaces.directory.appoint": {"access/space_changes.py"},
+    "spaces.directory.attend": {"access/space_changes.py", "agents/applying.py"},
+    "spaces.directory.change_space": {"access/space_changes.py", "agents/applying.py"},
+    "spaces.directory.create_space": {
+        *{"access/space_changes.py", "agents/applying.py", "panel/panels.py", "welcome.py"},
+        *{"portability/spaces.py", "portability/stance_lines.py"},
+    },
+    "spaces.directory.join": {
+        *{"access/space_changes.py", "agents/applying.py", "agents/chatting.py", "agents/managing.py"},
+        *{"panel/panels.py", "welcome.py"},
+    },
+    "spaces.leaving.leave": {"access/people.py", "access/space_changes.py", "forgetting/forgetting.py"},
     "spaces.posting.post": {"agents/messaging.py", "cycles/answering.py", "tools/prebuilt.py"},
 }
 """Functions that change the database without checking who asks, and the modules with the use cases that check it."""

@@ -1,4 +1,4 @@
-"""Posting a message in the name of a person, an agent or a service, from outside an agent's own cycle.
+"""Posting a message in the name of a person, an agent or a service, from outside an agent's own cycle; asking again.
 
 The HTTP API, `denizen.spaces` and the command line call the same function. `spaces.posting.post` checks membership, the
 message that is replied to and the idempotency key: an agent's own messages pass through it as well.
@@ -10,10 +10,11 @@ from collections.abc import Mapping
 
 from pydantic import JsonValue
 
-from denizen.access.requesters import Requester
+from denizen.access.requesters import Requester, find_space
+from denizen.agents import managing
 from denizen.ids import AgentId, MessageId, SpaceId
 from denizen.panel import rounds
-from denizen.spaces import posting
+from denizen.spaces import ask_again, posting
 from denizen.spaces.posting import Draft, Posted
 from denizen.storage.database import Tx, storable
 from denizen.tools import calls
@@ -50,3 +51,9 @@ def post_message(
     if posted.space_kind == "panel":
         rounds.begin_turn_of(tx, where, posted, author_id, what.rendered.mentions)
     return posted
+
+
+def ask_for_answer(tx: Tx, by: Requester, space_id: str, agent_named: str) -> None:
+    """Wake an agent that left a message in the space unanswered. For people in the space."""
+    space, agent = find_space(tx, by, space_id), managing.find(tx, by, agent_named)
+    ask_again.ask_for_answer(tx, space.id, agent.id, by.entity_id)

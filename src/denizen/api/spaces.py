@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import builtins
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping
 
 from pydantic import JsonValue
 
+from denizen.access import space_changes
 from denizen.access.requesters import THIS_PROCESS, Requester
 from denizen.agents import messaging, space_statuses
 from denizen.agents.space_statuses import ShownStatus
@@ -16,15 +17,14 @@ from denizen.api.subject import AgentRef, EntityRef, OrganizationRef, SpaceRef, 
 from denizen.errors import OutcomeUnknown
 from denizen.forgetting import changing, forgetting
 from denizen.forgetting.forgetting import Receipt
-from denizen.ids import AgentId, EntityId, MessageId, OrganizationId, new_id
+from denizen.ids import MessageId, new_id
 from denizen.portability import exporting
-from denizen.spaces import ask_again, directory, leaving, posting, reading, searching
+from denizen.spaces import directory, posting, reading, searching
 from denizen.spaces import floor as floor_rule
 from denizen.spaces.directory import Attention, Entity, Floor, Member, Space, SpaceKind
 from denizen.spaces.posting import Draft, Message, Posted
 from denizen.spaces.reading import ReadPosition
 from denizen.spaces.searching import Cursor, MessageQuery, SearchResults, Words
-from denizen.storage.database import Tx
 
 MessageRef = Message | Posted | MessageId
 """A message, or its id."""
@@ -50,9 +50,10 @@ class Spaces(Subject):
         floor: Floor = directory.DEFAULT_FLOOR,
         agent_run_limit: int = directory.AGENT_RUN_LIMIT,
         organization: OrganizationRef | None = None,
+        by: Requester = THIS_PROCESS,
     ) -> Space:
         """Create a space with these members. `floor` says which agents take up what is said: `all`, `addressed` or
-        `one`.
+        `one`. A requester who is a person is in it as its owner.
 
         ```python
         office = await denizen.spaces.create("Office", [noor, ada], private=True, floor="all")
@@ -60,7 +61,17 @@ class Spaces(Subject):
         ```
         """
         home, joining = await self._runtime.organization_id(organization), [id_of(each) for each in members]
-        return await self._runtime.db.write(_create_space, home, name, joining, kind, private, floor, agent_run_limit)
+        return await self._runtime.db.write(
+            space_changes.create,
+            by,
+            home,
+            name,
+            joining,
+            kind=kind,
+            private=private,
+            floor=floor,
+            agent_run_limit=agent_run_limit,
+        )
 
     async def get(self, space: SpaceRef) -> Space:
         """The space as it is now, with its floor and whether its agents have stopped."""
@@ -75,29 +86,33 @@ class Spaces(Subject):
         """
         return await self._runtime.db.read(directory.spaces_of, id_of(who))
 
-    async def set_floor(self, space: SpaceRef, floor: Floor) -> None:
+    async def set_floor(self, space: SpaceRef, floor: Floor, *, by: Requester = THIS_PROCESS) -> None:
         """Choose which agents take up what is said in the space: `all`, `addressed` or `one`."""
-        await self._runtime.db.write(directory.set_floor, id_of(space), floor)
+        await self._runtime.db.write(space_changes.change, by, id_of(space), floor=floor)
 
-    async def set_agent_run_limit(self, space: SpaceRef, limit: int) -> None:
+    async def set_agent_run_limit(self, space: SpaceRef, limit: int, *, by: Requester = THIS_PROCESS) -> None:
         """After so many messages of agents in a row, they no longer wake each other there; 0: no limit."""
-        await self._runtime.db.write(directory.set_agent_run_limit, id_of(space), limit)
+        await self._runtime.db.write(space_changes.change, by, id_of(space), agent_run_limit=limit)
 
     async def let_agents_go_on(self, space: SpaceRef, by: EntityRef) -> None:
         """Let agents that had stopped waking each other in the space continue; those with unread messages wake."""
         await self._runtime.db.write(floor_rule.let_agents_go_on, id_of(space), id_of(by))
 
-    async def join(self, space: SpaceRef, who: EntityRef, *, attention: Attention = "all") -> None:
+    async def join(
+        self, space: SpaceRef, who: EntityRef, *, attention: Attention = "all", by: Requester = THIS_PROCESS
+    ) -> None:
         """They are a member of the space. `attention` says what reaches them: `all`, `mentions` or `none`."""
-        await self._runtime.db.write(directory.join, id_of(space), id_of(who), attention=attention)
+        await self._runtime.db.write(space_changes.add_member, by, id_of(space), id_of(who), attention=attention)
 
-    async def leave(self, space: SpaceRef, who: EntityRef) -> None:
-        """They are not a member of the space any more."""
-        await self._runtime.db.write(leaving.leave, id_of(space), id_of(who))
+    async def leave(self, space: SpaceRef, who: EntityRef, *, by: Requester = THIS_PROCESS) -> None:
+        """They are not a member of the space any more. Another person is removed only by those who manage the space."""
+        await self._runtime.db.write(space_changes.remove_member, by, id_of(space), id_of(who))
 
-    async def set_attention(self, space: SpaceRef, who: EntityRef, attention: Attention) -> None:
+    async def set_attention(
+        self, space: SpaceRef, who: EntityRef, attention: Attention, *, by: Requester = THIS_PROCESS
+    ) -> None:
         """Choose what of the space reaches the member: `all`, `mentions` or `none`."""
-        await self._runtime.db.write(directory.attend, id_of(space), id_of(who), attention)
+        await self._runtime.db.write(space_changes.change_member, by, id_of(space), id_of(who), attention=attention)
 
     async def members(self, space: SpaceRef) -> builtins.list[Member]:
         """The members of the space."""
@@ -215,7 +230,8 @@ class Spaces(Subject):
 
         Raises `InvalidInput` where the agent owes no answer in this space.
         """
-        await self._runtime.db.write(ask_again.ask_for_answer, id_of(space), AgentId(id_of(agent)), id_of(by))
+        asking = THIS_PROCESS.acting_as(id_of(by))
+        await self._runtime.db.write(messaging.ask_for_answer, asking, id_of(space), id_of(agent))
 
     async def forget(self, space: SpaceRef, *, by: EntityRef | None = None, dry_run: bool = False) -> Receipt:
         """Erase everything said in the space, its name and its members."""
@@ -229,21 +245,3 @@ class Spaces(Subject):
 async def message_draft(text: str) -> Draft:
     """The text, checked and rendered for posting; a long one in a thread, because that takes time."""
     return await asyncio.to_thread(posting.draft, text) if len(text) > 2_000 else posting.draft(text)
-
-
-def _create_space(
-    tx: Tx,
-    home: OrganizationId,
-    name: str,
-    joining: Sequence[EntityId],
-    kind: SpaceKind,
-    private: bool,
-    floor: Floor,
-    agent_run_limit: int,
-) -> Space:
-    space = directory.create_space(
-        tx, home, name=name, kind=kind, private=private, floor=floor, agent_run_limit=agent_run_limit
-    )
-    for each in joining:
-        directory.join(tx, space.id, each)
-    return space

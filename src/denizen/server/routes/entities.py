@@ -10,7 +10,6 @@ from pydantic import JsonValue
 
 from denizen.access import audit, people, roles
 from denizen.access.people import Profile
-from denizen.agents import registry
 from denizen.errors import IdempotencyKeyReused, InvalidInput, NotFound
 from denizen.ids import EntityId
 from denizen.server.auth import Admin, Caller, Person, require
@@ -20,7 +19,7 @@ from denizen.server.router import new_router
 from denizen.server.shapes.people import EntityChange, EntityCreate, entity_out
 from denizen.shapes.people import EntityOut, EntityPage
 from denizen.spaces import directory
-from denizen.spaces.directory import Entity, EntityKind
+from denizen.spaces.directory import EntityKind
 from denizen.spaces.handles import check_handle, check_name, handle_from
 from denizen.storage.database import Tx, storable
 
@@ -92,15 +91,6 @@ def find_profile(tx: Tx, named: str, caller: Caller) -> Profile:
     except NotFound as error:
         # One answer for who is not there and for who is of another organization.
         raise NotFound("entity", named) from error
-
-
-def find_present(tx: Tx, named: str, caller: Caller) -> Entity:
-    """The same, for those who can be in a space: neither gone nor dead."""
-    profile = find_profile(tx, named, caller)
-    dead = profile.entity.kind == "agent" and registry.status(tx, profile.entity.id) == "dead"
-    if dead or profile.left_at is not None:
-        raise NotFound("entity", named)
-    return profile.entity
 
 
 def _page(tx: Tx, caller: Caller, kind: EntityKind | None, after: str, limit: int) -> EntityPage:
