@@ -5,14 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
+from sqlalchemy import bindparam, select
+
 from denizen.access import roles
 from denizen.access.audit import OPERATOR, Actor
 from denizen.access.roles import Role
 from denizen.errors import NotAllowed, NotFound
-from denizen.ids import EntityId, OrganizationId, SpaceId
+from denizen.ids import AgentId, EntityId, OrganizationId, SpaceId
 from denizen.spaces import directory
 from denizen.spaces.directory import Space
-from denizen.storage.database import Tx, storable
+from denizen.storage.database import Tx, statement, storable
+from denizen.storage.schema import agents
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +60,35 @@ class Requester:
 
 THIS_PROCESS: Final = Requester(OPERATOR)
 """The program that opened the runtime: it has the database, and may do everything."""
+
+
+_agent = statement(select(agents.c.organization_id, agents.c.status).where(agents.c.id == bindparam("id")))
+
+
+def find_agent(tx: Tx, by: Requester, named: str, *, also_dead: bool = False) -> AgentId:
+    """The agent of this id or, in the requester's organization, of this `@handle`.
+
+    Raises `NotFound` for an agent of another organization as for one that does not exist. A deleted agent is found only
+    with `also_dead`.
+    """
+    wanted = storable(named)
+    try:
+        if wanted.startswith("@") and by.organization_id is not None:
+            wanted = directory.find_entity(tx, by.organization_id, wanted).id
+    except NotFound:
+        raise NotFound("agent", named) from None
+    row = tx.one(_agent, id=wanted)
+    if row is not None:
+        organization_id, status = row
+        if by.organization_id in (None, organization_id) and (also_dead or status != "dead"):
+            return AgentId(wanted)
+    raise NotFound("agent", named)
+
+
+def find_managed_agent(tx: Tx, by: Requester, named: str) -> AgentId:
+    """The same for admins only, who may change agents. Raises `NotAllowed` for others."""
+    by.require("admin")
+    return find_agent(tx, by, named)
 
 
 def find_space(tx: Tx, by: Requester, space_id: str) -> Space:

@@ -15,7 +15,6 @@ from pydantic import JsonValue
 from sqlalchemy import bindparam, select
 
 from denizen.access import audit
-from denizen.access.audit import Actor
 from denizen.access.requesters import THIS_PROCESS, Requester
 from denizen.agents import registry
 from denizen.agents.definition import AgentDefinition
@@ -302,9 +301,9 @@ def _settle(work: _Work, declared: Declared) -> None:
     agent_id = AgentId(made.entity_id)
     for place in document.spaces:
         _be_in(work, made, place)
-    made.fields += _aim(work.tx, agent_id, document.goals)
-    made.fields += _note(work.tx, agent_id, document, work.by.actor)
-    made.fields += _plan(work.tx, agent_id, document)
+    made.fields += _aim(work.tx, work.by, agent_id, document.goals)
+    made.fields += _note(work.tx, work.by, agent_id, document)
+    made.fields += _plan(work.tx, work.by, agent_id, document)
 
 
 def _be_in(work: _Work, made: _Made, place: Place) -> None:
@@ -316,7 +315,7 @@ def _be_in(work: _Work, made: _Made, place: Place) -> None:
         made.fields.append(FieldChange(f"spaces.{space.name}", change.old, change.new))
 
 
-def _aim(tx: Tx, agent_id: AgentId, aims: Sequence[Aim]) -> list[FieldChange]:
+def _aim(tx: Tx, by: Requester, agent_id: AgentId, aims: Sequence[Aim]) -> list[FieldChange]:
     there = {goal.text: goal for goal in goals.goals_of(tx, agent_id)}
     fields: list[FieldChange] = []
     for aim in aims:
@@ -325,7 +324,7 @@ def _aim(tx: Tx, agent_id: AgentId, aims: Sequence[Aim]) -> list[FieldChange]:
         if old is not None and wanted == (old.status, old.priority):
             continue
         change = GoalChange(old.number if old else None, None if old else aim.text, *wanted)
-        new = from_outside.set_goal(tx, agent_id, change)
+        new = from_outside.set_goal(tx, by, agent_id, change)
         fields.append(FieldChange(f"goals.{masked(aim.text)}", _standing(old), _standing(new)))
     return fields
 
@@ -334,26 +333,26 @@ def _standing(goal: Goal | None) -> str | None:
     return None if goal is None else f"{goal.status}, {goal.priority} priority"
 
 
-def _note(tx: Tx, agent_id: AgentId, document: AgentDocument, by: Actor) -> list[FieldChange]:
-    hidden = privacy.reader(tx, agent_id, by.entity_id).hidden_facts()
+def _note(tx: Tx, by: Requester, agent_id: AgentId, document: AgentDocument) -> list[FieldChange]:
+    hidden = privacy.reader(tx, agent_id, by.actor.entity_id).hidden_facts()
     there = {note.key: note.text for note in notes.notes_of(tx, agent_id)}
     fields: list[FieldChange] = []
     for key, text in document.notes.items():
         if there.get(key) != text:
-            from_outside.set_note(tx, agent_id, key, text)
+            from_outside.set_note(tx, by, agent_id, key, text)
             old = privacy.stand_in(1) if f"note:{key}" in hidden else there.get(key)
             fields.append(FieldChange(f"notes.{key}", None if old is None else masked(old), masked(text)))
     return fields
 
 
-def _plan(tx: Tx, agent_id: AgentId, document: AgentDocument) -> list[FieldChange]:
+def _plan(tx: Tx, by: Requester, agent_id: AgentId, document: AgentDocument) -> list[FieldChange]:
     there = {plan.name: plan for plan in agenda.plans_of(tx, agent_id) if plan.kind == "plan"}
     fields: list[FieldChange] = []
     for intent in document.plans:
         old = there.get(intent.name)
         if _is_past(tx, intent, document.zone) or (old is not None and _is_as_meant(tx, old, intent, document.zone)):
             continue
-        new = from_outside.set_plan(tx, agent_id, PlanDraft(intent.name, intent.instruction, intent.when))
+        new = from_outside.set_plan(tx, by, agent_id, PlanDraft(intent.name, intent.instruction, intent.when))
         fields.append(FieldChange(f"plans.{intent.name}", _in_words(old), _in_words(new)))
     return fields
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from pydantic import JsonValue
 
 from denizen.access import audit
-from denizen.access.requesters import Requester, find_space
+from denizen.access.requesters import Requester, find_agent, find_managed_agent, find_space
 from denizen.agents import forking, registry
 from denizen.agents.definition import AgentDefinition, changed_fields
 from denizen.agents.registry import Agent
@@ -22,26 +22,12 @@ from denizen.ids import AgentId, OrganizationId
 from denizen.inbox import delivery
 from denizen.inbox.delivery import Delivery
 from denizen.spaces import directory
-from denizen.storage.database import Tx, long_running, storable
+from denizen.storage.database import Tx, long_running
 
 
 def find(tx: Tx, by: Requester, named: str, *, also_dead: bool = False) -> Agent:
-    """The agent of this id or, in the requester's organization, of this `@handle`.
-
-    Raises `NotFound` for an agent of another organization as for one that does not exist. A deleted agent is found only
-    with `also_dead`.
-    """
-    wanted = storable(named)
-    try:
-        if wanted.startswith("@") and by.organization_id is not None:
-            wanted = directory.find_entity(tx, by.organization_id, wanted).id
-        agent = registry.get(tx, AgentId(wanted))
-        is_theirs = by.organization_id in (None, agent.entity.organization_id)
-        if is_theirs and (also_dead or registry.status(tx, agent.id) != "dead"):
-            return agent
-    except NotFound:
-        pass
-    raise NotFound("agent", named)
+    """The agent that `requesters.find_agent` finds."""
+    return registry.get(tx, find_agent(tx, by, named, also_dead=also_dead))
 
 
 def create(
@@ -96,7 +82,7 @@ def edit(
     Raises `NotAllowed` for a change that the requester may not make, and `InvalidInput` for a new tool that is not
     among the `known_tools`.
     """
-    registry.lock(tx, _managed(tx, by, named).id)
+    registry.lock(tx, find_managed_agent(tx, by, named))
     agent = find(tx, by, named)
     definition = change(agent.definition)
     fields: list[JsonValue] = [*changed_fields(agent.definition, definition)]
@@ -161,7 +147,7 @@ def _named_tools(definition: AgentDefinition) -> list[str]:
 
 def suspend(tx: Tx, by: Requester, named: str) -> Agent:
     """Stop the agent from thinking until it is resumed. Its events wait; a running cycle stops where it is."""
-    agent = _managed(tx, by, named)
+    agent = registry.get(tx, find_managed_agent(tx, by, named))
     registry.suspend(tx, agent.id)
     audit.record(tx, agent.entity.organization_id, by.actor, "suspend_agent", agent.id)
     return agent
@@ -169,7 +155,7 @@ def suspend(tx: Tx, by: Requester, named: str) -> Agent:
 
 def resume(tx: Tx, by: Requester, named: str) -> Agent:
     """Let the agent think again, and wake it."""
-    agent = _managed(tx, by, named)
+    agent = registry.get(tx, find_managed_agent(tx, by, named))
     registry.resume(tx, agent.id)
     audit.record(tx, agent.entity.organization_id, by.actor, "resume_agent", agent.id)
     return agent
@@ -196,7 +182,7 @@ def try_again(tx: Tx, by: Requester, named: str, space_id: str | None = None) ->
 
 def delete(tx: Tx, by: Requester, named: str) -> None:
     """Delete the agent: it never wakes again. Its history stays."""
-    agent = _managed(tx, by, named)
+    agent = registry.get(tx, find_managed_agent(tx, by, named))
     registry.delete(tx, agent.id)
     audit.record(tx, agent.entity.organization_id, by.actor, "delete_agent", agent.id)
 
@@ -221,8 +207,3 @@ def trigger(
         stored = delivery.find(tx, agent.id, id)
         if stored is None or stored.payload != payload:
             raise IdempotencyKeyReused
-
-
-def _managed(tx: Tx, by: Requester, named: str) -> Agent:
-    by.require("admin")
-    return find(tx, by, named)
