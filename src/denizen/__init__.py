@@ -89,7 +89,6 @@ if TYPE_CHECKING:
     from denizen.inbox.events import Event as InboxEvent
     from denizen.inbox.statuses import SpaceStatus
     from denizen.inbox.urgency import UrgentRule
-    from denizen.memory.access import Visitor
     from denizen.memory.hygiene import Report as MemoryReport
     from denizen.memory.items import MemoryItem
     from denizen.memory.policy import OrganizationMemory
@@ -277,7 +276,6 @@ __all__ = [
     "ToolFailed",
     "ToolMissing",
     "UrgentRule",
-    "Visitor",
     "VoiceStance",
     "Webhook",
     "WindowSettings",
@@ -434,7 +432,6 @@ _PLACES = {
     "ToolMissing": "denizen.errors",
     "MetapromptTrial": "denizen.reflection.thinking",
     "UrgentRule": "denizen.inbox.urgency",
-    "Visitor": "denizen.memory.access",
     "Webhook": "denizen.access.webhooks",
     "WindowSettings": "denizen.consciousness.settings",
     "call": "denizen.models.scripted",

@@ -33,10 +33,19 @@ class Requester:
     @property
     def entity_id(self) -> EntityId:
         """The person, agent or service that speaks and joins. Raises `NotAllowed` if the requester is none."""
-        entity_id = self.acts_as or self.actor.entity_id
-        if entity_id is None:
+        if self.optional_entity_id is None:
             raise NotAllowed("Only a person, an agent or a service can do this. Say in whose name.")
-        return entity_id
+        return self.optional_entity_id
+
+    @property
+    def optional_entity_id(self) -> EntityId | None:
+        """The same, or None."""
+        return self.acts_as or self.actor.entity_id
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether the requester has the permissions of a role in an organization, not those of this process."""
+        return self.organization_id is not None or self.role is not None
 
     def acting_as(self, entity_id: EntityId) -> Requester:
         """The same requester, acting as this person, agent or service."""

@@ -80,7 +80,7 @@ class Agents(Subject):
         ```
         """
         runtime = self._runtime
-        home = await runtime.organization_id(organization)
+        home = await runtime.organization_id(organization or by.organization_id)
         handle = handle or handle_from(name)
         if isinstance(model, Model):
             runtime.model_catalog.register(f"python:{handle}", model)
@@ -257,7 +257,7 @@ class Agents(Subject):
         space. Raises `NotAllowed` where the requester may not define such agents; people change only their own spaces.
         """
         runtime = self._runtime
-        home, declared = await runtime.organization_id(organization), [*definitions]
+        home, declared = await runtime.organization_id(organization or by.organization_id), [*definitions]
         await self._check_declared_prices(home, declared)
         try:
             do = applying.rehearse if dry_run else applying.apply

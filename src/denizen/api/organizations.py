@@ -62,7 +62,7 @@ class Organizations(Subject):
         ```
         """
         runtime = self._runtime
-        home = await runtime.organization_id(organization)
+        home = await runtime.organization_id(organization or by.organization_id)
         policy = runtime.definition_policy
         made = await importing.take_in(runtime.db, by, policy, home, path, handle=handle, name=name)
         if made.kind != "agent":

@@ -60,7 +60,10 @@ class Spaces(Subject):
         assert [each.entity.name for each in await denizen.spaces.members(office)] == ["Noor", "Ada"]
         ```
         """
-        home, joining = await self._runtime.organization_id(organization), [id_of(each) for each in members]
+        home, joining = (
+            await self._runtime.organization_id(organization or by.organization_id),
+            [id_of(each) for each in members],
+        )
         return await self._runtime.db.write(
             space_changes.create,
             by,
