@@ -44,6 +44,11 @@ async def test_a_message_replies_only_to_one_of_its_space(small_world: World):
     elsewhere = await small_world.denizen.spaces.post(den, noor, "Secret")
     with pytest.raises(InvalidInput, match="reply_to"):
         await small_world.denizen.spaces.post(hall, noor, "Yes", reply_to=elsewhere.id)
+    # Who is not in the space does not learn which messages it has.
+    sam = await small_world.person("Sam")
+    for reply_to in (elsewhere.id, MessageId(new_id())):
+        with pytest.raises(NotAMember):
+            await small_world.denizen.spaces.post(den, sam, "Yes", reply_to=reply_to)
     assert await small_world.denizen.spaces.transcript(hall) == []
 
 

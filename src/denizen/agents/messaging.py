@@ -1,7 +1,7 @@
 """Posting a message in the name of a person, an agent or a service, from outside an agent's own cycle; asking again.
 
-The HTTP API, `denizen.spaces` and the command line call the same function. `spaces.posting.post` checks membership, the
-message that is replied to and the idempotency key: an agent's own messages pass through it as well.
+The HTTP API, `denizen.spaces` and the command line call the same function. `spaces.posting.post` checks membership and
+the idempotency key: an agent's own messages pass through it as well.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from pydantic import JsonValue
 
 from denizen.access.requesters import Requester, find_space
 from denizen.agents import managing
+from denizen.errors import InvalidInput
 from denizen.ids import AgentId, MessageId, SpaceId
 from denizen.panel import rounds
 from denizen.spaces import ask_again, posting
@@ -34,7 +35,8 @@ def post_message(
 ) -> Posted:
     """Post a message to a space that the requester is in. In a panel, a person's message also begins a turn.
 
-    If an agent in the space waits for the answer to a question, this is the answer. `asked` is the agent whose answer
+    `reply_to` is a message of the space, or a question there; raises `InvalidInput` for anything else. If an
+    agent in the space waits for the answer to a question, this is the answer. `asked` is the agent whose answer
     the author waits for: then only a question of that agent is answered.
     """
     author_id, where = by.entity_id, SpaceId(storable(space_id))
@@ -46,6 +48,9 @@ def post_message(
     posted = posting.post(
         tx, where, author_id, what, id=id, reply_to=replied, metadata=metadata, urgent=urgent, asked=meant
     )
+    # After the post, which refuses those who are not in the space: they must not learn which messages it has.
+    if replied is not None and not (posting.is_in_space(tx, replied, where) or calls.is_shown_in(tx, replied, where)):
+        raise InvalidInput("reply_to: there is no such message in this space.")
     if question is not None:
         calls.answer_in_words(tx, question, posted.id, posted.seq, author_id, what.text)
     if posted.space_kind == "panel":

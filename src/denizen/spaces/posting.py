@@ -171,8 +171,8 @@ def post(
 ) -> Posted:
     """Post the message to the space, and to the inbox of every agent that attends to it. Every message is posted here.
 
-    Raises `NotAMember` unless the author is in the space, `InvalidInput` if `reply_to` is not a message of the space,
-    and `IdempotencyKeyReused` if another message has the `id`. The same message with the same `id` is posted once.
+    Raises `NotAMember` unless the author is in the space, and `IdempotencyKeyReused` if another message has the `id`.
+    The same message with the same `id` is posted once.
 
     What a guest or a service writes is text from outside; so is what is posted with `outside`: by an agent that has
     read such text, or in the name of someone whom this server does not know.
@@ -194,8 +194,6 @@ def post(
     author = tx.one(_author, space_id=space_id, author_id=author_id)
     if author is None:
         raise NotAMember("Only members of a space can post in it. Join it first.")
-    if reply_to is not None and tx.one(_is_in_space, id=reply_to, space_id=space_id) is None:
-        raise InvalidInput("reply_to: there is no such message in this space.")
     seq: int
     space_kind: str
     seq, space_kind, setting, run, limit = numbered
@@ -545,6 +543,11 @@ def newest_of_others(tx: Tx, space_id: SpaceId, reader_id: EntityId, *, up_to: i
 def seq_of(tx: Tx, message_id: str) -> int | None:
     """The sequence number of the message; None if there is no such message."""
     return value(tx, _seq_of, id=message_id)
+
+
+def is_in_space(tx: Tx, message_id: MessageId, space_id: SpaceId) -> bool:
+    """Whether the message is one of this space."""
+    return tx.one(_is_in_space, id=message_id, space_id=space_id) is not None
 
 
 def get_message(tx: Tx, message_id: MessageId) -> Message:

@@ -690,7 +690,17 @@ _asked_in = statement(
     .order_by(*_BY_AGE)
     .limit(BATCH)
 )
+_is_shown_in = statement(
+    select(calls.c.id).where(
+        calls.c.id == bindparam("id"), calls.c.space_id == bindparam("space_id"), calls.c.shown == 1
+    )
+)
 _cycle_of = statement(select(messages.c.cycle_id).where(messages.c.id == bindparam("message_id")))
+
+
+def is_shown_in(tx: Tx, call_id: str, space_id: SpaceId) -> bool:
+    """Whether this is a question that an agent has asked in the space, answered or not."""
+    return tx.one(_is_shown_in, id=call_id, space_id=space_id) is not None
 
 
 def question_for(
