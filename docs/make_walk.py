@@ -26,6 +26,9 @@ import structlog
 
 import denizen
 from denizen import ManualClock, Runtime, forever, reply, scripted
+from denizen.api.memory import Memory
+from denizen.api.panels import Panels
+from denizen.api.spaces import Spaces
 from denizen.memory.settings import MemoryOptions
 
 PAGE: Final = Path(__file__).with_name("walk.md")
@@ -36,7 +39,10 @@ LIBRARY: Final = ("storage/", "bus/", "models/", "telemetry/", "clock.py", "erro
 """Ports and basics: the page names what uses them."""
 WRITES: Final = {"SqliteTx.run", "SqliteTx.many", "SqliteTx.announce"}
 JOB: Final = "storage/work.py"
-STARTS: Final = ("Places.post", "Panels.ask_panel", "Remembering.roll", "Residents._live", "Moderator.")
+STARTS: Final = (
+    *(each.__qualname__ for each in (Spaces.post, Panels.ask, Memory.summarize)),
+    *("Residents._live", "Moderator."),
+)
 """Where runs begin: with a call of this program, and in the tasks of agents and of the moderator. Other loops of the
 runtime look at the same time whether something is due: they are not part of a run."""
 LOOPS: Final = SOURCE / "leased_tasks.py"

@@ -249,3 +249,81 @@ def _first_call(function: ast.FunctionDef) -> str | None:
         if isinstance(node, ast.Call) and [ast.unparse(each) for each in node.args[:2]] == ["tx", "lease"]:
             return ast.unparse(node.func).rpartition(".")[2]
     return None
+
+
+_DEFINE_AGENTS = {"agents/applying.py", "agents/managing.py", "portability/lives.py"}
+_MANAGE_AGENTS = {"agents/managing.py"}
+ONLY_CALLED_BY = {
+    "agents.forking.fork": _MANAGE_AGENTS,
+    "agents.registry.create": {*_DEFINE_AGENTS, "agents/forking.py", "portability/company.py", "welcome.py"},
+    "agents.registry.delete": {"agents/managing.py", "portability/company.py"},
+    "agents.registry.edit": _DEFINE_AGENTS,
+    "agents.registry.resume": _MANAGE_AGENTS,
+    "agents.registry.suspend": {"agents/managing.py", "portability/lives.py"},
+    "agents.registry.try_again": _MANAGE_AGENTS,
+    "memory.items.correct": {"memory/access.py"},
+    "memory.settled.change_organization": {"memory/access.py"},
+    "memory.settled.settle": {"agents/chatting.py", "memory/access.py"},
+    "plans.agenda.remove_plans": {"plans/from_outside.py", "tools/planning.py"},
+    "plans.agenda.set_plans": {"plans/from_outside.py", "tools/planning.py"},
+    "plans.agenda.set_timer": {"plans/from_outside.py", "tools/planning.py"},
+    "plans.goals.change_goals": {"plans/from_outside.py", "tools/planning.py"},
+    "plans.goals.remove_goals": {"plans/from_outside.py", "tools/planning.py"},
+    "plans.notes.remove_notes": {"plans/from_outside.py", "tools/planning.py"},
+    "plans.notes.set_notes": {"plans/from_outside.py", "tools/planning.py"},
+    "spaces.directory.appoint": {"access/space_changes.py"},
+    "spaces.directory.attend": {"access/space_changes.py", "agents/applying.py"},
+    "spaces.directory.change_space": {"access/space_changes.py", "agents/applying.py"},
+    "spaces.directory.create_space": {
+        *{"access/space_changes.py", "agents/applying.py", "panel/panels.py", "welcome.py"},
+        *{"portability/spaces.py", "portability/stance_lines.py"},
+    },
+    "spaces.directory.join": {
+        *{"access/space_changes.py", "agents/applying.py", "agents/chatting.py", "agents/managing.py"},
+        *{"panel/panels.py", "welcome.py"},
+    },
+    "spaces.leaving.leave": {"access/people.py", "access/space_changes.py", "forgetting/forgetting.py"},
+    "spaces.posting.post": {"agents/messaging.py", "cycles/answering.py", "tools/prebuilt.py"},
+}
+"""Functions that change the database without checking who asks, and the modules with the use cases that check it."""
+
+
+def test_changes_go_through_use_cases_that_check_permissions() -> None:
+    """No route, command or method of the runtime reaches a change past the check."""
+    wrong = [
+        f"{name_in_repository(path)}:{line}: call a use case instead of {name}"
+        for path in modules()
+        if _may_call_one(path)  # to parse all takes ten times as long
+        for line, name in called_functions(parsed(path))
+        if name in ONLY_CALLED_BY and path.relative_to(PACKAGE).as_posix() not in ONLY_CALLED_BY[name]
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def _may_call_one(path: Path) -> bool:
+    """Whether a module may call one of these functions: it names one, and the module that it is in."""
+    text = path.read_text()
+    return any(all(part in text for part in name.split(".")[1:]) for name in ONLY_CALLED_BY)
+
+
+def test_use_cases_call_what_only_they_may_call() -> None:
+    """The table has no function or module that was renamed."""
+    for name, callers in ONLY_CALLED_BY.items():
+        for caller in callers:
+            assert name in {each for _, each in called_functions(parsed(PACKAGE / caller))}, f"{caller}: {name}"
+
+
+def called_functions(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """The functions of other modules that a module names, as `spaces.posting.post`, with the lines that do."""
+    imported: dict[str, str] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("denizen."):
+            imported |= {each.asname or each.name: f"{(node.module or '')[8:]}.{each.name}" for each in node.names}
+    for node in ast.walk(tree):
+        match node:
+            case ast.Attribute(value=ast.Name(id=owner), attr=name) if owner in imported:
+                yield node.lineno, f"{imported[owner]}.{name}"
+            case ast.Name(id=name) if name in imported:
+                yield node.lineno, imported[name]
+            case _:
+                pass

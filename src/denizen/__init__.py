@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from denizen.access.requesters import Requester
     from denizen.access.secrets import Secret
     from denizen.access.webhooks import Webhook
-    from denizen.agents.applying import Guard
     from denizen.agents.definition import AgentChanges, AgentDefinition, AgentSettings
     from denizen.agents.differences import Change as DefinitionChange
     from denizen.agents.files import Declared
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from denizen.agents.pace import Pace
     from denizen.agents.preset_changes import PresetsDocument
     from denizen.agents.registry import Agent
-    from denizen.agents.restrictions import Author, HostAccess
+    from denizen.agents.restrictions import HostAccess
     from denizen.agents.space_statuses import QueuedStatus
     from denizen.api.model_setup import LocalModels, TestResult
     from denizen.app import Runtime
@@ -51,6 +50,7 @@ if TYPE_CHECKING:
         DenizenError,
         DiskFull,
         HandleTaken,
+        IdempotencyKeyReused,
         ImportInvalid,
         InvalidInput,
         IssuerUnreachable,
@@ -91,7 +91,6 @@ if TYPE_CHECKING:
     from denizen.inbox.events import Event as InboxEvent
     from denizen.inbox.statuses import SpaceStatus
     from denizen.inbox.urgency import UrgentRule
-    from denizen.memory.access import Visitor
     from denizen.memory.hygiene import Report as MemoryReport
     from denizen.memory.items import MemoryItem
     from denizen.memory.policy import OrganizationMemory
@@ -150,7 +149,6 @@ __all__ = [
     "AgentId",
     "AgentSettings",
     "AlreadySettled",
-    "Author",
     "BudgetRest",
     "BudgetSettings",
     "BudgetSpent",
@@ -182,12 +180,12 @@ __all__ = [
     "Goal",
     "Grant",
     "Greeting",
-    "Guard",
     "GuardSettings",
     "HandleTaken",
     "HeartbeatSettings",
     "HostAccess",
     "HttpTool",
+    "IdempotencyKeyReused",
     "ImportInvalid",
     "Imported",
     "InboxEvent",
@@ -281,7 +279,6 @@ __all__ = [
     "ToolFailed",
     "ToolMissing",
     "UrgentRule",
-    "Visitor",
     "VoiceStance",
     "Webhook",
     "WindowSettings",
@@ -308,7 +305,6 @@ _PLACES = {
     "AgentId": "denizen.ids",
     "AgentSettings": "denizen.agents.definition",
     "AlreadySettled": "denizen.errors",
-    "Author": "denizen.agents.restrictions",
     "BudgetSettings": "denizen.cycles.budgets",
     "BudgetSpent": "denizen.errors",
     "BusError": "denizen.errors",
@@ -338,12 +334,12 @@ _PLACES = {
     "Goal": "denizen.plans.goals",
     "Grant": "denizen.tools.grants",
     "Greeting": "denizen.access.payloads",
-    "Guard": "denizen.agents.applying",
     "GuardSettings": "denizen.tools.settings",
     "HandleTaken": "denizen.errors",
     "HeartbeatSettings": "denizen.plans.settings",
     "HostAccess": "denizen.agents.restrictions",
     "HttpTool": "denizen.tools.settings",
+    "IdempotencyKeyReused": "denizen.errors",
     "ImportInvalid": "denizen.errors",
     "Imported": "denizen.portability.imported",
     "InboxEvent": "denizen.inbox.events:Event",
@@ -440,7 +436,6 @@ _PLACES = {
     "ToolMissing": "denizen.errors",
     "MetapromptTrial": "denizen.reflection.thinking",
     "UrgentRule": "denizen.inbox.urgency",
-    "Visitor": "denizen.memory.access",
     "Webhook": "denizen.access.webhooks",
     "WindowSettings": "denizen.consciousness.settings",
     "call": "denizen.models.scripted",

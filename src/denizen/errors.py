@@ -5,6 +5,7 @@ DenizenError
 │   ├── ToolMissing         an agent uses tools that this process does not have
 │   ├── StepFunctionFailed  a function of an agent's cycles failed, or decided what cannot be done
 │   ├── HandleTaken         another entity of the organization has that handle
+│   ├── IdempotencyKeyReused  a key or id was used for something else before
 │   ├── PriceUnknown        a budget in dollars needs the price of a model that nobody knows
 │   ├── DefinitionsInvalid  files of definitions say what cannot be done
 │   └── ImportInvalid       an exported file cannot be taken in
@@ -72,6 +73,12 @@ class HandleTaken(InvalidInput):
     """Another entity of this organization has that handle."""
 
     code = "handle_taken"
+
+
+class IdempotencyKeyReused(InvalidInput):
+    """This Idempotency-Key was used for another request. Use a new one."""
+
+    code = "idempotency_key_reused"
 
 
 class PriceUnknown(InvalidInput):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from denizen import call, reply, skip
+from denizen.access.requesters import THIS_PROCESS
 from denizen.agents import chatting, explaining
-from denizen.agents.chatting import Answer, AwaitedMessage
-from denizen.agents.private_spaces import private_space
+from denizen.agents.chatting import Answer, AwaitedMessage, Question
 from denizen.agents.registry import Agent
 from denizen.ids import AgentId, MessageId, new_id
 from denizen.inbox import delivery, parking, statuses
@@ -28,9 +28,10 @@ async def ask(world: World, *turns: Turn, run: bool = True, **options: Any) -> t
     return bo, asked
 
 
-def _ask(tx: Tx, noor: Entity, bo: Agent) -> AwaitedMessage:
-    space = private_space(tx, noor, bo)
-    return chatting.ask(tx, space.id, noor, bo, posting.draft("Are you there?"), id=MessageId(new_id()))
+def _ask(tx: Tx, noor: Entity, bo: Agent, space: str | None = None) -> AwaitedMessage:
+    text = "Are you there?"
+    by = THIS_PROCESS.acting_as(noor.id)
+    return chatting.ask(tx, by, Question(bo.id, text, space), posting.draft(text), MessageId(new_id()))
 
 
 async def answer(world: World, asked: AwaitedMessage) -> Answer:
@@ -130,7 +131,7 @@ async def ask_in_hall(world: World, *agents: Agent) -> AwaitedMessage:
     await world.denizen.spaces.set_floor(hall, "one")
 
     def write(tx: Tx) -> AwaitedMessage:
-        return chatting.ask(tx, hall.id, noor, agents[0], posting.draft("Are you there?"), id=MessageId(new_id()))
+        return _ask(tx, noor, agents[0], hall.id)
 
     return await world.denizen.db.write(write)
 

@@ -179,7 +179,7 @@ async def test_an_import_is_in_the_audit_log(small_house: House) -> None:
     made = await small_house.call("POST", "/api/import?handle=twin", noor, content=file, headers=LINES)
     assert made.status_code == 201
     entries = (await small_house.call("GET", "/api/audit", noor)).json()["entries"]
-    assert [each["action"] for each in entries] == ["import_file", "export_agent"]
+    assert [each["action"] for each in entries] == ["import_file", "export_agent", "create_agent"]
     assert entries[0]["subject_id"] == made.json()["id"]
 
 

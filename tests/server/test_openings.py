@@ -55,7 +55,7 @@ async def test_an_owner_reads_for_an_hour_and_the_members_are_told(house: House)
     assert (await house.call("POST", path, olga, json=body)).status_code == 422
     await world.denizen.spaces.leave(den, olga)
 
-    [entry] = (await house.call("GET", "/api/audit", amin)).json()["entries"]
+    [entry] = (await house.call("GET", "/api/audit?kind=private%20spaces", amin)).json()["entries"]
     assert (entry["action"], entry["by"]["name"], entry["reason"]) == (
         "open_private_space",
         "Olga",

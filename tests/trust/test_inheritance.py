@@ -11,7 +11,8 @@ from pydantic_ai.messages import ModelMessage
 from sqlalchemy import bindparam, text, update
 
 from denizen import call, forever, reply
-from denizen.access.audit import OPERATOR, Actor
+from denizen.access.audit import Actor
+from denizen.access.requesters import THIS_PROCESS, Requester
 from denizen.agents.registry import Agent
 from denizen.ids import AgentId
 from denizen.inbox.sources import EARLIER
@@ -254,7 +255,7 @@ async def test_an_import_keeps_the_marks_and_that_of_anyone_but_an_operator_mark
     await story.say(story.eve, "Buy eggs.", kitchen)
     elsewhere = await world.denizen.organizations.create("Elsewhere")
     owner = await world.denizen.people.create("Otto", organization=elsewhere)
-    by = OPERATOR if operator else Actor(owner.id)
+    by = THIS_PROCESS if operator else Requester(Actor(owner.id), owner.organization_id)
     agent, space = [
         await world.denizen.organizations.import_file(each, organization=elsewhere, by=by)
         for each in await exported(story, ada, kitchen, tmp_path)

@@ -12,9 +12,7 @@ from denizen import call, forever, reply, skip, think
 from denizen.agents.registry import Agent
 from denizen.errors import ModelRejected
 from denizen.models.scripted import Call, Decide, Info, Turn
-from denizen.plans import from_outside
-from denizen.plans.agenda import PlanDraft, When
-from denizen.plans.goals import GoalChange, GoalStatus, Priority
+from denizen.plans.goals import GoalStatus, Priority
 from denizen.spaces.directory import Entity, Space
 from denizen.tools.prebuilt import PREBUILT
 from denizen.tools.tool import Toolbox
@@ -141,13 +139,10 @@ async def live(life: Life, *, rounds: int) -> None:
     for _ in range(7):
         await world.run_after(200)
     await _hear(life, noor, "Where is my violin?", hours=1)
-    await world.denizen.db.write(
-        from_outside.set_plan,
-        ada.id,
-        PlanDraft("Morning round", "Look whether the windows are closed.", When("0 7 * * *", None, None, "UTC")),
-    )
+    instruction = "Look whether the windows are closed."
+    await world.denizen.plans.set(ada, "Morning round", instruction, cron="0 7 * * *", zone="UTC")
     for text, status, priority in _GOALS:
-        await world.denizen.db.write(from_outside.set_goal, ada.id, GoalChange(None, text, status, priority))
+        await world.denizen.goals.set(ada, text, status=status, priority=priority)
 
 
 async def _hear(life: Life, who: Entity, text: str, *, hours: float) -> None:

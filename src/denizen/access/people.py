@@ -16,7 +16,7 @@ from denizen.errors import InvalidInput, NotFound
 from denizen.ids import EntityId, OrganizationId
 from denizen.spaces import directory, leaving
 from denizen.spaces.directory import Entity, EntityKind
-from denizen.storage.database import Tx, statement
+from denizen.storage.database import Tx, statement, storable, value
 from denizen.storage.schema import agents, entities, secrets, tokens
 
 
@@ -46,6 +46,7 @@ _get = statement(
         entities.c.organization_id == bindparam("organization_id"), entities.c.id == bindparam("entity_id")
     )
 )
+_is_dead = statement(select(agents.c.id).where(agents.c.id == bindparam("id"), agents.c.status == "dead"))
 # By handle, because that is how the index has them: a page costs the same however many there are.
 _present = (
     select(*_profile)
@@ -82,6 +83,18 @@ def get(tx: Tx, organization_id: OrganizationId, named: str) -> Profile:
     if row is None:
         raise NotFound("entity", named)
     return _as_profile(row)
+
+
+def find_present(tx: Tx, organization_id: OrganizationId, named: str) -> Entity:
+    """The member with this `@handle` or id, if it can be in a space: it has not left, and is not a deleted agent."""
+    try:
+        profile = get(tx, organization_id, storable(named))
+        if profile.left_at is None and value(tx, _is_dead, id=profile.entity.id) is None:
+            return profile.entity
+    except NotFound:
+        pass
+    # One error for those who are not there and for those of another organization.
+    raise NotFound("entity", named)
 
 
 def page(

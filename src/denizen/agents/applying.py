@@ -9,13 +9,13 @@ import difflib
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Final, NoReturn, Protocol
+from typing import Any, Final, NoReturn
 
 from pydantic import JsonValue
 from sqlalchemy import bindparam, select
 
 from denizen.access import audit
-from denizen.access.audit import OPERATOR, Actor
+from denizen.access.requesters import THIS_PROCESS, Requester
 from denizen.agents import registry
 from denizen.agents.definition import AgentDefinition
 from denizen.agents.differences import Change, FieldChange, difference
@@ -46,22 +46,6 @@ _one_at_a_time = statement(
 )
 
 
-class Guard(Protocol):
-    """What the person who applies documents may see and change."""
-
-    def meant(self, tx: Tx, spaces: Sequence[Space]) -> Sequence[Space]:
-        """Those of the spaces with the same name that the person can mean. Spaces hidden from them are left out."""
-        ...
-
-    def enter(self, tx: Tx, space: Space) -> None:
-        """Raises the error for the person if they may not change the space."""
-        ...
-
-    def attend(self, member: Entity) -> None:
-        """Raises the error for the person if they may not set the member's attention."""
-        ...
-
-
 class Rehearsed(Exception):
     """Everything was applied, and is rolled back."""
 
@@ -72,20 +56,21 @@ class Rehearsed(Exception):
 
 def apply(
     tx: Tx,
+    by: Requester,
     policy: DefinitionPolicy,
     organization_id: OrganizationId,
     declared: Sequence[Declared],
     creator: EntityId | None = None,
-    guard: Guard | None = None,
-    by: Actor = OPERATOR,
 ) -> list[Change]:
     """Apply the documents. Returns the changes in their order; raises `DefinitionsInvalid` with all problems.
 
-    The `creator` becomes a member of every space that is created here. Without a `guard` every space and member may be
-    changed. Raises `NotAllowed` if the policy refuses a definition.
+    For admins, who change only spaces that they are in; this process changes every space. The `creator` becomes a
+    member of every space that is created here. Raises `NotAllowed` if the policy refuses a definition.
     """
+    by.require("admin")
+    by.require_organization(organization_id)
     tx.one(_one_at_a_time, id=organization_id)
-    work = _Work(tx, policy, organization_id, creator, guard, by)
+    work = _Work(tx, by, policy.for_requester(tx, by), organization_id, creator)
     order = list(_FIRST)  # members of spaces come before the spaces, and spaces before their later members
     for each in sorted(declared, key=lambda each: order.index(type(each.document))):
         work.attempt(each, _FIRST[type(each.document)])
@@ -98,7 +83,7 @@ def apply(
     changed = [each for each in found if each.action != "unchanged"]
     if changed:
         named: list[JsonValue] = [each.name for each in changed if each.kind == "agent"]
-        audit.record(tx, organization_id, by, "apply", changes=len(changed), agents=named)
+        audit.record(tx, organization_id, by.actor, "apply", changes=len(changed), agents=named)
     return found
 
 
@@ -112,15 +97,14 @@ def definition_of(tx: Tx, organization_id: OrganizationId, handle: str) -> Agent
 
 def rehearse(
     tx: Tx,
+    by: Requester,
     policy: DefinitionPolicy,
     organization_id: OrganizationId,
     declared: Sequence[Declared],
     creator: EntityId | None = None,
-    guard: Guard | None = None,
-    by: Actor = OPERATOR,
 ) -> NoReturn:
     """Apply, and roll back by raising `Rehearsed` with the changes."""
-    raise Rehearsed(apply(tx, policy, organization_id, declared, creator, guard, by))
+    raise Rehearsed(apply(tx, by, policy, organization_id, declared, creator))
 
 
 @dataclass(slots=True)
@@ -145,18 +129,16 @@ class _Work:
     def __init__(
         self,
         tx: Tx,
+        by: Requester,
         policy: DefinitionPolicy,
         organization_id: OrganizationId,
         creator: EntityId | None,
-        guard: Guard | None,
-        by: Actor,
     ) -> None:
         self.tx = tx
         self.by = by
         self.policy = policy
         self.organization_id = organization_id
         self.creator = creator
-        self.guard = guard
         self.made: dict[str, _Made] = {}
         """By the position of the document."""
         self.problems: list[str] = []
@@ -181,22 +163,28 @@ class _Work:
 
     def space(self, name: str, **settings: Any) -> tuple[Space, bool]:
         """The space with that name, and whether it was just created."""
-        found = directory.find_spaces(self.tx, self.organization_id, name)
-        if self.guard is not None:
-            found = self.guard.meant(self.tx, found)
+        found = self._visible(directory.find_spaces(self.tx, self.organization_id, name))
         if len(found) > 1:
             raise InvalidInput(
                 f"There are {len(found)} spaces named {name!r}. Rename all but one, because a file refers to spaces "
                 "by name."
             )
         if found:
-            if self.guard is not None:
-                self.guard.enter(self.tx, found[0])
+            if not self._is_in(found[0]):
+                raise InvalidInput(f"The name {name!r} is taken by a space that you are not in. Choose another.")
             return found[0], False
         made = directory.create_space(self.tx, self.organization_id, name=name, **settings)
         if self.creator is not None:
             directory.join(self.tx, made.id, self.creator)
         return made, True
+
+    def _visible(self, spaces: Sequence[Space]) -> Sequence[Space]:
+        """The spaces that the requester can mean: their own; if there are none, those that are not private."""
+        own = [each for each in spaces if self._is_in(each)]
+        return own or [each for each in spaces if not each.private]
+
+    def _is_in(self, space: Space) -> bool:
+        return self.by == THIS_PROCESS or directory.is_member(self.tx, space.id, self.by.entity_id)
 
     def member(self, space_id: SpaceId, entity_id: EntityId, attention: Attention | None) -> FieldChange | None:
         """Add the entity to the space, with this attention if one is given."""
@@ -209,8 +197,8 @@ class _Work:
         if known is None:
             directory.join(self.tx, space_id, entity_id, attention=new)
         else:
-            if self.guard is not None:
-                self.guard.attend(known.entity)
+            if self.by != THIS_PROCESS and known.entity.kind == "human" and entity_id != self.by.entity_id:
+                raise InvalidInput(f"Only {known.entity.name} can change which messages {known.entity.name} gets.")
             directory.attend(self.tx, space_id, entity_id, new)
         return FieldChange("", old, new)
 
@@ -313,9 +301,9 @@ def _settle(work: _Work, declared: Declared) -> None:
     agent_id = AgentId(made.entity_id)
     for place in document.spaces:
         _be_in(work, made, place)
-    made.fields += _aim(work.tx, agent_id, document.goals)
-    made.fields += _note(work.tx, agent_id, document, work.by)
-    made.fields += _plan(work.tx, agent_id, document)
+    made.fields += _aim(work.tx, work.by, agent_id, document.goals)
+    made.fields += _note(work.tx, work.by, agent_id, document)
+    made.fields += _plan(work.tx, work.by, agent_id, document)
 
 
 def _be_in(work: _Work, made: _Made, place: Place) -> None:
@@ -327,7 +315,7 @@ def _be_in(work: _Work, made: _Made, place: Place) -> None:
         made.fields.append(FieldChange(f"spaces.{space.name}", change.old, change.new))
 
 
-def _aim(tx: Tx, agent_id: AgentId, aims: Sequence[Aim]) -> list[FieldChange]:
+def _aim(tx: Tx, by: Requester, agent_id: AgentId, aims: Sequence[Aim]) -> list[FieldChange]:
     there = {goal.text: goal for goal in goals.goals_of(tx, agent_id)}
     fields: list[FieldChange] = []
     for aim in aims:
@@ -336,7 +324,7 @@ def _aim(tx: Tx, agent_id: AgentId, aims: Sequence[Aim]) -> list[FieldChange]:
         if old is not None and wanted == (old.status, old.priority):
             continue
         change = GoalChange(old.number if old else None, None if old else aim.text, *wanted)
-        new = from_outside.set_goal(tx, agent_id, change)
+        new = from_outside.set_goal(tx, by, agent_id, change)
         fields.append(FieldChange(f"goals.{masked(aim.text)}", _standing(old), _standing(new)))
     return fields
 
@@ -345,26 +333,26 @@ def _standing(goal: Goal | None) -> str | None:
     return None if goal is None else f"{goal.status}, {goal.priority} priority"
 
 
-def _note(tx: Tx, agent_id: AgentId, document: AgentDocument, by: Actor) -> list[FieldChange]:
-    hidden = privacy.reader(tx, agent_id, by.entity_id).hidden_facts()
+def _note(tx: Tx, by: Requester, agent_id: AgentId, document: AgentDocument) -> list[FieldChange]:
+    hidden = privacy.reader(tx, agent_id, by.actor.entity_id).hidden_facts()
     there = {note.key: note.text for note in notes.notes_of(tx, agent_id)}
     fields: list[FieldChange] = []
     for key, text in document.notes.items():
         if there.get(key) != text:
-            from_outside.set_note(tx, agent_id, key, text)
+            from_outside.set_note(tx, by, agent_id, key, text)
             old = privacy.stand_in(1) if f"note:{key}" in hidden else there.get(key)
             fields.append(FieldChange(f"notes.{key}", None if old is None else masked(old), masked(text)))
     return fields
 
 
-def _plan(tx: Tx, agent_id: AgentId, document: AgentDocument) -> list[FieldChange]:
+def _plan(tx: Tx, by: Requester, agent_id: AgentId, document: AgentDocument) -> list[FieldChange]:
     there = {plan.name: plan for plan in agenda.plans_of(tx, agent_id) if plan.kind == "plan"}
     fields: list[FieldChange] = []
     for intent in document.plans:
         old = there.get(intent.name)
         if _is_past(tx, intent, document.zone) or (old is not None and _is_as_meant(tx, old, intent, document.zone)):
             continue
-        new = from_outside.set_plan(tx, agent_id, PlanDraft(intent.name, intent.instruction, intent.when))
+        new = from_outside.set_plan(tx, by, agent_id, PlanDraft(intent.name, intent.instruction, intent.when))
         fields.append(FieldChange(f"plans.{intent.name}", _in_words(old), _in_words(new)))
     return fields
 

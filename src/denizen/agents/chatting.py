@@ -13,8 +13,10 @@ from typing import Final, Literal
 from pydantic import JsonValue
 from sqlalchemy import bindparam, select
 
-from denizen.agents import registry
-from denizen.agents.registry import Agent
+from denizen.access.requesters import Requester
+from denizen.agents import managing, registry
+from denizen.agents.messaging import post_message
+from denizen.agents.private_spaces import private_space
 from denizen.clock import moment
 from denizen.cycles import budgets, ledger, pausing, records
 from denizen.cycles.ledger import Charge
@@ -22,12 +24,13 @@ from denizen.cycles.usage import usage_of_cycles
 from denizen.errors import InvalidInput
 from denizen.ids import AgentId, CycleId, MessageId, SpaceId
 from denizen.inbox.statuses import Cause
+from denizen.memory import settled
+from denizen.memory.policy import Policy
 from denizen.models.prices import Usage
 from denizen.shapes.vocabulary import ChatOutcome as Outcome
 from denizen.spaces import directory, posting
-from denizen.spaces.directory import Entity
 from denizen.spaces.posting import Draft, Message
-from denizen.storage.database import Tx, statement
+from denizen.storage.database import Tx, statement, storable
 from denizen.storage.schema import events
 from denizen.tools import calls
 from denizen.tools.calls import Call
@@ -60,23 +63,39 @@ _event_of_message = statement(
 _event = statement(select(events.c.state, events.c.cycle_id).where(events.c.number == bindparam("number")))
 
 
-def ask(
-    tx: Tx,
-    space_id: SpaceId,
-    person: Entity,
-    agent: Agent,
-    what: Draft,
-    *,
-    id: MessageId,
-    metadata: Mapping[str, JsonValue] | None = None,
-) -> AwaitedMessage:
-    """Post the message to the space and the agent's inbox. Idempotent by `id`."""
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A message for an agent, whose author waits for the answer."""
+
+    agent: str
+    """The agent's id, or its `@handle`."""
+    text: str
+    space: str | None = None
+    """A space that both are in; None: their private space."""
+    conversation: str = ""
+    """The name of one of their private spaces."""
+    metadata: Mapping[str, JsonValue] | None = None
+    policy: Policy | None = None
+    """Changes what is remembered of the conversation."""
+
+
+def ask(tx: Tx, by: Requester, question: Question, what: Draft, id: MessageId) -> AwaitedMessage:
+    """Post the person's message to the space and the agent's inbox. Idempotent by `id`.
+
+    `what` is the question's text, rendered outside the transaction.
+    """
+    by.require("member")
+    agent = managing.find(tx, by, question.agent)
+    person = directory.get_entity(tx, by.entity_id)
+    if question.space is None:
+        space_id = private_space(tx, person, agent, question.conversation).id
+    else:
+        space_id = directory.require_member(tx, SpaceId(storable(question.space)), person.id).id
+    if question.policy is not None:
+        settled.settle(tx, space_id, question.policy)
     if not directory.is_member(tx, space_id, agent.id):
         raise InvalidInput(f"@{agent.entity.handle} is not in this space. Choose a space that you share, or none.")
-    question = calls.question_for(tx, space_id, person.id, what)
-    posted = posting.post(tx, space_id, person.id, what, id=id, metadata=metadata, asked=agent.id)
-    if question is not None and question.agent_id == agent.id:
-        calls.answer_in_words(tx, question, posted.id, posted.seq, person.id, what.text)
+    posted = post_message(tx, by, space_id, what, id=id, metadata=question.metadata, asked=agent.id)
     found = tx.one(_event_of_message, agent_id=agent.id, message_id=id)
     return AwaitedMessage(id, space_id, posted.seq, agent.id, None if found is None else found[0], agent.reflects)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Final
 from uuid import UUID, uuid5
 
+from denizen.access.requesters import Requester
+from denizen.agents import managing
 from denizen.agents.registry import Agent
 from denizen.ids import SpaceId
 from denizen.spaces import directory
@@ -14,6 +16,12 @@ from denizen.storage.database import Tx, storable
 
 _PRIVATE: Final = UUID("7c6f3a52-0d2f-4c0b-8b3e-5a0f6d1e9c47")
 """The UUID namespace for the ids of private spaces of two."""
+
+
+def open_private_space(tx: Tx, by: Requester, agent_named: str) -> Space:
+    """The private space of the requester, a person, and this agent, created on first use."""
+    by.require("member")
+    return private_space(tx, directory.get_entity(tx, by.entity_id), managing.find(tx, by, agent_named))
 
 
 def private_space(tx: Tx, person: Entity, agent: Agent, named: str = "") -> Space:

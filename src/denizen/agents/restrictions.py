@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Literal, TypeAlias
 
 from denizen.access import roles
+from denizen.access.requesters import Requester
 from denizen.access.roles import Role
 from denizen.access.secrets import names_in
 from denizen.agents.definition import AgentDefinition
@@ -426,9 +427,12 @@ class DefinitionPolicy:
     check_reflection: Callable[[ReflectionSettings], None] = lambda _: None
     """Raises `InvalidInput` for reflection settings that are not possible here."""
 
-    def by(self, author: Author) -> DefinitionPolicy:
-        """The same policy for what this person defines."""
-        return replace(self, author=author)
+    def for_requester(self, tx: Tx, by: Requester) -> DefinitionPolicy:
+        """The same policy for what this person defines. A program on the server has no author."""
+        who = by.actor.entity_id
+        if who is None or by.role is None:
+            return replace(self, author=None)
+        return replace(self, author=Author(directory.get_entity(tx, who).handle, by.role))
 
     def check(
         self, tx: Tx, organization_id: OrganizationId, before: AgentDefinition | None, after: AgentDefinition

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import AsyncGenerator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Unpack
 
 from pydantic import JsonValue, ValidationError
 
-from denizen.access.audit import OPERATOR, Actor
 from denizen.access.requesters import THIS_PROCESS, Requester
-from denizen.agents import applying, fitness, forking, managing, registry
+from denizen.agents import applying, fitness, managing, registry
 from denizen.agents.definition import AgentChanges, AgentDefinition, AgentSettings
 from denizen.agents.differences import Change
 from denizen.agents.documents import AgentDocument
 from denizen.agents.files import Declared
 from denizen.agents.fitness import Fitness, Unable
 from denizen.agents.registry import Agent, Status
-from denizen.agents.restrictions import Author
 from denizen.api.subject import (
     AgentRef,
     EntityRef,
@@ -31,13 +29,11 @@ from denizen.api.subject import (
 )
 from denizen.cycles.troubles import classify
 from denizen.errors import DenizenError, OutcomeUnknown, PriceUnknown
-from denizen.ids import AgentId, OrganizationId, new_id
-from denizen.inbox import delivery
-from denizen.inbox.delivery import Delivery
+from denizen.ids import OrganizationId, new_id
 from denizen.inbox.outside import storable_data
 from denizen.reflection.persona import as_definition
 from denizen.spaces.handles import handle_from
-from denizen.storage.database import Tx, storable
+from denizen.storage.database import storable
 from denizen.tools.settings import ToolSettings
 from denizen.tools.tool import OutsideTool
 
@@ -66,12 +62,14 @@ class Agents(Subject):
         handle: str | None = None,
         tools: Iterable[str | OutsideTool | ToolSettings] = (),
         organization: OrganizationRef | None = None,
+        by: Requester = THIS_PROCESS,
         **settings: Unpack[AgentSettings],
     ) -> Agent:
         """Create an agent. It is asleep and in no space.
 
         A model or tool that is given as an object is registered with this runtime. Raises `InvalidInput` where the
-        definition is wrong, and `HandleTaken` where the handle is in use.
+        definition is wrong, `HandleTaken` where the handle is in use, and `NotAllowed` where the requester may not
+        define such an agent.
 
         ```python
         cook = await denizen.agents.create(
@@ -85,7 +83,7 @@ class Agents(Subject):
         ```
         """
         runtime = self._runtime
-        home = await runtime.organization_id(organization)
+        home = await runtime.organization_id(organization or by.organization_id)
         handle = handle or handle_from(name)
         if not isinstance(model, str):
             runtime.model_catalog.register(f"python:{handle}", model)
@@ -93,8 +91,9 @@ class Agents(Subject):
         names = [self._register_tool(each) for each in tools]
         defined = registry.define(model=model, instructions=instructions, tools=names, **settings)
         await self.check_prices(home, defined)
-        policy = runtime.definition_policy()
-        return await runtime.db.write(registry.create, policy, home, name=name, handle=handle, definition=defined)
+        return await runtime.db.write(
+            managing.create, by, runtime.definition_policy, home, name=name, handle=handle, definition=defined
+        )
 
     def _register_tool(self, given: str | OutsideTool | ToolSettings) -> str | ToolSettings:
         if not isinstance(given, OutsideTool):
@@ -116,7 +115,7 @@ class Agents(Subject):
         home = await self._runtime.organization_id(organization)
         return [agent for agent, _ in await self._runtime.db.read(registry.living_agents, home)]
 
-    async def edit(self, agent: AgentRef, **changes: Unpack[AgentChanges]) -> Agent:
+    async def edit(self, agent: AgentRef, *, by: Requester = THIS_PROCESS, **changes: Unpack[AgentChanges]) -> Agent:
         """Change these fields of the definition. A new era begins with the agent's next cycle.
 
         ```python
@@ -124,12 +123,15 @@ class Agents(Subject):
         assert ada.definition.instructions == "Answer in one sentence."
         ```
         """
-        agent_id = id_of(agent)
-        current = await self._runtime.db.read(registry.get, agent_id)
-        fields = current.definition.model_dump(exclude_defaults=True) | as_definition(changes)
-        defined = registry.define(**fields)
-        await self.check_prices(current.entity.organization_id, defined, before=current.definition)
-        return await self._runtime.db.write(registry.edit, self._runtime.definition_policy(), agent_id, defined)
+
+        def change(before: AgentDefinition) -> AgentDefinition:
+            return registry.define(**(before.model_dump(exclude_defaults=True) | as_definition(changes)))
+
+        runtime = self._runtime
+        current = await runtime.db.read(managing.find, by, id_of(agent))
+        before = current.definition
+        await self.check_prices(current.entity.organization_id, change(before), before=before)
+        return await runtime.db.write(managing.edit, by, runtime.definition_policy, current.id, change)
 
     async def suspend(self, agent: AgentRef, *, by: Requester = THIS_PROCESS) -> None:
         """The agent does not think until it is resumed. Its inbox keeps what arrives meanwhile.
@@ -151,7 +153,13 @@ class Agents(Subject):
         return await self._runtime.db.read(registry.status, id_of(agent))
 
     async def fork(
-        self, agent: AgentRef, *, handle: str | None = None, at: int | None = None, name: str | None = None
+        self,
+        agent: AgentRef,
+        *,
+        handle: str | None = None,
+        at: int | None = None,
+        name: str | None = None,
+        by: Requester = THIS_PROCESS,
     ) -> Agent:
         """Create an agent with the history of this one, up to cycle `at`. The copy is in no space.
 
@@ -162,8 +170,8 @@ class Agents(Subject):
         assert copy.entity.handle == "ada_copy"
         ```
         """
-        policy = self._runtime.definition_policy()
-        return await self._runtime.db.write(forking.fork, policy, id_of(agent), handle=handle, at=at, name=name)
+        policy = self._runtime.definition_policy
+        return await self._runtime.db.write(managing.fork, by, policy, id_of(agent), handle=handle, at=at, name=name)
 
     async def trigger(
         self,
@@ -174,8 +182,12 @@ class Agents(Subject):
         text: str = "",
         id: str | None = None,
         urgent: bool = False,
+        must_match: bool = False,
+        by: Requester = THIS_PROCESS,
     ) -> None:
         """Wake the agent with an event from outside. An `id` makes it safe to send the same event again.
+
+        With `must_match`, raises `IdempotencyKeyReused` if another event was sent with this `id`.
 
         ```python
         await denizen.agents.trigger(ada, "doorbell", {"door": "front"}, id="ring-1")
@@ -189,17 +201,23 @@ class Agents(Subject):
         # Chosen before the write: after an unknown outcome the same event is sent again, not a second one.
         chosen = id or new_id()
         self._runtime.remember_cause(chosen)
-        try:
-            await self._runtime.db.write(_trigger, id_of(agent), chosen, payload, urgent)
-        except OutcomeUnknown:
-            await self._runtime.db.write(_trigger, id_of(agent), chosen, payload, urgent)
 
-    async def try_again(self, agent: AgentRef, space: SpaceRef | None = None) -> None:
+        async def trigger() -> None:
+            await self._runtime.db.write(
+                managing.trigger, by, id_of(agent), chosen, payload, urgent=urgent, must_match=must_match
+            )
+
+        try:
+            await trigger()
+        except OutcomeUnknown:
+            await trigger()
+
+    async def try_again(self, agent: AgentRef, space: SpaceRef | None = None, *, by: Requester = THIS_PROCESS) -> None:
         """The agent tries now what it could not do, in that space or everywhere.
 
         Messages that were set aside while somebody waits are taken up again.
         """
-        await self._runtime.db.write(registry.try_again, id_of(agent), optional_id_of(space))
+        await self._runtime.db.write(managing.try_again, by, id_of(agent), optional_id_of(space))
 
     async def check(
         self, organization: OrganizationRef | None = None, *, probe: bool = False
@@ -235,24 +253,21 @@ class Agents(Subject):
         *,
         dry_run: bool = False,
         creator: EntityRef | None = None,
-        guard: applying.Guard | None = None,
-        author: Author | None = None,
         organization: OrganizationRef | None = None,
-        by: Actor = OPERATOR,
+        by: Requester = THIS_PROCESS,
     ) -> builtins.list[Change]:
         """Make agents, spaces and triggers as definition files describe them: all of them, or none.
 
         Returns what changed, in the order of the documents; a dry run changes nothing. The `creator` joins every new
-        space. A `guard` says which spaces and members must not be touched. With an `author`, raises `NotAllowed` where
-        that person may not define such agents.
+        space. Raises `NotAllowed` where the requester may not define such agents; people change only their own spaces.
         """
         runtime = self._runtime
-        home, declared = await runtime.organization_id(organization), [*definitions]
+        home, declared = await runtime.organization_id(organization or by.organization_id), [*definitions]
         await self._check_declared_prices(home, declared)
         try:
             do = applying.rehearse if dry_run else applying.apply
-            policy = runtime.definition_policy(author)
-            return await runtime.db.write(do, policy, home, declared, optional_id_of(creator), guard, by)
+            policy = runtime.definition_policy
+            return await runtime.db.write(do, by, policy, home, declared, optional_id_of(creator))
         except applying.Rehearsed as rehearsed:
             return rehearsed.changes
 
@@ -283,8 +298,3 @@ class Agents(Subject):
                     await self.check_prices(organization_id, each.document.definition, before=before)
                 except PriceUnknown as error:
                     raise PriceUnknown(error.model, agent=handle) from error
-
-
-def _trigger(tx: Tx, agent_id: AgentId, id: str, payload: Mapping[str, JsonValue], urgent: bool) -> None:
-    registry.get(tx, agent_id)
-    delivery.deliver(tx, [Delivery(agent_id, id, "service_trigger", tx.now, urgent=urgent, payload=payload)])

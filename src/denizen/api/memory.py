@@ -5,19 +5,22 @@ from __future__ import annotations
 import builtins
 from collections.abc import Iterable, Mapping
 
+from denizen.access.audit import Actor
+from denizen.access.requesters import THIS_PROCESS, Requester
 from denizen.api.forgetting import forget
 from denizen.api.subject import AgentRef, EntityRef, OrganizationRef, SpaceRef, Subject, id_of, optional_id_of
 from denizen.errors import InvalidInput
 from denizen.forgetting import forgetting
 from denizen.forgetting.forgetting import Receipt
-from denizen.memory import hygiene, items, rolling, settled, sinks
-from denizen.memory.access import Visitor
+from denizen.memory import access, hygiene, items, rolling, settled, sinks
+from denizen.memory.access import Correction
 from denizen.memory.hygiene import Report
 from denizen.memory.items import MemoryItem
 from denizen.memory.keeping import Rolling
 from denizen.memory.policy import OrganizationMemory, Policy
 from denizen.memory.rolling import ConversationSummary
 from denizen.memory.searching import FoundMemory
+from denizen.storage.database import storable
 
 
 class Memory(Subject):
@@ -47,21 +50,24 @@ class Memory(Subject):
         """What may be remembered of this conversation, as far as it is set here."""
         return await self._runtime.db.read(settled.policy_of, id_of(space))
 
-    async def set_policy(self, space: SpaceRef, policy: Policy) -> Policy:
+    async def set_policy(self, space: SpaceRef, policy: Policy, *, by: Requester = THIS_PROCESS) -> Policy:
         """Change what may be remembered of this conversation. What the policy leaves out stays as it was."""
-        return await self._runtime.db.write(settled.settle, id_of(space), policy)
+        return await self._runtime.db.write(access.set_policy, by, id_of(space), policy)
 
     async def switches(self, organization: OrganizationRef | None = None) -> OrganizationMemory | None:
         """What the organization has switched off; None where that cannot be read, and then nothing is allowed."""
         return await self._runtime.db.read(settled.organization_of, await self._runtime.organization_id(organization))
 
     async def change_switches(
-        self, changes: Mapping[str, object], *, organization: OrganizationRef | None = None
+        self,
+        changes: Mapping[str, object],
+        *,
+        organization: OrganizationRef | None = None,
+        by: Requester = THIS_PROCESS,
     ) -> OrganizationMemory:
-        """Change these switches; None resets one to its default."""
-        return await self._runtime.db.write(
-            settled.change_organization, await self._runtime.organization_id(organization), changes
-        )
+        """Change these switches; None resets one to its default. For admins."""
+        home = await self._runtime.organization_id(organization or by.organization_id)
+        return await self._runtime.db.write(access.change_switches, by, home, changes)
 
     async def list(
         self,
@@ -91,17 +97,27 @@ class Memory(Subject):
         """Duplicates, junk, unused memories and contradictions."""
         return await self._runtime.db.read(hygiene.report, await self._runtime.organization_id(organization))
 
+    async def correct(
+        self, memory: MemoryItem | str, text: str, *, by: EntityRef | Requester | None = None
+    ) -> MemoryItem:
+        """Replace the text of the memory. The old text is linked to the new one, and is not found any more.
+
+        Raises `NotFound` where a `Requester` may not change it.
+        """
+        runtime, said = self._runtime, storable(text)
+        vectors = await sinks.vectors_of(runtime.embedder, [said])
+        what = Correction(said, vectors.get(said), "" if runtime.embedder is None else runtime.embedder.name)
+        return await runtime.db.write(access.correct, _requester(by), id_of(memory), what)
+
     async def forget(
-        self,
-        memory: MemoryItem | str,
-        *,
-        by: EntityRef | None = None,
-        visitor: Visitor | None = None,
-        dry_run: bool = False,
+        self, memory: MemoryItem | str, *, by: EntityRef | Requester | None = None, dry_run: bool = False
     ) -> Receipt:
         """Erase the memory and its copies; it is not learned again. The messages that it came from stay.
 
-        For a `visitor`: as far as they may change it. Raises `NotFound` if they may not.
+        For a `Requester`: as far as they may change it. Raises `NotFound` if they may not.
         """
-        what, who = id_of(memory), optional_id_of(by)
-        return await forget(self._runtime, dry_run, forgetting.forget_memory, what, who, visitor=visitor)
+        return await forget(self._runtime, dry_run, forgetting.forget_memory, _requester(by), id_of(memory))
+
+
+def _requester(by: EntityRef | Requester | None) -> Requester:
+    return by if isinstance(by, Requester) else Requester(Actor(optional_id_of(by)))

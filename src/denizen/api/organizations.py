@@ -9,10 +9,9 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
-from denizen.access.audit import OPERATOR, Actor
+from denizen.access.requesters import THIS_PROCESS, Requester
 from denizen.agents import preset_changes, registry
 from denizen.agents.preset_changes import PresetsDocument
-from denizen.agents.restrictions import Author
 from denizen.api.subject import OrganizationRef, Subject
 from denizen.forgetting import forgetting
 from denizen.forgetting.forgetting import Receipt
@@ -72,13 +71,12 @@ class Organizations(Subject):
         handle: str | None = None,
         name: str | None = None,
         organization: OrganizationRef | None = None,
-        author: Author | None = None,
-        by: Actor = OPERATOR,
+        by: Requester = THIS_PROCESS,
     ) -> Imported:
         """Import an exported agent or space: all of the file or, with an error, nothing. An agent is suspended until it
         is resumed.
 
-        With an `author`, raises `NotAllowed` where that person may not define such an agent.
+        Raises `NotAllowed` unless the requester is an owner, and may define such an agent.
 
         ```python
         from pathlib import Path
@@ -89,9 +87,9 @@ class Organizations(Subject):
         ```
         """
         runtime = self._runtime
-        home = await runtime.organization_id(organization)
-        policy = runtime.definition_policy(author)
-        made = await importing.take_in(runtime.db, policy, home, path, handle=handle, name=name, by=by)
+        home = await runtime.organization_id(organization or by.organization_id)
+        policy = runtime.definition_policy
+        made = await importing.take_in(runtime.db, by, policy, home, path, handle=handle, name=name)
         if made.kind != "agent":
             return made
         # Not refused: a file of another server cannot be changed. The agent is parked when it would think.

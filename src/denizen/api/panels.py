@@ -8,6 +8,7 @@ from typing import Any, Unpack
 
 from pydantic import JsonValue
 
+from denizen.access.requesters import Requester
 from denizen.api.advisors import AdvisorLike, check_reflection, drafted
 from denizen.api.spaces import Spaces
 from denizen.api.subject import EntityRef, OrganizationRef, PanelRef, Subject, id_of
@@ -74,7 +75,7 @@ class Panels(Subject):
     async def ask(
         self,
         panel: PanelRef,
-        author: EntityRef,
+        author: EntityRef | Requester,
         text: str,
         *,
         id: MessageId | None = None,

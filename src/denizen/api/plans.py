@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import builtins
 
+from denizen.access.requesters import THIS_PROCESS, Requester
 from denizen.api.subject import AgentRef, Subject, id_of
 from denizen.plans import agenda, from_outside, goals, notes
 from denizen.plans.agenda import Plan, PlanDraft, When
@@ -32,18 +33,19 @@ class Goals(Subject):
         number: int | None = None,
         status: GoalStatus | None = None,
         priority: Priority | None = None,
+        by: Requester = THIS_PROCESS,
     ) -> Goal:
         """Add a goal; or, with its number, change one."""
         change = GoalChange(number, text, status, priority)
-        return await self._runtime.db.write(from_outside.set_goal, id_of(agent), change)
+        return await self._runtime.db.write(from_outside.set_goal, by, id_of(agent), change)
 
     async def list(self, agent: AgentRef) -> builtins.list[Goal]:
         """The goals of the agent, by number."""
         return await self._runtime.db.read(goals.goals_of, id_of(agent))
 
-    async def delete(self, agent: AgentRef, number: int) -> None:
+    async def delete(self, agent: AgentRef, number: int, *, by: Requester = THIS_PROCESS) -> None:
         """Delete the goal of that number."""
-        await self._runtime.db.write(from_outside.delete_goal, id_of(agent), number)
+        await self._runtime.db.write(from_outside.delete_goal, by, id_of(agent), number)
 
 
 class Notes(Subject):
@@ -55,17 +57,17 @@ class Notes(Subject):
     ```
     """
 
-    async def set(self, agent: AgentRef, key: str, text: str) -> Note:
+    async def set(self, agent: AgentRef, key: str, text: str, *, by: Requester = THIS_PROCESS) -> Note:
         """Write the note of that key, over one that is there."""
-        return await self._runtime.db.write(from_outside.set_note, id_of(agent), key, text)
+        return await self._runtime.db.write(from_outside.set_note, by, id_of(agent), key, text)
 
     async def list(self, agent: AgentRef) -> builtins.list[Note]:
         """The notes of the agent."""
         return await self._runtime.db.read(notes.notes_of, id_of(agent))
 
-    async def delete(self, agent: AgentRef, key: str) -> None:
+    async def delete(self, agent: AgentRef, key: str, *, by: Requester = THIS_PROCESS) -> None:
         """Delete the note of that key."""
-        await self._runtime.db.write(from_outside.delete_note, id_of(agent), key)
+        await self._runtime.db.write(from_outside.delete_note, by, id_of(agent), key)
 
 
 class Plans(Subject):
@@ -89,22 +91,31 @@ class Plans(Subject):
         at: str | None = None,
         after: str | None = None,
         zone: str | None = None,
+        by: Requester = THIS_PROCESS,
     ) -> Plan:
         """Wake the agent with the instruction at these times. Give one of `cron`, `at` and `after`.
 
         A plan of that name that is there is replaced.
         """
         draft = PlanDraft(name, instruction, When(cron, at, after, zone))
-        return await self._runtime.db.write(from_outside.set_plan, id_of(agent), draft)
+        return await self._runtime.db.write(from_outside.set_plan, by, id_of(agent), draft)
 
-    async def set_timer(self, agent: AgentRef, reason: str, *, at: str | None = None, after: str | None = None) -> Plan:
+    async def set_timer(
+        self,
+        agent: AgentRef,
+        reason: str,
+        *,
+        at: str | None = None,
+        after: str | None = None,
+        by: Requester = THIS_PROCESS,
+    ) -> Plan:
         """Wake the agent once, then, with the reason."""
-        return await self._runtime.db.write(from_outside.set_timer, id_of(agent), reason, When(at=at, after=after))
+        return await self._runtime.db.write(from_outside.set_timer, by, id_of(agent), reason, When(at=at, after=after))
 
     async def list(self, agent: AgentRef) -> builtins.list[Plan]:
         """The plans, timers and heartbeat of the agent, the next one first."""
         return await self._runtime.db.read(agenda.plans_of, id_of(agent))
 
-    async def delete(self, agent: AgentRef, name: str) -> None:
+    async def delete(self, agent: AgentRef, name: str, *, by: Requester = THIS_PROCESS) -> None:
         """Delete the plan of that name, or the timer of that id."""
-        await self._runtime.db.write(from_outside.delete_plan, id_of(agent), name)
+        await self._runtime.db.write(from_outside.delete_plan, by, id_of(agent), name)

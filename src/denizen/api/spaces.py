@@ -4,27 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import builtins
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping
 
 from pydantic import JsonValue
 
-from denizen.agents import space_statuses
+from denizen.access import space_changes
+from denizen.access.requesters import THIS_PROCESS, Requester
+from denizen.agents import messaging, space_statuses
 from denizen.agents.space_statuses import ShownStatus
 from denizen.api.forgetting import forget
 from denizen.api.subject import AgentRef, EntityRef, OrganizationRef, SpaceRef, Subject, id_of, optional_id_of
 from denizen.errors import OutcomeUnknown
 from denizen.forgetting import changing, forgetting
 from denizen.forgetting.forgetting import Receipt
-from denizen.ids import AgentId, EntityId, MessageId, OrganizationId, SpaceId, new_id
-from denizen.panel import rounds
-from denizen.spaces import ask_again, directory, leaving, posting, reading, searching
+from denizen.ids import MessageId, new_id
+from denizen.spaces import directory, posting, reading, searching
 from denizen.spaces import floor as floor_rule
 from denizen.spaces.directory import Attention, Entity, Floor, Member, Space, SpaceKind
 from denizen.spaces.posting import Draft, Message, Posted
 from denizen.spaces.reading import ReadPosition
 from denizen.spaces.searching import Cursor, MessageQuery, SearchResults, Words
-from denizen.storage.database import Tx
-from denizen.tools import calls
 
 MessageRef = Message | Posted | MessageId
 """A message, or its id."""
@@ -50,17 +49,31 @@ class Spaces(Subject):
         floor: Floor = directory.DEFAULT_FLOOR,
         agent_run_limit: int = directory.AGENT_RUN_LIMIT,
         organization: OrganizationRef | None = None,
+        by: Requester = THIS_PROCESS,
     ) -> Space:
         """Create a space with these members. `floor` says which agents take up what is said: `all`, `addressed` or
-        `one`.
+        `one`. A requester who is a person is in it as its owner.
 
         ```python
         office = await denizen.spaces.create("Office", [noor, ada], private=True, floor="all")
         assert [each.entity.name for each in await denizen.spaces.members(office)] == ["Noor", "Ada"]
         ```
         """
-        home, joining = await self._runtime.organization_id(organization), [id_of(each) for each in members]
-        return await self._runtime.db.write(_create_space, home, name, joining, kind, private, floor, agent_run_limit)
+        home, joining = (
+            await self._runtime.organization_id(organization or by.organization_id),
+            [id_of(each) for each in members],
+        )
+        return await self._runtime.db.write(
+            space_changes.create,
+            by,
+            home,
+            name,
+            joining,
+            kind=kind,
+            private=private,
+            floor=floor,
+            agent_run_limit=agent_run_limit,
+        )
 
     async def get(self, space: SpaceRef) -> Space:
         """The space as it is now, with its floor and whether its agents have stopped."""
@@ -75,29 +88,33 @@ class Spaces(Subject):
         """
         return await self._runtime.db.read(directory.spaces_of, id_of(who))
 
-    async def set_floor(self, space: SpaceRef, floor: Floor) -> None:
+    async def set_floor(self, space: SpaceRef, floor: Floor, *, by: Requester = THIS_PROCESS) -> None:
         """Choose which agents take up what is said in the space: `all`, `addressed` or `one`."""
-        await self._runtime.db.write(directory.set_floor, id_of(space), floor)
+        await self._runtime.db.write(space_changes.change, by, id_of(space), floor=floor)
 
-    async def set_agent_run_limit(self, space: SpaceRef, limit: int) -> None:
+    async def set_agent_run_limit(self, space: SpaceRef, limit: int, *, by: Requester = THIS_PROCESS) -> None:
         """After so many messages of agents in a row, they no longer wake each other there; 0: no limit."""
-        await self._runtime.db.write(directory.set_agent_run_limit, id_of(space), limit)
+        await self._runtime.db.write(space_changes.change, by, id_of(space), agent_run_limit=limit)
 
     async def let_agents_go_on(self, space: SpaceRef, by: EntityRef) -> None:
         """Let agents that had stopped waking each other in the space continue; those with unread messages wake."""
         await self._runtime.db.write(floor_rule.let_agents_go_on, id_of(space), id_of(by))
 
-    async def join(self, space: SpaceRef, who: EntityRef, *, attention: Attention = "all") -> None:
+    async def join(
+        self, space: SpaceRef, who: EntityRef, *, attention: Attention = "all", by: Requester = THIS_PROCESS
+    ) -> None:
         """They are a member of the space. `attention` says what reaches them: `all`, `mentions` or `none`."""
-        await self._runtime.db.write(directory.join, id_of(space), id_of(who), attention=attention)
+        await self._runtime.db.write(space_changes.add_member, by, id_of(space), id_of(who), attention=attention)
 
-    async def leave(self, space: SpaceRef, who: EntityRef) -> None:
-        """They are not a member of the space any more."""
-        await self._runtime.db.write(leaving.leave, id_of(space), id_of(who))
+    async def leave(self, space: SpaceRef, who: EntityRef, *, by: Requester = THIS_PROCESS) -> None:
+        """They are not a member of the space any more. Another person is removed only by those who manage the space."""
+        await self._runtime.db.write(space_changes.remove_member, by, id_of(space), id_of(who))
 
-    async def set_attention(self, space: SpaceRef, who: EntityRef, attention: Attention) -> None:
+    async def set_attention(
+        self, space: SpaceRef, who: EntityRef, attention: Attention, *, by: Requester = THIS_PROCESS
+    ) -> None:
         """Choose what of the space reaches the member: `all`, `mentions` or `none`."""
-        await self._runtime.db.write(directory.attend, id_of(space), id_of(who), attention)
+        await self._runtime.db.write(space_changes.change_member, by, id_of(space), id_of(who), attention=attention)
 
     async def members(self, space: SpaceRef) -> builtins.list[Member]:
         """The members of the space."""
@@ -106,7 +123,7 @@ class Spaces(Subject):
     async def post(
         self,
         space: SpaceRef,
-        author: EntityRef,
+        author: EntityRef | Requester,
         text: str,
         *,
         id: MessageId | None = None,
@@ -116,23 +133,25 @@ class Spaces(Subject):
     ) -> Posted:
         """Post a message. When this returns, it is in the space and in the inbox of every agent that attends to it.
 
-        An `id` makes it safe to post the same message again. Raises `NotAMember` where the author is not in the space.
+        An `id` makes it safe to post the same message again; raises `IdempotencyKeyReused` if another message has it.
+        Raises `NotAMember` where the author is not in the space.
 
         ```python
         posted = await denizen.spaces.post(kitchen, noor, "@ada is there milk?", urgent=True)
         assert posted.seq == 1
         ```
         """
-        what = await _draft(text)
+        by = author if isinstance(author, Requester) else THIS_PROCESS.acting_as(id_of(author))
+        what = await message_draft(text)
         # Chosen before the write: after an unknown outcome the same message is posted again, not a second one.
         chosen = id or MessageId(new_id())
         self._runtime.remember_cause(chosen)
 
         async def post() -> Posted:
             return await self._runtime.db.write(
-                post_message,
+                messaging.post_message,
+                by,
                 id_of(space),
-                id_of(author),
                 what,
                 id=chosen,
                 reply_to=reply_to,
@@ -149,7 +168,7 @@ class Spaces(Subject):
         """Change the text of a message; agents that have read it are told once. For its author, or a manager of the
         space.
         """
-        return await self._runtime.db.write(changing.edit_message, id_of(message), id_of(by), await _draft(text))
+        return await self._runtime.db.write(changing.edit_message, id_of(message), id_of(by), await message_draft(text))
 
     async def delete_message(self, message: MessageRef, *, by: EntityRef) -> Message:
         """Delete the text of a message and keep its place; agents that have read it are told once."""
@@ -213,7 +232,8 @@ class Spaces(Subject):
 
         Raises `InvalidInput` where the agent owes no answer in this space.
         """
-        await self._runtime.db.write(ask_again.ask_for_answer, id_of(space), AgentId(id_of(agent)), id_of(by))
+        asking = THIS_PROCESS.acting_as(id_of(by))
+        await self._runtime.db.write(messaging.ask_for_answer, asking, id_of(space), id_of(agent))
 
     async def forget(self, space: SpaceRef, *, by: EntityRef | None = None, dry_run: bool = False) -> Receipt:
         """Erase everything said in the space, its name and its members."""
@@ -226,44 +246,6 @@ class Spaces(Subject):
         return exporting.space_lines(self._runtime.db, id_of(space))
 
 
-def post_message(
-    tx: Tx,
-    space_id: SpaceId,
-    author_id: EntityId,
-    what: Draft,
-    *,
-    id: MessageId,
-    reply_to: MessageId | None,
-    urgent: bool,
-    metadata: Mapping[str, JsonValue] | None,
-) -> Posted:
-    """Post a message from outside. In a panel, a person's message also begins a turn."""
-    posted = calls.post_or_answer(
-        tx, space_id, author_id, what, id=id, reply_to=reply_to, urgent=urgent, metadata=metadata
-    )
-    if posted.space_kind == "panel":
-        rounds.begin_turn_of(tx, space_id, posted, author_id, what.rendered.mentions)
-    return posted
-
-
-async def _draft(text: str) -> Draft:
-    # Rendering long Markdown takes time: not on the event loop.
+async def message_draft(text: str) -> Draft:
+    """The text, checked and rendered for posting; a long one in a thread, because that takes time."""
     return await asyncio.to_thread(posting.draft, text) if len(text) > 2_000 else posting.draft(text)
-
-
-def _create_space(
-    tx: Tx,
-    home: OrganizationId,
-    name: str,
-    joining: Sequence[EntityId],
-    kind: SpaceKind,
-    private: bool,
-    floor: Floor,
-    agent_run_limit: int,
-) -> Space:
-    space = directory.create_space(
-        tx, home, name=name, kind=kind, private=private, floor=floor, agent_run_limit=agent_run_limit
-    )
-    for each in joining:
-        directory.join(tx, space.id, each)
-    return space

@@ -17,7 +17,7 @@ from denizen.agents import gauges, registry
 from denizen.agents.instance_lock import InstanceLock
 from denizen.agents.pace import Pace
 from denizen.agents.prompt_config import PromptConfig
-from denizen.agents.restrictions import NO_ACCESS, Author, DefinitionPolicy, HostAccess
+from denizen.agents.restrictions import NO_ACCESS, DefinitionPolicy, HostAccess
 from denizen.bus.local import LocalBus
 from denizen.bus.port import Bus
 from denizen.bus.streams import PANEL, WAKE, woken
@@ -301,9 +301,10 @@ class Wiring:
             return self.tools
         return [each for each in self.tools if each.name in self._policy.access.tools]
 
-    def definition_policy(self, author: Author | None = None) -> DefinitionPolicy:
-        """Returns the policy for definitions here: for that person or, without one, for this program."""
-        return self._policy if author is None else self._policy.by(author)
+    @property
+    def definition_policy(self) -> DefinitionPolicy:
+        """The policy for definitions here. Use cases apply it to their requester."""
+        return self._policy
 
     @property
     def lease_seconds(self) -> float:

@@ -22,6 +22,7 @@ from sqlalchemy import Text, bindparam, case, delete, or_, select, text, update
 
 from denizen.access import audit, roles
 from denizen.access.audit import Actor
+from denizen.access.requesters import Requester
 from denizen.bus.streams import PANEL, WAKE
 from denizen.consciousness import conversation_summaries
 from denizen.consciousness import lease as leases
@@ -36,7 +37,6 @@ from denizen.inbox import statuses
 from denizen.inbox.events import ABOUT, BEFORE
 from denizen.inbox.format import OUTSIDE_MARK, one_line, quote, speaker
 from denizen.memory import access, items, rolling
-from denizen.memory.access import Visitor
 from denizen.memory.items import MemoryItem
 from denizen.models import codec
 from denizen.models.tokens import estimate_message
@@ -251,20 +251,20 @@ def forget_space(tx: Tx, space_id: SpaceId, by: EntityId | None = None) -> Recei
 
 
 @long_running
-def forget_memory(tx: Tx, memory_id: str, by: EntityId | None = None, *, visitor: Visitor | None = None) -> Receipt:
+def forget_memory(tx: Tx, by: Requester, memory_id: str) -> Receipt:
     """Forgets the memory, with its copies of other owners, for good. The messages it is based on stay.
 
-    A visitor forgets only what they may change: copies that belong to others or to the organization stay.
+    People forget only what they may change: copies that belong to others or to the organization stay.
     """
     _shut_out_writers(tx)
-    # A visitor must not learn whether it was forgotten before.
-    if visitor is None and (before := _given(tx, "memory", memory_id)) is not None:
+    # People must not learn whether it was forgotten before.
+    if not by.is_limited and (before := _given(tx, "memory", memory_id)) is not None:
         return before
-    memory = items.get(tx, memory_id) if visitor is None else access.find_changeable(tx, memory_id, visitor)
-    copies = [each for each in items.copies_of(tx, memory) if visitor is None or access.may_change(tx, each, visitor)]
+    memory = access.find_changeable(tx, by, memory_id)
+    copies = [each for each in items.copies_of(tx, memory) if access.may_change(tx, each, by)]
     work = _Work(tx, memory.organization_id)
     work.take_out_of_summaries(work.forget_memories([memory, *copies]))
-    return work.finish("memory", memory_id, by)
+    return work.finish("memory", memory_id, by.optional_entity_id)
 
 
 class Rehearsed(Exception):

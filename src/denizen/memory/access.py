@@ -1,73 +1,123 @@
-"""Permission checks on memories: who may see one, and who may change it. People reach memories only through these."""
+"""Memories as people see and change them, with permission checks. People reach memories only through these functions.
+
+The HTTP API and `denizen.memory` call the same ones; this process may see and change everything.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
-from denizen.access import openings
-from denizen.access.roles import Role, reaches
+from denizen.access import audit, openings
+from denizen.access.requesters import Requester, find_agent, find_space
+from denizen.consciousness.privacy import stand_in
 from denizen.errors import InvalidInput, NotFound
-from denizen.ids import EntityId, OrganizationId, SpaceId
-from denizen.memory import items, rolling
+from denizen.ids import OrganizationId, SpaceId
+from denizen.memory import items, rolling, settled
 from denizen.memory.audience import Owner
 from denizen.memory.items import SNAPSHOT, MemoryItem
+from denizen.memory.policy import OrganizationMemory, Policy, Scope
 from denizen.spaces import directory
-from denizen.storage.database import Tx
+from denizen.storage.database import Tx, storable
 
 
-@dataclass(frozen=True, slots=True)
-class Visitor:
-    """The person who asks for a memory."""
-
-    id: EntityId
-    organization_id: OrganizationId
-    role: Role
-    """Their effective role: their own, limited by the token they used."""
-
-
-def may_see(tx: Tx, memory: MemoryItem, who: Visitor) -> bool:
+def may_see(tx: Tx, memory: MemoryItem, who: Requester) -> bool:
     """Whether this person may see the memory.
 
     Members of a conversation see its memories, and a person sees their own. A memory between a person and an agent is
     seen by that person, and by those who manage agents unless it was learned in a private space they may not read.
     Everybody in an organization sees the organization's memories.
     """
-    if memory.organization_id != who.organization_id:
+    if not who.is_limited:
+        return True
+    if who.organization_id not in (None, memory.organization_id):
         return False
     match memory.scope:
         case "conversation":
-            return directory.is_member(tx, memory.space_id, who.id)
+            return directory.is_member(tx, memory.space_id, who.entity_id)
         case "user":
-            return memory.user_id == who.id
+            return memory.user_id == who.entity_id
         case "persona":
-            if memory.user_id == who.id or not reaches(who.role, "admin"):
-                return memory.user_id == who.id
-            return openings.may_read_what_came_from(tx, SpaceId(memory.space_id), who.id)
+            if memory.user_id == who.entity_id or not who.reaches("admin"):
+                return memory.user_id == who.entity_id
+            return openings.may_read_what_came_from(tx, SpaceId(memory.space_id), who.entity_id)
         case "organization":
-            return reaches(who.role, "member")
+            return who.reaches("member")
 
 
-def may_change(tx: Tx, memory: MemoryItem, who: Visitor) -> bool:
+def may_change(tx: Tx, memory: MemoryItem, who: Requester) -> bool:
     """Whether this person may change the memory: whoever may see it; for the organization's memories only its
     admins.
     """
-    return may_see(tx, memory, who) and (memory.scope != "organization" or reaches(who.role, "admin"))
+    return may_see(tx, memory, who) and (memory.scope != "organization" or who.reaches("admin"))
 
 
-def find(tx: Tx, memory_id: str, who: Visitor) -> MemoryItem:
+def find(tx: Tx, who: Requester, memory_id: str) -> MemoryItem:
     """Returns the memory. Raises `NotFound` if this person may not see it."""
-    memory = items.get(tx, memory_id)
+    memory = items.get(tx, storable(memory_id))
     if not may_see(tx, memory, who):
         raise NotFound("memory", memory_id)
     return memory
 
 
-def find_changeable(tx: Tx, memory_id: str, who: Visitor) -> MemoryItem:
+def find_changeable(tx: Tx, who: Requester, memory_id: str) -> MemoryItem:
     """Returns the memory if this person may change it."""
-    memory = find(tx, memory_id, who)
+    memory = find(tx, who, memory_id)
     if not may_change(tx, memory, who):
         raise NotFound("memory", memory_id)
     return memory
+
+
+def readable_owners(tx: Tx, who: Requester, scope: Scope, agent: str | None = None) -> list[str]:
+    """Returns the owners of this scope whose memories the person may see: themselves, alone or with the agent; the
+    organization; or each conversation they are in.
+    """
+    who.require("member")
+    person = directory.get_entity(tx, who.entity_id)
+    home = person.organization_id
+    match scope:
+        case "conversation":
+            return [Owner(scope, home, space_id=each.id).key for each in directory.spaces_of(tx, person.id)]
+        case "persona":
+            if agent is None:
+                raise InvalidInput("agent: say between you and which agent.")
+            return [Owner(scope, home, user_id=person.id, agent_id=find_agent(tx, who, agent)).key]
+        case "user" | "organization":
+            return [Owner(scope, home, user_id=person.id).key]
+
+
+def of_space(tx: Tx, who: Requester, space_id: str, *, before: int | None, limit: int) -> list[MemoryItem]:
+    """Returns the conversation's own memories, the newest first, for people in it."""
+    return items.owned(tx, f"conversation:{find_space(tx, who, space_id).id}", before=before, limit=limit)
+
+
+def of_agent(tx: Tx, who: Requester, agent: str, *, before: int | None, limit: int) -> list[MemoryItem]:
+    """Returns what the agent remembers of the person; for admins, of everyone, with stand-ins for what they may not
+    see.
+    """
+    who.require("member")
+    agent_id = find_agent(tx, who, agent)
+    if who.reaches("admin"):
+        found = items.of_agent(tx, agent_id, before=before, limit=limit)
+        return [each if may_see(tx, each, who) else replace(each, text=stand_in(1)) for each in found]
+    [owner] = readable_owners(tx, who, "persona", agent_id)
+    return items.owned(tx, owner, before=before, limit=limit)
+
+
+def set_policy(tx: Tx, who: Requester, space_id: str, policy: Policy) -> Policy:
+    """Changes what may be remembered of a conversation, for people in it. Values that the policy does not set stay."""
+    who.require("member")
+    return settled.settle(tx, find_space(tx, who, space_id).id, policy)
+
+
+def change_switches(
+    tx: Tx, who: Requester, organization_id: OrganizationId, changes: Mapping[str, object]
+) -> OrganizationMemory:
+    """Changes the organization's switches for long-term memory, for its admins. None resets one to its default."""
+    who.require("admin")
+    who.require_organization(organization_id)
+    audit.record(tx, organization_id, who.actor, "change_organization_memory", fields=[*sorted(changes)])
+    return settled.change_organization(tx, organization_id, changes)
 
 
 def owner_of(memory: MemoryItem) -> Owner:
@@ -83,12 +133,12 @@ class Correction:
     embedder: str = ""
 
 
-def correct(tx: Tx, memory_id: str, by: Visitor, what: Correction) -> MemoryItem:
+def correct(tx: Tx, by: Requester, memory_id: str, what: Correction) -> MemoryItem:
     """Corrects the memory, and its copies that belong to other owners as far as this person may change them.
 
     The old text is linked to the new one and is no longer found; the summary of the conversation is corrected as well.
     """
-    memory = find_changeable(tx, memory_id, by)
+    memory = find_changeable(tx, by, memory_id)
     if memory.kind == SNAPSHOT:
         raise InvalidInput("This is the summary of a whole conversation. Correct one of its items instead.")
     for copy in items.copies_of(tx, memory):

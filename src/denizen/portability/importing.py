@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from denizen.access.audit import OPERATOR, Actor
+from denizen.access.requesters import Requester
 from denizen.agents.restrictions import DefinitionPolicy
 from denizen.consciousness.recall import settling
 from denizen.errors import InvalidInput
@@ -27,24 +27,24 @@ from denizen.storage.database import Database
 
 async def take_in(
     db: Database,
+    by: Requester,
     policy: DefinitionPolicy,
     organization_id: OrganizationId,
     path: Path,
     *,
     handle: str | None = None,
     name: str | None = None,
-    by: Actor = OPERATOR,
 ) -> Imported:
-    """Imports the file: all of it or, with an error, nothing."""
+    """Imports the file: all of it or, with an error, nothing. For owners."""
     source = Source(path)
     header = await asyncio.to_thread(source.header)
     if header.kind == "space":
         if handle is not None:
             raise InvalidInput("A space has no handle: this file holds a space.")
         ids = await asyncio.to_thread(check_space, source)
-        return await db.write(import_space, organization_id, source, ids, name=name, by=by)
+        return await db.write(import_space, by, organization_id, source, ids, name=name)
     toolsets = await asyncio.to_thread(check_agent, source)
-    made = await db.write(import_agent, policy, organization_id, source, toolsets, handle=handle, name=name, by=by)
+    made = await db.write(import_agent, by, policy, organization_id, source, toolsets, handle=handle, name=name)
     # Recall is faster with its passages indexed at once; the running agents would do it as well.
     await settling.settle(db, AgentId(made.id))
     return made

@@ -13,8 +13,8 @@ from pydantic import ValidationError
 from sqlalchemy import bindparam, select, update
 
 from denizen.access import audit
-from denizen.access.audit import OPERATOR, Actor
 from denizen.access.operators import is_operator
+from denizen.access.requesters import Requester
 from denizen.agents import registry
 from denizen.agents.definition import AgentDefinition
 from denizen.agents.restrictions import DefinitionPolicy, dangerous_parts
@@ -290,6 +290,7 @@ _revive = statement(update(agents).where(agents.c.id == bindparam("agent")).valu
 @long_running
 def import_agent(
     tx: Tx,
+    by: Requester,
     policy: DefinitionPolicy,
     organization_id: OrganizationId,
     source: Source,
@@ -297,15 +298,16 @@ def import_agent(
     *,
     handle: str | None = None,
     name: str | None = None,
-    by: Actor = OPERATOR,
 ) -> Imported:
-    """Imports the agent of a checked file with its whole history: suspended, and in no space.
+    """Imports the agent of a checked file with its whole history: suspended, and in no space. For owners.
 
     `toolsets` are the digests of the tools in the file. Raises `NotAllowed` if the policy refuses its definition.
     """
+    by.require("owner")
+    by.require_organization(organization_id)
     first = first_line(source, AgentLine)
-    agent_id = _admit(tx, policy, organization_id, first, handle, name, source.fault)
-    importer, trusted = Importer(organization_id, by.entity_id), is_operator(tx, by)
+    agent_id = _admit(tx, policy.for_requester(tx, by), organization_id, first, handle, name, source.fault)
+    importer, trusted = Importer(organization_id, by.actor.entity_id), is_operator(tx, by.actor)
     arriving = _Arriving(tx, importer, first.id, agent_id, toolsets, trusted)
     for _, line in source.lines():
         arriving.add(line)
@@ -324,7 +326,7 @@ def import_agent(
     records.leave_past(tx, agent_id)
     # Another server has run it before: the next holder of its lease is not the first.
     leases.seize(tx, agent_id)
-    audit.record(tx, organization_id, by, "import_file", agent_id, kind="agent", cycles=first.cycles)
+    audit.record(tx, organization_id, by.actor, "import_file", agent_id, kind="agent", cycles=first.cycles)
     return Imported(
         "agent",
         agent_id,

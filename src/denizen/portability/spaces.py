@@ -11,8 +11,8 @@ from uuid import NAMESPACE_OID, uuid5
 from sqlalchemy import bindparam, select, update
 
 from denizen.access import audit
-from denizen.access.audit import OPERATOR, Actor
 from denizen.access.operators import is_operator
+from denizen.access.requesters import Requester
 from denizen.ids import OrganizationId, SpaceId
 from denizen.memory import documents
 from denizen.memory.audience import Owner
@@ -157,26 +157,28 @@ _newest = statement(
 @long_running
 def import_space(
     tx: Tx,
+    by: Requester,
     organization_id: OrganizationId,
     source: Source,
     ids: Collection[str],
     *,
     name: str | None = None,
-    by: Actor = OPERATOR,
 ) -> Imported:
-    """Imports the space of a checked file, with its messages and members.
+    """Imports the space of a checked file, with its messages and members. For owners.
 
     `ids` are those of its messages, advisors and rounds.
     """
+    by.require("owner")
+    by.require_organization(organization_id)
     first = first_line(source, SpaceLine)
     space_id = _admit(tx, organization_id, first, check_name(name or first.name))
-    filling = _Filling(tx, organization_id, first.id, space_id, ids, is_operator(tx, by))
+    filling = _Filling(tx, organization_id, first.id, space_id, ids, is_operator(tx, by.actor))
     for _, line in source.lines():
         filling.add(line)
     counts = filling.finish()
     tx.run(_set_last, space=space_id, last=first.messages)
     _seat(tx, space_id, filling.company, first.messages)
-    audit.record(tx, organization_id, by, "import_file", space_id, kind="space", messages=first.messages)
+    audit.record(tx, organization_id, by.actor, "import_file", space_id, kind="space", messages=first.messages)
     return Imported(
         "space",
         space_id,

@@ -19,7 +19,6 @@ from denizen.access.oidc import Claims, looks_like_jwt
 from denizen.access.requesters import Requester
 from denizen.access.roles import Role
 from denizen.access.tokens import Kind, Token
-from denizen.agents.restrictions import Author
 from denizen.app import Runtime
 from denizen.errors import NotFound, StorageError, TokenNotBelieved
 from denizen.ids import EntityId, OrganizationId
@@ -61,14 +60,9 @@ class Caller:
         return self.token.id == tokens.IN_PROCESS
 
     @property
-    def author(self) -> Author | None:
-        """The caller as the author of an agent's definition; None for a program on the server's own machine."""
-        return None if self.is_in_process else Author(self.entity.handle, self.role)
-
-    @property
     def requester(self) -> Requester:
         """The caller as use cases check them."""
-        return Requester(self.actor, self.entity.organization_id, self.role)
+        return Requester(self.actor, self.entity.organization_id, self.role, acts_as=self.entity.id)
 
     @property
     def actor(self) -> Actor:

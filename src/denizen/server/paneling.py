@@ -20,11 +20,9 @@ from denizen.server.answering import Pass, listening, something_came
 from denizen.server.auth import Caller
 from denizen.server.context import Context
 from denizen.server.idempotency import id_for
-from denizen.server.problems import Problem
 from denizen.server.round_text import RoundText
 from denizen.server.sse import Ear
 from denizen.server.streams.panel import PanelLive
-from denizen.spaces import posting
 from denizen.spaces.handles import handle_from
 from denizen.storage.database import Tx, storable
 
@@ -60,13 +58,8 @@ async def ask(
 ) -> Round:
     """Posts the message in the panel, which starts a round; with the same key, only once."""
     chosen = id_for(caller, f"round {panel.id}", key)
-    if chosen is None:
-        return await context.runtime.panels.ask(panel, caller.entity.id, text, metadata=metadata)
-    id = MessageId(chosen)
-    begun = await context.runtime.panels.ask(panel, caller.entity.id, text, id=id, metadata=metadata)
-    if (await context.runtime.db.read(posting.get_message, id)).text != storable(text):
-        raise Problem("idempotency_key_reused", "This Idempotency-Key was used for another request. Use a new one.")
-    return begun
+    id = None if chosen is None else MessageId(chosen)
+    return await context.runtime.panels.ask(panel, caller.requester, text, id=id, metadata=metadata)
 
 
 async def answer(context: Context, asked: Round, pass_on: Pass | None = None) -> Round:

@@ -11,7 +11,7 @@ from pydantic import JsonValue
 from sqlalchemy import bindparam, case, func, select, update
 
 from denizen.bus.streams import MessageCreated, space_topic
-from denizen.errors import InvalidInput, NotAMember, NotFound
+from denizen.errors import IdempotencyKeyReused, InvalidInput, NotAMember, NotFound
 from denizen.ids import AgentId, EntityId, MessageId, SpaceId, new_id
 from denizen.inbox import delivery, parking, statuses
 from denizen.inbox.delivery import Delivery
@@ -70,6 +70,19 @@ _author = statement(
     .where(memberships.c.space_id == bindparam("space_id"), entities.c.id == bindparam("author_id"))
 )
 _seq_of = statement(select(messages.c.seq, messages.c.space_id).where(messages.c.id == bindparam("id")))
+_posted = statement(
+    select(
+        messages.c.seq,
+        messages.c.space_id,
+        messages.c.author_id,
+        messages.c.text,
+        messages.c.reply_to,
+        messages.c.metadata,
+    ).where(messages.c.id == bindparam("id"))
+)
+_is_in_space = statement(
+    select(messages.c.id).where(messages.c.id == bindparam("id"), messages.c.space_id == bindparam("space_id"))
+)
 _add = insert_into(
     messages,
     "id",
@@ -156,24 +169,28 @@ def post(
     answers: Collection[str] = (),
     outside: bool = False,
 ) -> Posted:
-    """Post the message to the space, and to the inbox of every agent that attends to it.
+    """Post the message to the space, and to the inbox of every agent that attends to it. Every message is posted here.
+
+    Raises `NotAMember` unless the author is in the space, and `IdempotencyKeyReused` if another message has the `id`.
+    The same message with the same `id` is posted once.
 
     What a guest or a service writes is text from outside; so is what is posted with `outside`: by an agent that has
     read such text, or in the name of someone whom this server does not know.
 
-    Idempotent with an `id` of the caller's choosing. The floor of the space decides who is woken, and whose answer a
-    person waits for. The message addresses the agents that it mentions, the agent `asked`, the author of what it
-    replies to, and those whom it `answers`.
+    The floor of the space decides who is woken, and whose answer a person waits for. The message addresses the agents
+    that it mentions, the agent `asked`, the author of what it replies to, and those whom it `answers`.
     """
     # First, because it locks the space's row: numbers and members stay the same until the commit.
     numbered = tx.one(_next_seq, space=space_id)
     if numbered is None:
         raise NotFound("space", space_id)
-    if id is not None and (posted := tx.one(_seq_of, id=id)) is not None:
-        if posted[1] != space_id:
-            raise InvalidInput(f"The message {id!r} was posted in another space.")
+    if id is not None and (posted := tx.one(_posted, id=id)) is not None:
+        number, *same, stored = posted
+        known: object = json.loads(stored) if stored else {}
+        if (*same, known) != (space_id, author_id, what.text, reply_to, dict(metadata or {})):
+            raise IdempotencyKeyReused
         tx.run(_undo_seq, space=space_id)
-        return Posted(id, posted[0], numbered[1])
+        return Posted(id, number, numbered[1])
     author = tx.one(_author, space_id=space_id, author_id=author_id)
     if author is None:
         raise NotAMember("Only members of a space can post in it. Join it first.")
@@ -526,6 +543,11 @@ def newest_of_others(tx: Tx, space_id: SpaceId, reader_id: EntityId, *, up_to: i
 def seq_of(tx: Tx, message_id: str) -> int | None:
     """The sequence number of the message; None if there is no such message."""
     return value(tx, _seq_of, id=message_id)
+
+
+def is_in_space(tx: Tx, message_id: MessageId, space_id: SpaceId) -> bool:
+    """Whether the message is one of this space."""
+    return tx.one(_is_in_space, id=message_id, space_id=space_id) is not None
 
 
 def get_message(tx: Tx, message_id: MessageId) -> Message:

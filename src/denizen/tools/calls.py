@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -30,7 +30,7 @@ from denizen.inbox.sources import Source, source_of_author
 from denizen.shapes.vocabulary import CallMode as Mode
 from denizen.shapes.vocabulary import CallState as State
 from denizen.spaces import directory, posting
-from denizen.spaces.posting import Draft, Posted
+from denizen.spaces.posting import Draft
 from denizen.storage.database import Tx, insert_into, statement, storable
 from denizen.storage.schema import calls, instances, memberships, messages
 from denizen.tools import grants
@@ -690,7 +690,17 @@ _asked_in = statement(
     .order_by(*_BY_AGE)
     .limit(BATCH)
 )
+_is_shown_in = statement(
+    select(calls.c.id).where(
+        calls.c.id == bindparam("id"), calls.c.space_id == bindparam("space_id"), calls.c.shown == 1
+    )
+)
 _cycle_of = statement(select(messages.c.cycle_id).where(messages.c.id == bindparam("message_id")))
+
+
+def is_shown_in(tx: Tx, call_id: str, space_id: SpaceId) -> bool:
+    """Whether this is a question that an agent has asked in the space, answered or not."""
+    return tx.one(_is_shown_in, id=call_id, space_id=space_id) is not None
 
 
 def question_for(
@@ -723,28 +733,6 @@ def question_for(
 def _is_for(tx: Tx, question: Call, mentions: Collection[str]) -> bool:
     """Whether a message with these mentions may be meant for the agent that asked."""
     return not mentions or directory.get_entity(tx, question.agent_id).handle in mentions
-
-
-def post_or_answer(
-    tx: Tx,
-    space_id: SpaceId,
-    author_id: EntityId,
-    what: Draft,
-    *,
-    id: MessageId | None = None,
-    reply_to: MessageId | None = None,
-    metadata: Mapping[str, JsonValue] | None = None,
-    urgent: bool = False,
-) -> Posted:
-    """Post a message from outside. If an agent in the space waits for an answer to a question, this is the answer."""
-    question = question_for(tx, space_id, author_id, what, reply_to)
-    asked = None if question is None else question.agent_id
-    posted = posting.post(
-        tx, space_id, author_id, what, id=id, reply_to=reply_to, metadata=metadata, urgent=urgent, asked=asked
-    )
-    if question is not None:
-        answer_in_words(tx, question, posted.id, posted.seq, author_id, what.text)
-    return posted
 
 
 def answer_in_words(tx: Tx, question: Call, message_id: MessageId, seq: int, author_id: EntityId, text: str) -> None:

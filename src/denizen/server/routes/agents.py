@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable, Mapping
-from typing import Annotated, Final
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Annotated, Final, TypeVar
 from uuid import UUID, uuid5
 
 from fastapi import Query, Request
 from fastapi.exceptions import RequestValidationError
-from pydantic import JsonValue, ValidationError
+from pydantic import ValidationError
 
-from denizen.access import audit, roles
+from denizen.access import roles
 from denizen.agents import fitness, managing, private_spaces, registry
-from denizen.agents.definition import AgentDefinition, changed_fields
+from denizen.agents.definition import AgentDefinition
 from denizen.agents.registry import Agent
 from denizen.agents.restrictions import DefinitionPolicy
 from denizen.agents.revising import revised
 from denizen.cycles import budgets
-from denizen.errors import HandleTaken, InvalidInput, NotAllowed, NotAMember, NotFound
+from denizen.errors import HandleTaken
 from denizen.ids import AgentId
 from denizen.server.auth import Admin, Caller, Person
 from denizen.server.context import context_of
 from denizen.server.idempotency import IdempotencyKey
-from denizen.server.problems import Problem
 from denizen.server.router import new_router
-from denizen.server.routes.spaces import enter
 from denizen.server.routes.spaces import shown as shown_space
 from denizen.server.routes.triggers import find_agent
 from denizen.server.shapes.agents import (
@@ -39,10 +37,11 @@ from denizen.server.shapes.agents import (
 )
 from denizen.shapes.agents import AgentDetail, AgentOut, AgentPage, ToolList, ToolOut
 from denizen.shapes.spaces import SpaceOut
-from denizen.spaces import directory
 from denizen.storage.database import Tx, storable
 
 router = new_router()
+
+T = TypeVar("T")
 
 LONGEST_PAGE: Final = 200
 _KEYS: Final = UUID("c9a5b2e4-3f0d-4b7e-8a54-1f6f0b7f9d20")
@@ -80,54 +79,46 @@ async def create_agent(request: Request, caller: Admin, wanted: CreateAgent, key
     first, the settings of the server have to allow programs, private addresses and Python tools.
     """
     runtime = context_of(request).runtime
-    policy = runtime.definition_policy(caller.author)
-    tools = frozenset(each.name for each in await runtime.tools_for(caller.entity.organization_id))
-    await runtime.agents.check_prices(caller.entity.organization_id, wanted.definition)
+    home = caller.entity.organization_id
+    tools = frozenset(each.name for each in await runtime.tools_for(home))
+    await runtime.agents.check_prices(home, wanted.definition)
+    policy = runtime.definition_policy
+    return await _once(lambda: runtime.db.write(_create, policy, caller, wanted, key, tools), key)
+
+
+async def _once(create: Callable[[], Awaitable[T]], key: str | None) -> T:
+    """Creates an agent. With a key, a taken handle is tried again: the same request may have been sent twice at once,
+    and then the agent exists now.
+    """
     try:
-        return await runtime.db.write(_create, policy, caller, wanted, key, tools)
+        return await create()
     except HandleTaken:
         if key is None:
             raise
-        # Perhaps by the same request, which was made twice at once: then the agent is there now.
-        return await runtime.db.write(_create, policy, caller, wanted, key, tools)
+        return await create()
 
 
-def _made_with(tx: Tx, caller: Caller, what: str, key: str | None) -> tuple[AgentId | None, Agent | None]:
-    """The id that an agent made with this key has, and that agent if it was made already."""
-    if key is None:
-        return None, None
-    id = AgentId(str(uuid5(_KEYS, f"{caller.entity.id} {what} {key}")))
-    try:
-        return id, registry.get(tx, id)
-    except NotFound:
-        return id, None
+def _id_for(caller: Caller, what: str, key: str | None) -> AgentId | None:
+    """The id of the agent that is created with this key."""
+    return None if key is None else AgentId(str(uuid5(_KEYS, f"{caller.entity.id} {what} {key}")))
 
 
 def _create(
     tx: Tx, policy: DefinitionPolicy, caller: Caller, wanted: CreateAgent, key: str | None, tools: frozenset[str]
 ) -> AgentDetail:
-    id, made = _made_with(tx, caller, "agent", key)
-    if made is not None:
-        same = (wanted.name, wanted.chosen_handle, wanted.definition)
-        if (made.name, made.entity.handle, made.definition) != same:
-            raise _reused()
-        return _detail(tx, made, caller)
-    home = caller.entity.organization_id
-    agent = registry.create(
-        tx, policy, home, name=wanted.name, handle=wanted.chosen_handle, definition=wanted.definition, id=id
+    agent = managing.create(
+        tx,
+        caller.requester,
+        policy,
+        caller.entity.organization_id,
+        name=wanted.name,
+        handle=wanted.chosen_handle,
+        definition=wanted.definition,
+        spaces=wanted.spaces,
+        id=_id_for(caller, "agent", key),
+        known_tools=tools,
     )
-    _check_tools(wanted.definition, tools)
-    for space_id in dict.fromkeys(wanted.spaces):
-        try:
-            directory.join(tx, enter(tx, space_id, caller.entity.id).id, agent.id)
-        except (NotFound, NotAMember) as error:
-            raise InvalidInput(f"spaces: you are in no space {space_id!r}.") from error
-    audit.record(tx, home, caller.actor, "create_agent", agent.id)
     return _detail(tx, agent, caller)
-
-
-def _reused() -> Problem:
-    return Problem("idempotency_key_reused", "You made another agent with this Idempotency-Key: choose a new one.")
 
 
 @router.get("/api/agents/{agent_id}", summary="One agent")
@@ -155,7 +146,7 @@ async def private_space(request: Request, caller: Person, agent_id: str) -> Spac
 
 
 def _private_space(tx: Tx, agent_id: str, caller: Caller) -> SpaceOut:
-    space = private_spaces.private_space(tx, caller.entity, find_agent(tx, agent_id, caller))
+    space = private_spaces.open_private_space(tx, caller.requester, agent_id)
     return shown_space(tx, space.id, caller.entity.id)
 
 
@@ -168,23 +159,15 @@ async def edit_agent(request: Request, caller: Admin, agent_id: str, changes: Ed
     only they can say themselves.
     """
     runtime = context_of(request).runtime
+    name, change = changes.name, partial(revised, changes=changes.fields)
+    tools = frozenset(each.name for each in await runtime.tools_for(caller.entity.organization_id))
     try:
-        if "budget" in changes.root:
-            before, after = await runtime.db.read(_before_and_after, agent_id, caller, changes.root)
-            await runtime.agents.check_prices(caller.entity.organization_id, after, before=before)
-        policy = runtime.definition_policy(caller.author)
-        tools = frozenset(each.name for each in await runtime.tools_for(caller.entity.organization_id))
-        return await runtime.db.write(_edit, policy, agent_id, caller, changes.root, tools)
+        before = (await runtime.db.read(find_agent, agent_id, caller)).definition
+        await runtime.agents.check_prices(caller.entity.organization_id, change(before), before=before)
+        return await runtime.db.write(_edit, runtime.definition_policy, agent_id, caller, change, name, tools)
     except ValidationError as error:
         found = [{**each, "loc": ("body", *each["loc"])} for each in error.errors(include_url=False)]
         raise RequestValidationError(found) from None
-
-
-def _before_and_after(
-    tx: Tx, agent_id: str, caller: Caller, changes: Mapping[str, JsonValue]
-) -> tuple[AgentDefinition, AgentDefinition]:
-    before = find_agent(tx, agent_id, caller).definition
-    return before, revised(before, {name: value for name, value in changes.items() if name not in ("name", "handle")})
 
 
 def _edit(
@@ -192,47 +175,12 @@ def _edit(
     policy: DefinitionPolicy,
     agent_id: str,
     caller: Caller,
-    changes: Mapping[str, JsonValue],
+    change: Callable[[AgentDefinition], AgentDefinition],
+    name: str | None,
     tools: frozenset[str],
 ) -> AgentDetail:
-    registry.lock(tx, find_agent(tx, agent_id, caller).id)
-    agent = find_agent(tx, agent_id, caller)
-    fields = dict(changes)
-    name = _new_name(fields, agent)
-    definition = revised(agent.definition, fields)
-    if name != agent.name:
-        directory.rename(tx, agent.id, name)
-    # Its name is part of its self as well.
-    if name != agent.name or definition != agent.definition:
-        registry.edit(tx, policy, agent.id, definition)
-        changed: list[JsonValue] = [
-            *changed_fields(agent.definition, definition),
-            *(["name"] if name != agent.name else []),
-        ]
-        audit.record(tx, caller.entity.organization_id, caller.actor, "edit_agent", agent.id, fields=changed)
-    _check_tools(definition, tools | set(_named_tools(agent.definition)))
-    return _detail(tx, registry.get(tx, agent.id), caller)
-
-
-def _new_name(fields: dict[str, JsonValue], agent: Agent) -> str:
-    if "handle" in fields:
-        raise InvalidInput("handle: it cannot be changed, because others use it to mention the agent.")
-    name = fields.pop("name", agent.name)
-    if not isinstance(name, str):
-        raise InvalidInput("name: it must be a text.")
-    return name.strip()
-
-
-def _check_tools(definition: AgentDefinition, known: Iterable[str]) -> None:
-    for name in _named_tools(definition):
-        if name not in known:
-            near = next(iter(difflib.get_close_matches(name, list(known), n=1)), None)
-            hint = f" Did you mean {near!r}?" if near else ""
-            raise InvalidInput(f"tools: this server has no tool {name!r}.{hint}")
-
-
-def _named_tools(definition: AgentDefinition) -> list[str]:
-    return [each for each in definition.tools if isinstance(each, str)]
+    agent = managing.edit(tx, caller.requester, policy, agent_id, change, name=name, known_tools=tools)
+    return _detail(tx, agent, caller)
 
 
 @router.post("/api/agents/{agent_id}/suspend", summary="Let an agent think no more until it is resumed")
@@ -259,26 +207,18 @@ async def try_again(request: Request, caller: Person, agent_id: str, where: TryA
 
 
 def _try_again(tx: Tx, agent_id: str, caller: Caller, space_id: str | None) -> AgentOut:
-    agent = find_agent(tx, agent_id, caller)
-    if space_id is None:
-        if not roles.reaches(caller.role, "admin"):
-            raise NotAllowed("Name a space that you and the agent are in. Only admins can try again everywhere.")
-        registry.try_again(tx, agent.id)
-    else:
-        space = enter(tx, space_id, caller.entity.id)
-        if not directory.is_member(tx, space.id, agent.id):
-            raise InvalidInput(f"space: @{agent.entity.handle} is not in this space.")
-        registry.try_again(tx, agent.id, space.id)
-    return agent_out(agent, registry.status(tx, agent.id), fitness.unable(tx, agent.id))
+    return _shown(tx, managing.try_again(tx, caller.requester, agent_id, space_id))
 
 
 def _suspend(tx: Tx, agent_id: str, caller: Caller) -> AgentOut:
-    agent = managing.suspend(tx, caller.requester, agent_id)
-    return agent_out(agent, registry.status(tx, agent.id), fitness.unable(tx, agent.id))
+    return _shown(tx, managing.suspend(tx, caller.requester, agent_id))
 
 
 def _resume(tx: Tx, agent_id: str, caller: Caller) -> AgentOut:
-    agent = managing.resume(tx, caller.requester, agent_id)
+    return _shown(tx, managing.resume(tx, caller.requester, agent_id))
+
+
+def _shown(tx: Tx, agent: Agent) -> AgentOut:
     return agent_out(agent, registry.status(tx, agent.id), fitness.unable(tx, agent.id))
 
 
@@ -294,26 +234,18 @@ async def fork_agent(
 ) -> AgentDetail:
     """It is asleep and in no space; this one is not touched. What is for owners to define is for owners to fork."""
     runtime = context_of(request).runtime
-    policy = runtime.definition_policy(caller.author)
-    try:
-        return await runtime.db.write(_fork, policy, agent_id, caller, wanted, key)
-    except HandleTaken:
-        if key is None:
-            raise
-        return await runtime.db.write(_fork, policy, agent_id, caller, wanted, key)
-
-
-def _fork(
-    tx: Tx, policy: DefinitionPolicy, agent_id: str, caller: Caller, wanted: ForkAgent, key: str | None
-) -> AgentDetail:
-    original = find_agent(tx, agent_id, caller, also_dead=True)
-    id, made = _made_with(tx, caller, f"fork of {original.id}", key)
-    if made is not None:
-        if (made.entity.handle, made.name) != (wanted.handle or made.entity.handle, wanted.name or original.name):
-            raise _reused()
-        return _detail(tx, made, caller)
-    from denizen.agents import forking
-
-    made = forking.fork(tx, policy, original.id, handle=wanted.handle, at=wanted.at, name=wanted.name, id=id)
-    audit.record(tx, caller.entity.organization_id, caller.actor, "fork_agent", original.id, fork=made.id)
-    return _detail(tx, made, caller)
+    original = (await runtime.db.read(find_agent, agent_id, caller, also_dead=True)).id
+    made = await _once(
+        lambda: runtime.db.write(
+            managing.fork,
+            caller.requester,
+            runtime.definition_policy,
+            original,
+            handle=wanted.handle,
+            at=wanted.at,
+            name=wanted.name,
+            id=_id_for(caller, f"fork of {original}", key),
+        ),
+        key,
+    )
+    return await runtime.db.read(_detail, made, caller)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from dataclasses import dataclass
 from typing import Final
 from uuid import UUID, uuid5
 
@@ -11,32 +9,25 @@ from fastapi import Request
 from pydantic import JsonValue
 
 from denizen.agents import chatting
-from denizen.agents.chatting import Answer, AwaitedMessage
-from denizen.agents.private_spaces import private_space
+from denizen.agents.chatting import Answer, AwaitedMessage, Question
 from denizen.agents.prompt_config import PromptConfig
-from denizen.agents.registry import Agent
+from denizen.api.spaces import message_draft
 from denizen.app import Runtime
 from denizen.errors import NotFound, OutcomeUnknown
 from denizen.ids import AgentId, MessageId, SpaceId, new_id
 from denizen.memory import rolling, settled
-from denizen.memory.policy import Policy
 from denizen.reflection.stance_store import AGENTS
 from denizen.server.answering import wait_while_there
 from denizen.server.auth import Caller, Person
 from denizen.server.context import context_of
 from denizen.server.idempotency import IdempotencyKey
 from denizen.server.metadata import prompt_profile_out, retrieval_out
-from denizen.server.problems import Problem
 from denizen.server.router import new_router
-from denizen.server.routes.spaces import enter
-from denizen.server.routes.triggers import find_agent
 from denizen.server.shapes.calls import call_out
 from denizen.server.shapes.chat import ChatRequest, chat_usage_out, final_response
 from denizen.server.shapes.spaces import message_out
 from denizen.shapes.chat import ChatAnswer
-from denizen.spaces import posting
-from denizen.spaces.posting import Draft
-from denizen.storage.database import Tx, storable
+from denizen.storage.database import Tx
 from denizen.tools import calls
 from denizen.tools.calls import Call
 
@@ -44,23 +35,6 @@ router = new_router()
 
 _KEYS: Final = UUID("c2a3f1d4-7b60-4a5e-9f0c-3d8e6b1a2f59")
 """Under which idempotency keys become the ids of messages."""
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """What somebody wants to say to an agent."""
-
-    agent: str
-    """Its id, or its `@handle`."""
-    text: str
-    space: str | None = None
-    """A space that both are in; None: the private one of the two."""
-    conversation: str = ""
-    """Which of their private ones."""
-    metadata: dict[str, JsonValue] | None = None
-    key: str | None = None
-    policy: Policy | None = None
-    """What shall be remembered of the conversation, where that is said."""
 
 
 @router.post("/api/chat", summary="Say something to an agent and wait for its answer")
@@ -73,8 +47,8 @@ async def chat(request: Request, caller: Person, said: ChatRequest, key: Idempot
     context = context_of(request)
     policy = None if said.memory_control is None else said.memory_control.as_policy()
     metadata = settled.asserting(said.metadata, said.organization_id, caller.entity.organization_id)
-    question = Question(said.agent, said.text, said.space, metadata=metadata, key=key, policy=policy)
-    asked = await ask(context.runtime, caller, question)
+    question = Question(said.agent, said.text, said.space, metadata=metadata, policy=policy)
+    asked = await ask(context.runtime, caller, question, key)
     answer = await wait_while_there(context, asked, said.seconds, request.receive)
     answer = answer or Answer("working")
     waiting, prompt_config = await context.runtime.db.read(_seen, caller, asked, answer, context.runtime.prompt_config)
@@ -114,51 +88,15 @@ def _remembered(tx: Tx, asked: AwaitedMessage, answer: Answer) -> dict[str, Json
     return told
 
 
-async def ask(runtime: Runtime, caller: Caller, question: Question) -> AwaitedMessage:
-    """The message stands in the space and in the agent's inbox: the door to both."""
-    # Rendering long Markdown takes its time: not on the event loop.
-    what = await asyncio.to_thread(posting.draft, question.text)
-    chosen = new_id() if question.key is None else str(uuid5(_KEYS, f"{caller.entity.id} {question.key}"))
-
-    async def post() -> AwaitedMessage:
-        return await runtime.db.write(_ask, caller, question, what, MessageId(chosen))
-
+async def ask(runtime: Runtime, caller: Caller, question: Question, key: str | None) -> AwaitedMessage:
+    """Posts the question, once for each key."""
+    what = await message_draft(question.text)
+    chosen = MessageId(new_id() if key is None else str(uuid5(_KEYS, f"{caller.entity.id} {key}")))
+    runtime.remember_cause(chosen)
     try:
-        asked = await post()
+        return await runtime.db.write(chatting.ask, caller.requester, question, what, chosen)
     except OutcomeUnknown:
-        asked = await post()
-    if question.key is not None:
-        await runtime.db.read(_check_same, asked, question)
-    return asked
-
-
-def _ask(tx: Tx, caller: Caller, question: Question, what: Draft, chosen: MessageId) -> AwaitedMessage:
-    agent = find_agent(tx, question.agent, caller)
-    space_id = _where(tx, caller, agent, question)
-    if question.policy is not None:
-        settled.settle(tx, space_id, question.policy)
-    try:
-        if question.key is not None and posting.get_message(tx, chosen).space_id != space_id:
-            raise _reused()
-    except NotFound:
-        pass
-    return chatting.ask(tx, space_id, caller.entity, agent, what, id=chosen, metadata=question.metadata)
-
-
-def _where(tx: Tx, caller: Caller, agent: Agent, question: Question) -> SpaceId:
-    if question.space is not None:
-        return enter(tx, question.space, caller.entity.id).id
-    return private_space(tx, caller.entity, agent, question.conversation).id
-
-
-def _check_same(tx: Tx, asked: AwaitedMessage, question: Question) -> None:
-    message = posting.get_message(tx, asked.message_id)
-    if (message.text, message.metadata) != (storable(question.text), question.metadata or {}):
-        raise _reused()
-
-
-def _reused() -> Problem:
-    return Problem("idempotency_key_reused", "You said something else with this Idempotency-Key: choose a new one.")
+        return await runtime.db.write(chatting.ask, caller.requester, question, what, chosen)
 
 
 def _seen(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, cast
 
 from fastapi import Request
@@ -10,7 +10,6 @@ from fastapi import Request
 from denizen.agents import applying
 from denizen.agents.documents import plain
 from denizen.agents.files import declare
-from denizen.errors import InvalidInput
 from denizen.portability.hiding import Hidden
 from denizen.server.auth import Admin, Caller
 from denizen.server.context import context_of
@@ -18,8 +17,6 @@ from denizen.server.router import new_router
 from denizen.server.routes.triggers import find_agent
 from denizen.server.shapes.definitions import Apply, applied_out
 from denizen.shapes.definitions import Applied, DocumentOut
-from denizen.spaces import directory
-from denizen.spaces.directory import Entity, Space
 from denizen.storage.database import Tx
 
 router = new_router()
@@ -42,31 +39,10 @@ async def apply(request: Request, caller: Admin, wanted: Apply) -> Applied:
         declared,
         dry_run=wanted.dry_run,
         creator=caller.entity,
-        guard=_Guard(caller),
-        author=caller.author,
         organization=caller.entity.organization_id,
-        by=caller.actor,
+        by=caller.requester,
     )
     return applied_out(changes, declared, runtime.tool_names, dry_run=wanted.dry_run)
-
-
-class _Guard:
-    """Allows what the routes for single objects allow."""
-
-    def __init__(self, caller: Caller) -> None:
-        self._caller = caller
-
-    def meant(self, tx: Tx, spaces: Sequence[Space]) -> Sequence[Space]:
-        own = [each for each in spaces if directory.is_member(tx, each.id, self._caller.entity.id)]
-        return own or [each for each in spaces if not each.private]
-
-    def enter(self, tx: Tx, space: Space) -> None:
-        if not directory.is_member(tx, space.id, self._caller.entity.id):
-            raise InvalidInput(f"The name {space.name!r} is taken by a space that you are not in. Choose another.")
-
-    def attend(self, member: Entity) -> None:
-        if member.kind == "human" and member.id != self._caller.entity.id:
-            raise InvalidInput(f"Only {member.name} can change which messages {member.name} gets.")
 
 
 @router.get("/api/agents/{agent_id}/document", summary="An agent as a document")

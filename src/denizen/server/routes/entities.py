@@ -10,18 +10,16 @@ from pydantic import JsonValue
 
 from denizen.access import audit, people, roles
 from denizen.access.people import Profile
-from denizen.agents import registry
-from denizen.errors import InvalidInput, NotFound
+from denizen.errors import IdempotencyKeyReused, InvalidInput, NotFound
 from denizen.ids import EntityId
 from denizen.server.auth import Admin, Caller, Person, require
 from denizen.server.context import context_of
 from denizen.server.idempotency import IdempotencyKey
-from denizen.server.problems import Problem
 from denizen.server.router import new_router
 from denizen.server.shapes.people import EntityChange, EntityCreate, entity_out
 from denizen.shapes.people import EntityOut, EntityPage
 from denizen.spaces import directory
-from denizen.spaces.directory import Entity, EntityKind
+from denizen.spaces.directory import EntityKind
 from denizen.spaces.handles import check_handle, check_name, handle_from
 from denizen.storage.database import Tx, storable
 
@@ -95,15 +93,6 @@ def find_profile(tx: Tx, named: str, caller: Caller) -> Profile:
         raise NotFound("entity", named) from error
 
 
-def find_present(tx: Tx, named: str, caller: Caller) -> Entity:
-    """The same, for those who can be in a space: neither gone nor dead."""
-    profile = find_profile(tx, named, caller)
-    dead = profile.entity.kind == "agent" and registry.status(tx, profile.entity.id) == "dead"
-    if dead or profile.left_at is not None:
-        raise NotFound("entity", named)
-    return profile.entity
-
-
 def _page(tx: Tx, caller: Caller, kind: EntityKind | None, after: str, limit: int) -> EntityPage:
     home = caller.entity.organization_id
     # One more than asked for shows whether there are more.
@@ -127,9 +116,7 @@ def _create(tx: Tx, caller: Caller, wanted: EntityCreate, chosen: EntityId | Non
         made = _made(tx, chosen, caller)
         if made is not None:
             if (made.entity.kind, made.entity.name, made.entity.handle, made.role) != (wanted.kind, name, handle, role):
-                raise Problem(
-                    "idempotency_key_reused", "This Idempotency-Key was used for another request. Use a new one."
-                )
+                raise IdempotencyKeyReused
             return made
     entity = directory.create_entity(tx, home, wanted.kind, name=name, handle=handle, id=chosen)
     if wanted.kind == "human":

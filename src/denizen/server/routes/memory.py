@@ -3,26 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Annotated, Any, Final, Literal, TypeAlias
+from typing import Annotated, Final, Literal, TypeAlias
 
 from fastapi import Query, Request
 
-from denizen.access import audit
-from denizen.access.roles import reaches
-from denizen.consciousness.privacy import stand_in
 from denizen.errors import InvalidInput
-from denizen.ids import SpaceId
 from denizen.memory import access, hygiene, items, rolling, settled, sinks
-from denizen.memory.access import Correction, Visitor
-from denizen.memory.audience import Owner
 from denizen.memory.items import MemoryItem
-from denizen.memory.policy import OrganizationMemory
 from denizen.server.auth import Admin, Caller, Person
 from denizen.server.context import context_of
 from denizen.server.router import new_router
 from denizen.server.routes.spaces import enter
-from denizen.server.routes.triggers import find_agent
 from denizen.server.shapes.memory import (
     MemoryChange,
     OrganizationMemoryChange,
@@ -33,7 +24,6 @@ from denizen.server.shapes.memory import (
     report_out,
 )
 from denizen.shapes.memory import ConversationMemory, MemoryOut, MemoryPage, OrganizationMemoryOut, ReportOut
-from denizen.spaces import directory
 from denizen.storage.database import Tx, storable
 
 router = new_router()
@@ -62,22 +52,11 @@ async def list_memories(
     """`user`: what is remembered of you. `persona`: between you and an agent. `organization`: for all its people.
     `conversation`: of the conversations that you are in."""
     runtime = context_of(request).runtime
-    owners = await runtime.db.read(_owners, caller, scope, agent)
+    owners = await runtime.db.read(access.readable_owners, caller.requester, scope, agent)
     if query is not None:
         found = await sinks.look(runtime.db, runtime.embedder, storable(query), owners, limit)
         return MemoryPage(memories=[memory_out(each.item) for each in found], next=None)
     return _page(await runtime.db.read(_newest, owners, _number(before), limit + 1), limit)
-
-
-def _owners(tx: Tx, caller: Caller, scope: _Scope, agent: str | None) -> list[str]:
-    home, who = caller.entity.organization_id, caller.entity.id
-    if scope == "conversation":
-        return [Owner(scope, home, space_id=each.id).key for each in directory.spaces_of(tx, who)]
-    if scope == "persona":
-        if agent is None:
-            raise InvalidInput("agent: say between you and which agent.")
-        return [Owner(scope, home, user_id=who, agent_id=find_agent(tx, agent, caller).id).key]
-    return [Owner(scope, home, user_id=who).key]
 
 
 def _newest(tx: Tx, owners: Sequence[str], before: int | None, limit: int) -> list[MemoryItem]:
@@ -108,28 +87,20 @@ async def memory_report(request: Request, caller: Admin) -> ReportOut:
 
 @router.get("/api/memory/{memory_id}", summary="One memory", openapi_extra=_EXTRA)
 async def get_memory(request: Request, caller: Person, memory_id: str) -> MemoryOut:
-    return memory_out(await context_of(request).runtime.db.read(access.find, storable(memory_id), _visitor(caller)))
+    return memory_out(await context_of(request).runtime.db.read(access.find, caller.requester, memory_id))
 
 
 @router.patch("/api/memory/{memory_id}", summary="Correct a memory", openapi_extra=_EXTRA)
 async def change_memory(request: Request, caller: Person, memory_id: str, change: MemoryChange) -> MemoryOut:
     """What it said before is linked to what it says now, and is not found any more."""
     runtime = context_of(request).runtime
-    text = storable(change.text)
-    vectors = await sinks.vectors_of(runtime.embedder, [text])
-    what = Correction(text, vectors.get(text), "" if runtime.embedder is None else runtime.embedder.name)
-    return memory_out(await runtime.db.write(access.correct, storable(memory_id), _visitor(caller), what))
+    return memory_out(await runtime.memory.correct(memory_id, change.text, by=caller.requester))
 
 
 @router.delete("/api/memory/{memory_id}", status_code=204, summary="Forget a memory", openapi_extra=_EXTRA)
 async def forget_memory(request: Request, caller: Person, memory_id: str) -> None:
     """It is gone, whoever else has it, and does not come again. The messages it rests on stay."""
-    visitor = _visitor(caller)
-    await context_of(request).runtime.memory.forget(storable(memory_id), by=visitor.id, visitor=visitor)
-
-
-def _visitor(caller: Caller) -> Visitor:
-    return Visitor(caller.entity.id, caller.entity.organization_id, caller.role)
+    await context_of(request).runtime.memory.forget(memory_id, by=caller.requester)
 
 
 @router.get("/api/spaces/{space_id}/memory", summary="What a conversation came to")
@@ -151,13 +122,9 @@ async def list_conversation_memories(
     request: Request, caller: Person, space_id: str, before: Before = None, limit: Limit = 50
 ) -> MemoryPage:
     """What is the conversation's own."""
-    owner = await context_of(request).runtime.db.read(_owner_of_space, caller, space_id)
-    found = await context_of(request).runtime.db.read(items.owned, owner, before=_number(before), limit=limit + 1)
+    read = context_of(request).runtime.db.read
+    found = await read(access.of_space, caller.requester, space_id, before=_number(before), limit=limit + 1)
     return _page(found, limit)
-
-
-def _owner_of_space(tx: Tx, caller: Caller, space_id: str) -> str:
-    return f"conversation:{enter(tx, space_id, caller.entity.id).id}"
 
 
 def _conversation(tx: Tx, caller: Caller, space_id: str) -> ConversationMemory:
@@ -166,8 +133,7 @@ def _conversation(tx: Tx, caller: Caller, space_id: str) -> ConversationMemory:
 
 
 def _settle(tx: Tx, caller: Caller, space_id: str, change: PolicyChange) -> ConversationMemory:
-    space = enter(tx, space_id, caller.entity.id)
-    settled.settle(tx, SpaceId(space.id), change.as_policy())
+    access.set_policy(tx, caller.requester, space_id, change.as_policy())
     return _conversation(tx, caller, space_id)
 
 
@@ -176,18 +142,9 @@ async def list_agent_memories(
     request: Request, caller: Person, agent_id: str, before: Before = None, limit: Limit = 50
 ) -> MemoryPage:
     """Between it and you; for admins, between it and anyone."""
-    found = await context_of(request).runtime.db.read(_of_agent, caller, agent_id, _number(before), limit + 1)
+    read = context_of(request).runtime.db.read
+    found = await read(access.of_agent, caller.requester, agent_id, before=_number(before), limit=limit + 1)
     return _page(found, limit)
-
-
-def _of_agent(tx: Tx, caller: Caller, agent_id: str, before: int | None, limit: int) -> list[MemoryItem]:
-    agent = find_agent(tx, agent_id, caller)
-    if reaches(caller.role, "admin"):
-        visitor = _visitor(caller)
-        found = items.of_agent(tx, agent.id, before=before, limit=limit)
-        return [each if access.may_see(tx, each, visitor) else replace(each, text=stand_in(1)) for each in found]
-    owner = Owner("persona", caller.entity.organization_id, user_id=caller.entity.id, agent_id=agent.id)
-    return items.owned(tx, owner.key, before=before, limit=limit)
 
 
 @router.get("/api/organization/memory", summary="What is switched off of long-term memory")
@@ -201,11 +158,6 @@ async def change_organization_memory(
     request: Request, caller: Admin, change: OrganizationMemoryChange
 ) -> OrganizationMemoryOut:
     """It holds at once, for what is remembered and for what is brought back. What is not sent stays as it is."""
-    changes = change.model_dump(exclude_unset=True)
-    return organization_memory_out(await context_of(request).runtime.db.write(_change_organization, caller, changes))
-
-
-def _change_organization(tx: Tx, caller: Caller, changes: dict[str, Any]) -> OrganizationMemory:
-    home = caller.entity.organization_id
-    audit.record(tx, home, caller.actor, "change_organization_memory", fields=[*sorted(changes)])
-    return settled.change_organization(tx, home, changes)
+    changes, home = change.model_dump(exclude_unset=True), caller.entity.organization_id
+    memory = context_of(request).runtime.memory
+    return organization_memory_out(await memory.change_switches(changes, organization=home, by=caller.requester))

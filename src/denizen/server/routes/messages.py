@@ -15,7 +15,6 @@ from denizen.memory import settled
 from denizen.server.auth import Authenticated
 from denizen.server.context import context_of
 from denizen.server.idempotency import IdempotencyKey
-from denizen.server.problems import Problem
 from denizen.server.router import new_router
 from denizen.server.routes.spaces import enter
 from denizen.server.shapes.spaces import EditMessage, PostMessage, message_out
@@ -24,7 +23,6 @@ from denizen.server.streams.space import SpaceFeed
 from denizen.shapes.examples import ADA, THING, event_stream
 from denizen.shapes.spaces import MessageOut, MessagePage
 from denizen.spaces import posting
-from denizen.spaces.directory import Space
 from denizen.spaces.posting import Message
 from denizen.storage.database import Tx, storable
 
@@ -45,40 +43,16 @@ async def post_message(
     runtime = context_of(request).runtime
     chosen = None if key is None else MessageId(str(uuid5(_KEYS, f"{caller.entity.id} {key}")))
     metadata = settled.asserting(said.metadata, said.organization_id, caller.entity.organization_id)
-    space = await runtime.db.read(_may_say, space_id, caller.entity.id, said, chosen)
     posted = await runtime.spaces.post(
-        space,
-        caller.entity.id,
+        SpaceId(space_id),
+        caller.requester,
         said.text,
         id=chosen,
         reply_to=None if said.reply_to is None else MessageId(said.reply_to),
         urgent=said.urgent,
         metadata=metadata,
     )
-    message = await runtime.db.read(posting.get_message, posted.id)
-    if (message.text, message.reply_to, message.metadata) != (storable(said.text), said.reply_to, metadata or {}):
-        raise _reused()
-    return message_out(message)
-
-
-def _may_say(tx: Tx, space_id: str, author: EntityId, said: PostMessage, chosen: MessageId | None) -> Space:
-    space = enter(tx, space_id, author)
-    if said.reply_to is not None and _space_of(tx, said.reply_to) != space.id:
-        raise InvalidInput("reply_to: there is no such message in this space.")
-    if chosen is not None and _space_of(tx, chosen) not in (None, space.id):
-        raise _reused()
-    return space
-
-
-def _space_of(tx: Tx, message_id: str) -> SpaceId | None:
-    try:
-        return posting.get_message(tx, MessageId(storable(message_id))).space_id
-    except NotFound:
-        return None
-
-
-def _reused() -> Problem:
-    return Problem("idempotency_key_reused", "You posted another message with this Idempotency-Key: choose a new one.")
+    return message_out(await runtime.db.read(posting.get_message, posted.id))
 
 
 _CHANGE_MESSAGE: Final = {"x-who": "its author; owners and admins of the space"}
@@ -104,9 +78,10 @@ async def delete_message(request: Request, caller: Authenticated, space_id: str,
 
 def _in_space(tx: Tx, space_id: str, message_id: str, reader: EntityId) -> MessageId:
     space = enter(tx, space_id, reader)
-    if _space_of(tx, message_id) != space.id:
+    message = posting.get_readable(tx, MessageId(storable(message_id)), reader)
+    if message.space_id != space.id:
         raise NotFound("message", message_id)
-    return MessageId(message_id)
+    return message.id
 
 
 @router.get("/api/spaces/{space_id}/messages", summary="What was said")

@@ -20,7 +20,7 @@ from sqlalchemy import bindparam, select
 from starlette.types import Receive
 
 from denizen.agents import registry
-from denizen.agents.chatting import Answer, AwaitedMessage
+from denizen.agents.chatting import Answer, AwaitedMessage, Question
 from denizen.agents.explaining import answer_so_far
 from denizen.clock import SECOND
 from denizen.cycles.ledger import Charge
@@ -38,7 +38,7 @@ from denizen.server.idempotency import IdempotencyKey
 from denizen.server.problems import KINDS, Problem
 from denizen.server.round_text import text_of
 from denizen.server.router import new_router
-from denizen.server.routes.chat import Question, ask, seen_by
+from denizen.server.routes.chat import ask, seen_by
 from denizen.server.routes.triggers import find_agent
 from denizen.server.shapes.chat import final_response, waiting_note
 from denizen.server.shapes.openai import (
@@ -138,8 +138,8 @@ async def complete_chat(
     context = context_of(request)
     if asked_for.model.startswith(paneling.MODEL):
         return await _complete_panel(context, caller, asked_for, key, request.receive)
-    question = await context.runtime.db.read(_question, caller, asked_for, key)
-    asked = await ask(context.runtime, caller, question)
+    question = await context.runtime.db.read(_question, caller, asked_for)
+    asked = await ask(context.runtime, caller, question, key)
     seconds = context.limits.completion_seconds
 
     async def told(pass_on: Pass) -> _End:
@@ -204,7 +204,7 @@ def _completion(context: Context, asked_for: CompletionRequest, text: str, end: 
     )
 
 
-def _question(tx: Tx, caller: Caller, asked_for: CompletionRequest, key: str | None) -> Question:
+def _question(tx: Tx, caller: Caller, asked_for: CompletionRequest) -> Question:
     metadata = asked_for.metadata or {}
     space, conversation = metadata.get("space"), ""
     if space is not None and not isinstance(space, str):
@@ -213,7 +213,7 @@ def _question(tx: Tx, caller: Caller, asked_for: CompletionRequest, key: str | N
         space, conversation = _chosen_by_user(tx, asked_for.user, caller)
     text = _last_of_user(asked_for.messages)
     agent = _agent_named(tx, asked_for.model, caller)
-    return Question(agent, text, space, conversation, dict(metadata) or None, key)
+    return Question(agent, text, space, conversation, dict(metadata) or None)
 
 
 def _chosen_by_user(tx: Tx, user: str, caller: Caller) -> tuple[str | None, str]:

@@ -9,7 +9,8 @@ from uuid import UUID, uuid5
 
 from fastapi import Depends, Query, Request, Response
 
-from denizen.cycles import organization
+from denizen.access import people
+from denizen.access.space_changes import require_space_creator
 from denizen.errors import NotFound
 from denizen.ids import EntityId, SpaceId
 from denizen.memory import settled
@@ -17,11 +18,10 @@ from denizen.panel import advisors, panels, rounds, taking, transcript
 from denizen.panel.panels import Panel
 from denizen.panel.rounds import Part
 from denizen.server import paneling
-from denizen.server.auth import Authenticated, Caller, Person, require
+from denizen.server.auth import Authenticated, Caller, Person
 from denizen.server.context import Context, context_of
 from denizen.server.idempotency import IdempotencyKey, id_for
 from denizen.server.router import new_router
-from denizen.server.routes.entities import find_present
 from denizen.server.shapes.panels import (
     AdvisorChange,
     AdvisorFile,
@@ -295,7 +295,7 @@ def _one(tx: Tx, panel: Panel) -> PanelOut:
 
 def _create(tx: Tx, caller: Caller, wanted: PanelCreate, chosen: SpaceId | None) -> PanelOut:
     home, me = caller.entity.organization_id, caller.entity.id
-    require(caller, organization.settings_of(tx, home).spaces_by)
+    require_space_creator(tx, caller.requester, home)
     if chosen is not None:
         # Two requests with the same key at the same time: the second finds what the first has made.
         directory.hold(tx, me)
@@ -303,7 +303,7 @@ def _create(tx: Tx, caller: Caller, wanted: PanelCreate, chosen: SpaceId | None)
             return _one(tx, panels.require(tx, chosen, me))
         except NotFound:
             pass
-    joining = [find_present(tx, each, caller).id for each in wanted.members]
+    joining = [people.find_present(tx, home, each).id for each in wanted.members]
     panel = panels.create(
         tx, home, wanted.name, private=wanted.private, settings=wanted.settings, members=joining, owner=me, id=chosen
     )

@@ -10,7 +10,6 @@ from denizen.agents.inspection import readable_goals, readable_notes, readable_p
 from denizen.consciousness import privacy
 from denizen.ids import AgentId
 from denizen.plans import agenda, from_outside, goals, notes
-from denizen.plans.agenda import PlanDraft, When
 from denizen.plans.goals import GoalChange
 from denizen.server.auth import Admin, Caller
 from denizen.server.context import context_of
@@ -18,7 +17,7 @@ from denizen.server.router import new_router
 from denizen.server.routes.triggers import find_agent
 from denizen.server.shapes.plans import ChangeGoal, NewGoal, SetNote, SetPlan, goal_out, note_out, plan_out
 from denizen.shapes.plans import GoalList, GoalOut, NoteList, NoteOut, PlanList, PlanOut
-from denizen.storage.database import Tx, storable
+from denizen.storage.database import Tx
 
 router = new_router()
 
@@ -33,7 +32,10 @@ async def list_goals(request: Request, caller: Admin, agent_id: str) -> GoalList
 @router.post("/api/agents/{agent_id}/goals", status_code=201, summary="Give an agent a goal")
 async def add_goal(request: Request, caller: Admin, agent_id: str, wanted: NewGoal) -> GoalOut:
     """By its text a goal is known: giving one that the agent has is changing it."""
-    return await context_of(request).runtime.db.write(_add_goal, agent_id, caller, wanted)
+    made = await context_of(request).runtime.db.write(
+        from_outside.add_goal, caller.requester, agent_id, wanted.text, wanted.status, wanted.priority
+    )
+    return goal_out(made)
 
 
 @router.put("/api/agents/{agent_id}/goals/{number}", summary="Change a goal")
@@ -44,7 +46,7 @@ async def put_goal(request: Request, caller: Admin, agent_id: str, number: GoalN
 
 @router.delete("/api/agents/{agent_id}/goals/{number}", status_code=204, summary="Take a goal away")
 async def delete_goal(request: Request, caller: Admin, agent_id: str, number: GoalNumber) -> None:
-    await context_of(request).runtime.db.write(_delete_goal, agent_id, caller, number)
+    await context_of(request).runtime.goals.delete(AgentId(agent_id), number, by=caller.requester)
 
 
 @router.get("/api/agents/{agent_id}/notes", summary="What an agent has written down")
@@ -55,12 +57,13 @@ async def list_notes(request: Request, caller: Admin, agent_id: str) -> NoteList
 @router.put("/api/agents/{agent_id}/notes/{key:path}", summary="Write something down for an agent")
 async def put_note(request: Request, caller: Admin, agent_id: str, key: str, wanted: SetNote) -> NoteOut:
     """It stands under this key from now on, in place of what stood there."""
-    return await context_of(request).runtime.db.write(_put_note, agent_id, caller, key, wanted)
+    runtime = context_of(request).runtime
+    return note_out(await runtime.notes.set(AgentId(agent_id), key, wanted.text, by=caller.requester))
 
 
 @router.delete("/api/agents/{agent_id}/notes/{key:path}", status_code=204, summary="Strike a note out")
 async def delete_note(request: Request, caller: Admin, agent_id: str, key: str) -> None:
-    await context_of(request).runtime.db.write(_delete_note, agent_id, caller, key)
+    await context_of(request).runtime.notes.delete(AgentId(agent_id), key, by=caller.requester)
 
 
 @router.get("/api/agents/{agent_id}/plans", summary="When an agent will be woken")
@@ -72,17 +75,14 @@ async def list_plans(request: Request, caller: Admin, agent_id: str) -> PlanList
 @router.put("/api/agents/{agent_id}/plans/{name:path}", summary="Plan something for an agent")
 async def put_plan(request: Request, caller: Admin, agent_id: str, name: str, wanted: SetPlan) -> PlanOut:
     """The agent has this plan, in place of one of its name. Say when with one of `cron`, `at` and `after`."""
-    return await context_of(request).runtime.db.write(_put_plan, agent_id, caller, name, wanted)
+    runtime, when = context_of(request).runtime, wanted.model_dump(exclude={"instruction"})
+    return plan_out(await runtime.plans.set(AgentId(agent_id), name, wanted.instruction, **when, by=caller.requester))
 
 
 @router.delete("/api/agents/{agent_id}/plans/{name:path}", status_code=204, summary="Call a plan off")
 async def delete_plan(request: Request, caller: Admin, agent_id: str, name: str) -> None:
     """The plan of that name, or the timer of that id, is no more. A heartbeat is part of the definition."""
-    await context_of(request).runtime.db.write(_delete_plan, agent_id, caller, name)
-
-
-def _agent(tx: Tx, agent_id: str, caller: Caller) -> AgentId:
-    return find_agent(tx, agent_id, caller).id
+    await context_of(request).runtime.plans.delete(AgentId(agent_id), name, by=caller.requester)
 
 
 def _past(tx: Tx, agent_id: str, caller: Caller) -> AgentId:
@@ -95,23 +95,12 @@ def _goals(tx: Tx, agent_id: str, caller: Caller) -> GoalList:
     return GoalList(goals=[goal_out(each) for each in found])
 
 
-def _add_goal(tx: Tx, agent_id: str, caller: Caller, wanted: NewGoal) -> GoalOut:
-    agent, text = _agent(tx, agent_id, caller), storable(wanted.text)
-    there = next((each.number for each in goals.goals_of(tx, agent) if each.text == text.strip()), None)
-    change = GoalChange(there, None if there else text, wanted.status, wanted.priority)
-    return goal_out(from_outside.set_goal(tx, agent, change))
-
-
 def _put_goal(tx: Tx, agent_id: str, caller: Caller, number: int, changes: ChangeGoal) -> GoalOut:
-    text = None if changes.text is None else storable(changes.text)
-    agent = _agent(tx, agent_id, caller)
-    made = from_outside.set_goal(tx, agent, GoalChange(number, text, changes.status, changes.priority))
+    change = GoalChange(number, changes.text, changes.status, changes.priority)
+    made = from_outside.set_goal(tx, caller.requester, agent_id, change)
+    agent = find_agent(tx, agent_id, caller).id
     [shown] = readable_goals([made], privacy.reader(tx, agent, caller.entity.id))
     return goal_out(shown)
-
-
-def _delete_goal(tx: Tx, agent_id: str, caller: Caller, number: int) -> None:
-    from_outside.delete_goal(tx, _agent(tx, agent_id, caller), number)
 
 
 def _notes(tx: Tx, agent_id: str, caller: Caller) -> NoteList:
@@ -120,26 +109,7 @@ def _notes(tx: Tx, agent_id: str, caller: Caller) -> NoteList:
     return NoteList(notes=[note_out(each) for each in found])
 
 
-def _put_note(tx: Tx, agent_id: str, caller: Caller, key: str, wanted: SetNote) -> NoteOut:
-    agent = _agent(tx, agent_id, caller)
-    return note_out(from_outside.set_note(tx, agent, storable(key), storable(wanted.text)))
-
-
-def _delete_note(tx: Tx, agent_id: str, caller: Caller, key: str) -> None:
-    from_outside.delete_note(tx, _agent(tx, agent_id, caller), storable(key))
-
-
 def _plans(tx: Tx, agent_id: str, caller: Caller) -> PlanList:
     agent = _past(tx, agent_id, caller)
     found = readable_plans(agenda.plans_of(tx, agent), privacy.reader(tx, agent, caller.entity.id))
     return PlanList(plans=[plan_out(each) for each in found])
-
-
-def _put_plan(tx: Tx, agent_id: str, caller: Caller, name: str, wanted: SetPlan) -> PlanOut:
-    when = When(wanted.cron, wanted.at, wanted.after, wanted.zone)
-    draft = PlanDraft(storable(name), storable(wanted.instruction), when)
-    return plan_out(from_outside.set_plan(tx, _agent(tx, agent_id, caller), draft))
-
-
-def _delete_plan(tx: Tx, agent_id: str, caller: Caller, name: str) -> None:
-    from_outside.delete_plan(tx, _agent(tx, agent_id, caller), storable(name))

@@ -117,8 +117,7 @@ async def import_file(
             handle=chosen[0],
             name=chosen[1],
             organization=caller.entity.organization_id,
-            author=caller.author,
-            by=caller.actor,
+            by=caller.requester,
         )
     return imported_out(made)
 

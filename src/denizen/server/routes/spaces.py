@@ -7,22 +7,17 @@ from uuid import UUID, uuid5
 
 from fastapi import Query, Request
 
-from denizen.agents import fitness, registry, space_statuses
-from denizen.cycles import organization
-from denizen.errors import NotFound
+from denizen.access import space_changes
+from denizen.agents import fitness, messaging, registry, space_statuses
 from denizen.ids import EntityId, SpaceId
-from denizen.server.auth import Authenticated, Caller, Person, require
+from denizen.server.auth import Authenticated, Caller, Person
 from denizen.server.context import context_of
 from denizen.server.idempotency import IdempotencyKey
-from denizen.server.problems import Problem
 from denizen.server.router import new_router
-from denizen.server.routes.entities import find_present
-from denizen.server.routes.triggers import find_agent
 from denizen.server.shapes.spaces import ReadMark, SpaceChange, SpaceCreate, space_out
 from denizen.shapes.spaces import ReadState, SpaceList, SpaceOut
-from denizen.spaces import ask_again, directory, floor, reading
+from denizen.spaces import directory, floor, reading
 from denizen.spaces.directory import Space
-from denizen.spaces.handles import check_name
 from denizen.storage.database import Tx, storable
 
 router = new_router()
@@ -63,7 +58,7 @@ async def create_space(request: Request, caller: Person, wanted: SpaceCreate, ke
 @router.patch("/api/spaces/{space_id}", summary="Rename a space, hide it, or set its floor")
 async def change_space(request: Request, caller: Person, space_id: str, change: SpaceChange) -> SpaceOut:
     """The agents in it hear of it."""
-    return await context_of(request).runtime.db.write(_change, space_id, caller.entity.id, change)
+    return await context_of(request).runtime.db.write(_change, caller, space_id, change)
 
 
 @router.post(
@@ -74,12 +69,7 @@ async def change_space(request: Request, caller: Person, space_id: str, change: 
 async def ask_for_answer(request: Request, caller: Person, space_id: str, agent_id: str) -> None:
     """An agent that read a message here and did not reply, or reached a limit before it had, is woken and told that you
     ask for an answer. The status that said so goes."""
-    await context_of(request).runtime.db.write(_ask_for_answer, caller, space_id, agent_id)
-
-
-def _ask_for_answer(tx: Tx, caller: Caller, space_id: str, named: str) -> None:
-    space = enter(tx, space_id, caller.entity.id)
-    ask_again.ask_for_answer(tx, space.id, find_agent(tx, named, caller).id, caller.entity.id)
+    await context_of(request).runtime.db.write(messaging.ask_for_answer, caller.requester, space_id, agent_id)
 
 
 @router.post("/api/spaces/{space_id}/continue", summary="Let the agents of a space go on")
@@ -91,7 +81,8 @@ async def let_agents_go_on(request: Request, caller: Person, space_id: str) -> S
 @router.put("/api/spaces/{space_id}/read", summary="Say how far you have read")
 async def mark_read(request: Request, caller: Authenticated, space_id: str, mark: ReadMark) -> ReadState:
     """What comes after that number is unread: a smaller one than before makes messages unread again."""
-    place = await context_of(request).runtime.db.write(_mark, space_id, caller.entity.id, mark.seq)
+    where = SpaceId(storable(space_id))
+    place = await context_of(request).runtime.spaces.mark_read(where, caller.entity.id, mark.seq)
     return ReadState(
         space_id=place.space.id,
         last_seq=place.last_seq,
@@ -129,47 +120,17 @@ def shown(tx: Tx, space_id: SpaceId, entity_id: EntityId) -> SpaceOut:
 
 def _create(tx: Tx, caller: Caller, wanted: SpaceCreate, chosen: SpaceId | None) -> SpaceOut:
     home, me = caller.entity.organization_id, caller.entity.id
-    require(caller, organization.settings_of(tx, home).spaces_by)
-    if chosen is not None and (made := _made(tx, chosen, caller, wanted)) is not None:
-        return made
-    joining = [find_present(tx, each, caller).id for each in wanted.members]
-    settings = wanted.model_dump(include={"name", "private", "floor", "agent_run_limit"}, exclude_none=True)
-    space = directory.create_space(tx, home, **settings, id=chosen)
-    directory.join(tx, space.id, me, role="owner")
-    for each in joining:
-        directory.join(tx, space.id, each)
-    return _one(tx, space.id, me)
+    settings = wanted.model_dump(exclude={"name", "members"})
+    space = space_changes.create(tx, caller.requester, home, wanted.name, wanted.members, **settings, id=chosen)
+    return shown(tx, space.id, me)
 
 
-def _made(tx: Tx, chosen: SpaceId, caller: Caller, wanted: SpaceCreate) -> SpaceOut | None:
-    """What was made with the same key before."""
-    # Two requests with the same key at the same time: the second finds what the first has made.
-    directory.hold(tx, caller.entity.id)
-    try:
-        space = directory.get_space(tx, chosen)
-    except NotFound:
-        return None
-    same = (space.name, space.private) == (check_name(wanted.name), wanted.private)
-    if (
-        not same
-        or wanted.floor not in (None, space.floor)
-        or wanted.agent_run_limit not in (None, space.agent_run_limit)
-    ):
-        raise Problem("idempotency_key_reused", "This Idempotency-Key was used for another request. Use a new one.")
-    return _one(tx, space.id, caller.entity.id)
-
-
-def _change(tx: Tx, space_id: str, entity_id: EntityId, change: SpaceChange) -> SpaceOut:
-    space = enter(tx, space_id, entity_id)
-    directory.change_space(tx, space, **change.model_dump())
-    return _one(tx, space_id, entity_id)
+def _change(tx: Tx, caller: Caller, space_id: str, change: SpaceChange) -> SpaceOut:
+    space = space_changes.change(tx, caller.requester, space_id, **change.model_dump())
+    return shown(tx, space.id, caller.entity.id)
 
 
 def _continue(tx: Tx, space_id: str, entity_id: EntityId) -> SpaceOut:
-    space = enter(tx, space_id, entity_id)
-    floor.let_agents_go_on(tx, space.id, entity_id)
-    return _one(tx, space_id, entity_id)
-
-
-def _mark(tx: Tx, space_id: str, entity_id: EntityId, seq: int) -> reading.ReadPosition:
-    return reading.mark_read(tx, enter(tx, space_id, entity_id).id, entity_id, seq)
+    where = SpaceId(storable(space_id))
+    floor.let_agents_go_on(tx, where, entity_id)
+    return shown(tx, where, entity_id)

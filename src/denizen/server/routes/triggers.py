@@ -6,18 +6,13 @@ from typing import Final
 from uuid import UUID, uuid5
 
 from fastapi import Request
-from pydantic import JsonValue
 
 from denizen.agents import managing
 from denizen.agents.registry import Agent
-from denizen.ids import new_id
-from denizen.inbox import delivery
-from denizen.inbox.events import Event
-from denizen.inbox.outside import storable_data
+from denizen.ids import AgentId, new_id
 from denizen.server.auth import Authenticated, Caller
 from denizen.server.context import context_of
 from denizen.server.idempotency import IdempotencyKey
-from denizen.server.problems import Problem
 from denizen.server.router import new_router
 from denizen.server.shapes.agents import TriggerAgent
 from denizen.shapes.webhooks import TriggerAccepted
@@ -35,11 +30,17 @@ async def trigger(
 ) -> TriggerAccepted:
     """The event is in the agent's inbox, and wakes it, when this answers. `agent_id` is its id, or its `@handle`."""
     runtime = context_of(request).runtime
-    agent = await runtime.db.read(find_agent, agent_id, caller)
     chosen = _event_id(caller, event, key)
-    await runtime.agents.trigger(agent, event.service, event.data, text=event.text, id=chosen, urgent=event.urgent)
-    if key is not None and event.id is None:
-        _check_same(await runtime.db.read(delivery.find, agent.id, chosen), event)
+    await runtime.agents.trigger(
+        AgentId(agent_id),
+        event.service,
+        event.data,
+        text=event.text,
+        id=chosen,
+        urgent=event.urgent,
+        must_match=key is not None and event.id is None,
+        by=caller.requester,
+    )
     return TriggerAccepted(id=chosen)
 
 
@@ -56,11 +57,3 @@ def _event_id(caller: Caller, event: TriggerAgent, key: str | None) -> str:
     if event.id is not None:
         return str(uuid5(_KEYS, storable(f"{caller.entity.id} id {event.service}\n{event.id}")))
     return new_id() if key is None else str(uuid5(_KEYS, f"{caller.entity.id} key {key}"))
-
-
-def _check_same(kept: Event | None, event: TriggerAgent) -> None:
-    told: dict[str, JsonValue] = {"service": event.service, "text": event.text}
-    if event.data is not None:
-        told["data"] = event.data
-    if kept is None or kept.payload != storable_data(told):
-        raise Problem("idempotency_key_reused", "This Idempotency-Key was used for another request. Use a new one.")

@@ -87,6 +87,21 @@ class EditAgent(RootModel[dict[str, JsonValue]]):
     def _can_be_kept(cls, root: dict[str, JsonValue]) -> JsonValue:
         return _kept(root)
 
+    @property
+    def name(self) -> str | None:
+        """The new name, if one is sent."""
+        if "handle" in self.root:
+            raise InvalidInput("handle: it cannot be changed, because others use it to mention the agent.")
+        name = self.root.get("name", "")
+        if not isinstance(name, str):
+            raise InvalidInput("name: it must be a text.")
+        return name.strip() if "name" in self.root else None
+
+    @property
+    def fields(self) -> dict[str, JsonValue]:
+        """The fields of the definition that are sent."""
+        return {name: value for name, value in self.root.items() if name != "name"}
+
 
 def _kept(value: JsonValue) -> JsonValue:
     """Replaces what no database can hold by U+FFFD."""
