@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import builtins
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 
@@ -124,7 +123,7 @@ class Spaces(Subject):
         assert posted.seq == 1
         ```
         """
-        what = await _draft(text)
+        what = await posting.draft_off_loop(text)
         # Chosen before the write: after an unknown outcome the same message is posted again, not a second one.
         chosen = id or MessageId(new_id())
         self._runtime.remember_cause(chosen)
@@ -150,7 +149,9 @@ class Spaces(Subject):
         """Change the text of a message; agents that have read it are told once. For its author, or a manager of the
         space.
         """
-        return await self._runtime.db.write(changing.edit_message, id_of(message), id_of(by), await _draft(text))
+        return await self._runtime.db.write(
+            changing.edit_message, id_of(message), id_of(by), await posting.draft_off_loop(text)
+        )
 
     async def delete_message(self, message: MessageRef, *, by: EntityRef) -> Message:
         """Delete the text of a message and keep its place; agents that have read it are told once."""
@@ -243,11 +244,6 @@ def post_message(
     if posted.space_kind == "panel":
         rounds.begin_turn_of(tx, space_id, posted, author_id, what.rendered.mentions)
     return posted
-
-
-async def _draft(text: str) -> Draft:
-    # Rendering long Markdown takes time: not on the event loop.
-    return await asyncio.to_thread(posting.draft, text) if len(text) > 2_000 else posting.draft(text)
 
 
 def _create_space(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass
 from typing import Final
 from uuid import UUID, uuid5
@@ -114,7 +113,7 @@ def _remembered(tx: Tx, asked: AwaitedMessage, answer: Answer) -> dict[str, Json
 async def ask(runtime: Runtime, caller: Caller, question: Question) -> AwaitedMessage:
     """The message stands in the space and in the agent's inbox: the door to both."""
     # Rendering long Markdown takes its time: not on the event loop.
-    what = await asyncio.to_thread(posting.draft, question.text)
+    what = await posting.draft_off_loop(question.text)
     chosen = new_id() if question.key is None else str(uuid5(_KEYS, f"{caller.entity.id} {question.key}"))
 
     async def post() -> AwaitedMessage:
