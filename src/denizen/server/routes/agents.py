@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Final
 from uuid import UUID, uuid5
@@ -20,6 +19,7 @@ from denizen.agents.revising import revised
 from denizen.cycles import budgets
 from denizen.errors import HandleTaken, InvalidInput, NotAllowed, NotAMember, NotFound
 from denizen.ids import AgentId
+from denizen.nearest import nearest
 from denizen.server.auth import Admin, Caller, Person
 from denizen.server.context import context_of
 from denizen.server.idempotency import IdempotencyKey
@@ -219,7 +219,7 @@ def _new_name(fields: dict[str, JsonValue], agent: Agent) -> str:
 def _check_tools(definition: AgentDefinition, known: Iterable[str]) -> None:
     for name in _named_tools(definition):
         if name not in known:
-            near = next(iter(difflib.get_close_matches(name, list(known), n=1)), None)
+            near = next(iter(nearest(name, known)), None)
             hint = f" Did you mean {near!r}?" if near else ""
             raise InvalidInput(f"tools: this server has no tool {name!r}.{hint}")
 

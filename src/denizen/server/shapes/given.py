@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from typing import Any, cast
 
 from pydantic import BaseModel, ConfigDict, model_validator
+
+from denizen.nearest import nearest
 
 
 class Given(BaseModel):
@@ -20,7 +21,7 @@ class Given(BaseModel):
         names = cast("dict[str, Any]", given) if isinstance(given, dict) else ()
         for name in names:
             if name not in known:
-                near = next(iter(difflib.get_close_matches(name, known, n=1)), None)
+                near = next(iter(nearest(name, known)), None)
                 hint = f"; did you mean {near!r}?" if near else f". There are: {', '.join(known)}"
                 raise ValueError(f"there is no field {name[:60]!r}{hint}")
         return cast("Any", given)
