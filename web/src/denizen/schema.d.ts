@@ -4095,7 +4095,7 @@ export interface components {
         ChooseModel: {
             /**
              * Address
-             * @description Where its server is; by default where it was before.
+             * @description Its base URL; by default as before. Empty: the provider's own, without a gateway.
              */
             address?: string | null;
             /**
@@ -8453,6 +8453,11 @@ export interface components {
              * @description Whether there is a key: the organization's, or one in the environment of the server.
              */
             key_kept: ("organization" | "server") | null;
+            /**
+             * Needs Address
+             * @description Whether it is a server of your own, which needs an address.
+             */
+            needs_address: boolean;
             /** Needs Key */
             needs_key: boolean;
             /**
@@ -8468,7 +8473,7 @@ export interface components {
             suggestions: string[];
             /**
              * Takes Address
-             * @description Whether it is a server at an address of its own.
+             * @description Whether its address can be set.
              */
             takes_address: boolean;
             /** Title */
@@ -10349,7 +10354,7 @@ export interface components {
         TestModel: {
             /**
              * Address
-             * @description Where its server is; by default where it was before.
+             * @description Its base URL; by default as before. Empty: the provider's own, without a gateway.
              */
             address?: string | null;
             /**
