@@ -275,15 +275,15 @@ async def test_the_name_of_a_model_without_its_provider_is_refused(house: House)
 
 
 @pytest.mark.parametrize(
-    ("name", "header", "path"),
+    ("name", "path"),
     [
-        ("openai:gpt-5", {"Authorization": f"Bearer {SECRET}"}, "/v1/responses"),
-        ("openai-chat:gpt-5", {"Authorization": f"Bearer {SECRET}"}, "/v1/chat/completions"),
-        ("anthropic:claude-sonnet-5", {"X-Api-Key": SECRET}, "/v1/messages"),
+        ("openai:gpt-5", "/v1/responses"),
+        ("openai-chat:gpt-5", "/v1/chat/completions"),
+        ("anthropic:claude-sonnet-5", "/v1/messages"),
     ],
 )
 async def test_a_provider_is_reached_through_a_gateway(
-    house: House, server: Loopback, monkeypatch: pytest.MonkeyPatch, name: str, header: dict[str, str], path: str
+    house: House, server: Loopback, monkeypatch: pytest.MonkeyPatch, name: str, path: str
 ) -> None:
     """With the key for the gateway. The one in the environment of the server is for the provider itself."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-environment")
@@ -301,7 +301,7 @@ async def test_a_provider_is_reached_through_a_gateway(
     tested = (await house.call("POST", "/api/models/test", noor, json={"name": name})).json()
     assert (tested["ok"], tested["called_tool"]) == (True, True), tested
     asked = next(each for each in server.received if each.path == path)
-    assert header.items() <= asked.headers.items()
+    assert asked.headers["Authorization"] == f"Bearer {SECRET}"
     listed = {each["provider"]: each for each in (await _listed(house, noor, setup=True))["setup"]["providers"]}
     assert listed[provider]["address"].startswith(server.url)
     assert (listed[provider]["takes_address"], listed[provider]["needs_address"]) == (True, False)

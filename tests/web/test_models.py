@@ -220,7 +220,8 @@ async def test_a_provider_is_connected_through_a_gateway(house: House, visit: Vi
     await expect(page.get_by_role("region", name="Default model")).to_contain_text("anthropic:claude-sonnet-5")
     await form.get_by_role("button", name="Test").click()
     await expect(form.get_by_role("status")).to_contain_text("anthropic:claude-sonnet-5 answered in")
-    assert server.received[-1].headers["X-Api-Key"] == SECRET
+    [asked] = [each for each in server.received if each.path == "/v1/messages"]
+    assert asked.headers["Authorization"] == f"Bearer {SECRET}"
     await expect(form.get_by_label("Base URL (optional)")).to_have_value(server.url)
     await form.get_by_label("Base URL (optional)").fill("https://other.example")
     await expect(form).to_contain_text("Another base URL needs its own key.")
