@@ -101,7 +101,7 @@ ModelSource = Literal["configured", "chosen", "found", "demo"]
 AdvisorSort = Literal["figure", "character", "role", "challenger"]
 
 RoundKind = Literal["ask", "crosstalk", "vote"]
-ReplyPart = Literal["reply", "crosstalk", "vote", "synthesis", "check"]
+ReplyPart = Literal["reply", "crosstalk", "vote", "synthesis", "check", "camps"]
 ReplyState = Literal["waiting", "running", "done", "failed", "cancelled"]
 
 LineRole = Literal["system", "user", "assistant"]

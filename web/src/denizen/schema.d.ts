@@ -7963,7 +7963,7 @@ export interface components {
              * Part
              * @enum {string}
              */
-            part: "reply" | "crosstalk" | "vote" | "synthesis" | "check";
+            part: "reply" | "crosstalk" | "vote" | "synthesis" | "check" | "camps";
             /** Round */
             round: string;
             /** Text */
@@ -8795,7 +8795,7 @@ export interface components {
              * Part
              * @enum {string}
              */
-            part: "reply" | "crosstalk" | "vote" | "synthesis" | "check";
+            part: "reply" | "crosstalk" | "vote" | "synthesis" | "check" | "camps";
             phase: components["schemas"]["PhaseOut"] | null;
             /** @description Null where there are no profiles. */
             profile: components["schemas"]["ReplyProfile"] | null;
@@ -15512,7 +15512,7 @@ export interface operations {
     get_reply_context: {
         parameters: {
             query?: {
-                part?: ("reply" | "crosstalk" | "vote" | "synthesis" | "check") | null;
+                part?: ("reply" | "crosstalk" | "vote" | "synthesis" | "check" | "camps") | null;
             };
             header?: never;
             path: {
