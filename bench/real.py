@@ -8,9 +8,10 @@ Each ends after `--minutes` even if it is not done; the same command goes on whe
 happened is in the folder. Figures are counted from the databases there, so `--minutes 0` only shows them:
 
 - `empty`: an agent without instructions is greeted; `prompt_tokens_empty` is its first request, by the model's server.
-- `turns`: so many messages to an agent with one tool. `answered` and `silent` count messages of the person,
-  `tool_called` those that need the tool (`tool_wanted`) and led to a call of it. `cached` is the share of what the
-  model was sent that its server had kept. `written_as_text` are responses whose calls were text.
+- `turns`: so many messages to an agent with one tool. Of the messages of the person, `answered` got a reply, `skipped`
+  were skipped, which their space shows as "did not reply", and `silent` had neither; `tool_called` counts those that
+  need the tool (`tool_wanted`) and led to a call of it. `cached` is the share of what the model was sent that its
+  server had kept. `written_as_text` are responses whose calls were text.
 - `panel`: three advisors answer, vote, and are summed up.
 - `memory`: the conversation of `turns` is summed up, and a new one asks for something that was said in it.
 - `reflection`: a frustrated and a confused person; the model judges both messages, and changes the agent's mood.
@@ -47,6 +48,7 @@ from denizen.spaces import directory
 from denizen.spaces.directory import Entity, Space
 from denizen.spaces.posting import Message
 from denizen.tools.declaring import WILL_USE
+from denizen.tools.prebuilt import SEND_MESSAGE
 from tests.world import as_text
 
 PANTRY = {"eggs": 14, "apples": 6, "flour": 2, "milk": 3}
@@ -256,11 +258,13 @@ async def count_turns(bench: Bench) -> dict[str, Any]:
             said = said[:-1]  # it is being answered
         answers, cycles = responses(entries), await denizen.minds.cycles(ada.agent)
     answered = sum(bool(replies) for _, replies in said)
+    skipped = {each.id for each in cycles if each.stop_reason == "skipped"} - cycles_calling(entries, SEND_MESSAGE)
     read = sum(each.usage.input_tokens for each in answers)
     return {
         "turns": len(said),
         "answered": answered,
-        "silent": len(said) - answered,
+        "skipped": len(skipped),
+        "silent": len(said) - answered - len(skipped),
         "tool_called": len(cycles_calling(entries, "count_in_pantry") & cycles_about(entries, NEEDS_TOOL)),
         "tool_wanted": sum(NEEDS_TOOL in text for text, _ in said),
         "requests": len(answers),

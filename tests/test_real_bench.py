@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import json
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -56,8 +57,26 @@ async def test_turns_are_counted_and_not_said_again(bench: Bench) -> None:
     before = await real.count_turns(bench)
     await real.turns(bench)
     assert await real.count_turns(bench) == before
-    counted = {name: before[name] for name in ("turns", "answered", "silent", "tool_called", "tool_wanted")}
-    assert counted == {"turns": 4, "answered": 4, "silent": 0, "tool_called": 1, "tool_wanted": 1}
+    counted = {name: before[name] for name in ("turns", "answered", "skipped", "silent", "tool_called", "tool_wanted")}
+    assert counted == {"turns": 4, "answered": 4, "skipped": 0, "silent": 0, "tool_called": 1, "tool_wanted": 1}
+
+
+async def test_skipped_and_silent_turns_are_counted_apart(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A space shows that a message was skipped."""
+
+    def reluctant(messages: list[ModelMessage], info: Info) -> Turn:
+        texts = [as_text(each) for each in messages]
+        if SAID[0] in texts[-1]:
+            return call("skip", reason="A greeting.")
+        if SAID[2] in texts[-1]:
+            return reply("Two.")
+        return "Done." if any(SAID[2] in each for each in texts) else ""
+
+    model: ScriptedModel = forever(reluctant)
+    monkeypatch.setattr(real, "Runtime", lambda url, **more: Runtime(url, models={"obliging": model}, **more))
+    await real.turns(replace(bench, turns=3))
+    figures = await real.count_turns(bench)
+    assert (figures["turns"], figures["answered"], figures["skipped"], figures["silent"]) == (3, 1, 1, 1)
 
 
 async def test_a_stage_goes_on_where_it_stopped(bench: Bench) -> None:

@@ -464,6 +464,16 @@ async def test_a_check_that_never_ends_is_given_up() -> None:
     blocked.set()
 
 
+async def test_a_check_may_limit_only_what_it_waits_for() -> None:
+    """Importing the library of a provider takes more than ten seconds on a busy machine, and nothing is wrong."""
+
+    async def gives_up() -> list[Finding]:
+        raise TimeoutError
+
+    (finding,) = await guarded("Model", gives_up, limit_seconds=None)
+    assert (finding.status, finding.said) == ("problem", "No answer within 10 seconds.")
+
+
 @pytest.mark.parametrize(
     ("count", "text"),
     [(0, "0 bytes"), (999, "999 bytes"), (1_000, "1.0 kB"), (85_000_000_000, "85 GB"), (3 * 10**12, "3.0 TB")],

@@ -13,6 +13,7 @@ from denizen import call, reply, tool
 from denizen.cycles.written_calls import MARK, calls_in
 from denizen.errors import ModelUnsuitable
 from denizen.models import codec
+from denizen.spaces.markdown import unfenced
 from tests.world import World
 
 OFFERED = {"send_message": ["text", "space_id"], "skip": ["reason"], "pay": ["amount", "to"]}
@@ -165,4 +166,42 @@ async def test_the_text_of_a_small_model_is_its_answer_at_once(world: World):
 async def test_the_frame_of_a_call_without_a_call_is_no_answer(small_world: World, nothing: str):
     """A real model of 1.5 billion parameters wrote it, and it was sent to the person. Now it is asked again."""
     _, said = await asked(small_world, nothing, reply("Hello, Noor."), profile="small")
+    assert said == ["Noor: Hello, Ada.", "Ada: Hello, Noor."]
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ("```\nHello, **Noor**.\n\nHow are you?\n```", "Hello, **Noor**.\n\nHow are you?"),
+        ("\n```Markdown  \nHello.\n```\n", "Hello."),
+        ("~~~text\nHello.\n~~~", "Hello."),
+        ("```md\nRun it:\n```python\nrun()\n```\n```", "Run it:\n```python\nrun()\n```"),
+        ("````\nRun it:\n```\nrun()\n```\n````", "Run it:\n```\nrun()\n```"),
+    ],
+)
+async def test_an_answer_in_one_fence_of_prose_is_sent_without_the_fence(
+    small_world: World, written: str, shown: str
+) -> None:
+    """A small model wraps its whole answer, and it was shown as code."""
+    _, said = await asked(small_world, written, profile="small")
+    assert said == ["Noor: Hello, Ada.", f"Ada: {shown}"]
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "```python\nrun()\n```",
+        "```\na\n```\nand\n```\nb\n```",
+        "Run it:\n```\nrun()\n```",
+        "```\nrun()\n```\nDone.",
+        "```\nIt does not end.",
+        "```\n\n```",
+    ],
+)
+def test_code_and_several_fences_stay_as_they_are(written: str) -> None:
+    assert unfenced(written) == written
+
+
+async def test_a_message_in_one_fence_is_sent_without_it(small_world: World) -> None:
+    _, said = await asked(small_world, reply("```\nHello, Noor.\n```"), "Said hello.")
     assert said == ["Noor: Hello, Ada.", "Ada: Hello, Noor."]

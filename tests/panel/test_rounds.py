@@ -13,10 +13,11 @@ from pydantic_ai.messages import ModelMessage
 
 from denizen.clock import SECOND
 from denizen.errors import InvalidInput, ModelOverloaded, ModelRejected, ModelUnreachable, NotFound
-from denizen.models.scripted import Info, ScriptedModel, Turn, call, forever, think
+from denizen.models.scripted import Info, ScriptedModel, Turn, call, forever, scripted, think
 from denizen.panel import history
 from denizen.panel.panels import Panel
-from denizen.panel.rounds import ASSISTANT, Round
+from denizen.panel.rounds import ASSISTANT, CAMPS, Round
+from denizen.panel.voting import tally
 from denizen.spaces.directory import Entity
 from tests.world import World, as_text, listening
 
@@ -571,3 +572,64 @@ async def test_what_is_forgotten_is_gone_from_panels(world: World) -> None:
     told = await world.denizen.rounds.get(again)
     assert "repeats" not in json.dumps([told.spoken[0].text, told.spoken[0].thinking, told.spoken[0].recipe])
     assert (await world.denizen.advisors.list(panel)) == []
+
+
+def _voting(who: str, _messages: list[ModelMessage], info: Info) -> Turn:
+    positions = {"Seth": "Open it", "Buber": "The bakery should open.", "Pema": "Wait a year"}
+    return call("vote", position=positions[who], confidence=0.5, reason="So.") if info.tools == ("vote",) else "Hm."
+
+
+async def _voted(world: World, *utility: Turn, question: str = "The bakery?", **settings: Any) -> Round:
+    """A vote of three, two of whom mean the same. The utility model answers so."""
+    world.denizen.models.register("small", scripted(*utility))
+    noor, panel = await a_panel(world, voices(_voting), "Seth", "Buber", "Pema", **settings)
+    asked = await world.denizen.panels.ask(panel, noor, "What now?")
+    await world.run()
+    vote = await world.denizen.rounds.vote(asked, question, by=noor)
+    await world.run()
+    return await world.denizen.rounds.get(vote)
+
+
+def _camps(told: Round) -> list[list[str]]:
+    names = {each.voice: each.name for each in told.spoken}
+    return [[names[each] for each in camp.voices] for camp in tally(told.votes, told.groups).camps]
+
+
+async def test_positions_that_mean_the_same_are_grouped_by_the_utility_model(world: World) -> None:
+    """In one call, which the panel pays for."""
+    told = await _voted(world, call("group", groups=[[1, 2], [3]]), utility_model="small")
+    assert _camps(told) == [["Seth", "Buber"], ["Pema"]]
+    [seth, buber, _] = [each.voice for each in told.spoken]
+    assert tally(told.votes, told.groups).dissent[seth][buber] == 0
+    grouped = told.part("camps", CAMPS)
+    assert grouped is not None
+    assert grouped.input_tokens > 0
+    spent = {each.model: each.input_tokens for each in await world.denizen.budgets.spending() if each.panel_id}
+    assert spent["small"] == grouped.input_tokens
+    [request] = world.denizen.model_catalog.resolve("small").requests  # pyright: ignore[reportAttributeAccessIssue]
+    assert '1. "Open it"\n2. "The bakery should open."\n3. "Wait a year"' in as_text(request[-1])
+
+
+@pytest.mark.parametrize(
+    "junk", [call("group", groups=[[1, 2]]), call("group", groups=[[1], [1, 2, 3]]), call("group"), "No."]
+)
+async def test_positions_stay_apart_where_the_utility_model_gives_no_groups(small_world: World, junk: Turn) -> None:
+    told = await _voted(small_world, junk, junk, utility_model="small")
+    assert _camps(told) == [["Seth"], ["Buber"], ["Pema"]]
+    assert told.state == "complete"
+
+
+async def test_positions_are_not_grouped_without_a_utility_model(small_world: World) -> None:
+    told = await _voted(small_world)
+    assert _camps(told) == [["Seth"], ["Buber"], ["Pema"]]
+    assert [each.part for each in told.replies] == ["vote"] * 3
+
+
+async def test_who_votes_again_is_grouped_again(small_world: World) -> None:
+    told = await _voted(
+        small_world, call("group", groups=[[1, 2], [3]]), call("group", groups=[[1, 2, 3]]), utility_model="small"
+    )
+    assert len(_camps(told)) == 2
+    await small_world.denizen.rounds.retry(told, told.spoken[0].voice)
+    await small_world.run()
+    assert _camps(await small_world.denizen.rounds.get(told)) == [["Seth", "Buber", "Pema"]]

@@ -37,6 +37,21 @@ def test_a_body_with_many_brackets_beside_each_other_is_read() -> None:
     assert parse_json(nested(MAX_NESTING)) == json.loads(nested(MAX_NESTING))
 
 
+@pytest.mark.parametrize("body", [b"[" + b"[]," * 100_000 + b"[]]", b"[" + b"0," * 100_000 + b"0]"])
+def test_a_body_with_too_many_values_is_refused_before_it_is_parsed(body: bytes) -> None:
+    with pytest.raises(Problem) as refused:
+        parse_json(body)
+    assert (refused.value.code, refused.value.status_code) == ("too_large", 413)
+
+
+def test_commas_in_a_text_are_not_counted_as_values() -> None:
+    text = 'a, "b", [' * 30_000 + "\\"
+    assert parse_json(json.dumps([text, {text: 1}]).encode()) == [text, {text: 1}]
+    for broken in (b'["' + b'\\"' * 500_000, b'["' + b"a," * 500_000 + b"\\"):
+        with pytest.raises(ValueError, match="Unterminated string"):
+            parse_json(broken)
+
+
 async def test_every_route_with_a_body_refuses_a_deep_one(small_house: House) -> None:
     """With the same code, whatever the route does with what it is sent."""
     noor = await small_house.world.person("Noor")

@@ -272,3 +272,63 @@ async def test_the_name_of_a_model_without_its_provider_is_refused(house: House)
     noor = await house.world.person("Noor")
     answer = await house.call("PUT", "/api/models/default", noor, json={"name": "gpt-5"})
     assert (answer.status_code, "Did you mean openai:gpt-5?" in answer.json()["detail"]) == (422, True)
+
+
+@pytest.mark.parametrize(
+    ("name", "path"),
+    [
+        ("openai:gpt-5", "/v1/responses"),
+        ("openai-chat:gpt-5", "/v1/chat/completions"),
+        ("anthropic:claude-sonnet-5", "/v1/messages"),
+    ],
+)
+async def test_a_provider_is_reached_through_a_gateway(
+    house: House, server: Loopback, monkeypatch: pytest.MonkeyPatch, name: str, path: str
+) -> None:
+    """With the key for the gateway. The one in the environment of the server is for the provider itself."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-environment")
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-of-the-environment")
+    noor = await house.world.person("Noor")
+    provider = name.partition(":")[0].removesuffix("-chat")
+    wanted = {"name": f"{provider}:{name.partition(':')[2]}", "address": server.url}
+    for method, url in (("POST", "/api/models/test"), ("PUT", "/api/models/default")):
+        answer = (await house.call(method, url, noor, json=wanted)).json()
+        assert "enter the key" in (answer.get("problem") or answer["detail"]).lower()
+    assert not server.received
+
+    answer = await house.call("PUT", "/api/models/default", noor, json=wanted | {"key": SECRET})
+    assert answer.status_code == 200, answer.text
+    tested = (await house.call("POST", "/api/models/test", noor, json={"name": name})).json()
+    assert (tested["ok"], tested["called_tool"]) == (True, True), tested
+    asked = next(each for each in server.received if each.path == path)
+    assert asked.headers["Authorization"] == f"Bearer {SECRET}"
+    listed = {each["provider"]: each for each in (await _listed(house, noor, setup=True))["setup"]["providers"]}
+    assert listed[provider]["address"].startswith(server.url)
+    assert (listed[provider]["takes_address"], listed[provider]["needs_address"]) == (True, False)
+    assert (listed["openrouter"]["takes_address"], listed["compatible"]["needs_address"]) == (False, True)
+
+
+async def test_a_gateway_can_be_left_out_again(house: House, server: Loopback) -> None:
+    noor = await house.world.person("Noor")
+    wanted = {"name": "openai:gpt-5", "address": server.url, "key": SECRET}
+    assert (await house.call("PUT", "/api/models/default", noor, json=wanted)).status_code == 200
+    again = {"name": "openai:gpt-5", "address": ""}
+    answer = await house.call("PUT", "/api/models/default", noor, json=again)
+    assert (answer.status_code, answer.json()["detail"]) == (
+        422,
+        "key: The address is another one: enter the key for it.",
+    )
+    assert (await house.call("PUT", "/api/models/default", noor, json=again | {"key": SECRET})).status_code == 200
+    listed = {each["provider"]: each for each in (await _listed(house, noor, setup=True))["setup"]["providers"]}
+    assert listed["openai"]["address"] is None
+
+
+async def test_the_environment_sets_the_address_of_a_provider(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", "https://gateway.example")
+    noor = await house.world.person("Noor")
+    wanted = {"name": "anthropic:claude-sonnet-5", "address": "https://other.example", "key": SECRET}
+    answer = await house.call("PUT", "/api/models/default", noor, json=wanted)
+    assert (answer.status_code, answer.json()["detail"]) == (
+        422,
+        "address: ANTHROPIC_BASE_URL sets the address of Anthropic. Change it there.",
+    )

@@ -177,6 +177,10 @@ async def test_peeking_into_the_inbox_takes_nothing(world: World):
     ("wrong", "problem"),
     [
         (call("set_memories", memories={}), "memories: Dictionary should have at least 1 item"),
+        (
+            call("set_memories", memories={f"key {number}": "x" for number in range(51)}),
+            "memories: Dictionary should have at most 50 items",
+        ),
         (call("set_memories", memories=[{"key": "a"}]), "memories: Input should be an object"),
         (call("set_memories", memories={"a": 1.5}), "memories.a: Input should be a valid string"),
         (call("set_memories", memories={"a": "fine", "b": " "}), "There is no memory 'b'."),

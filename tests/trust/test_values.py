@@ -42,6 +42,9 @@ SAID = read_values(
         ("name", "ｌｅ Marais"),
         ("flag", "True"),
         ("text", "Le Marais, on 2025-06-07 at 10:00, for 4,000: see www.example.com/alice"),
+        ("text", "The password is 1j1l-2k3j."),
+        ("text", "The key is patience. Room101 at 10am, 1200mg, a keyboard: 2 of them, iphone15 and rtx4090."),
+        ("text", "Key: bring sunscreen. The password is in the vault."),
     ],
 )
 def test_a_value_that_was_said(kind: Kind, value: str) -> None:
@@ -79,6 +82,12 @@ def test_a_value_that_was_said(kind: Kind, value: str) -> None:
         ("text", "pay DE89 3704 0044 0532 0130 00"),
         ("text", "my card is 4237-4252-7456-2574"),
         ("text", "passport HGK137803"),
+        ("text", "Secret key is 1a7b3d."),
+        ("text", "It says 1a7b3d."),
+        ("text", "The PIN is 4711"),
+        ("text", "api_key=x12"),
+        ("text", "the  passcode\nwas  'summer7'"),
+        ("text", "Password: swordfish"),
     ],
 )
 def test_a_value_that_was_not_said(kind: Kind, value: str) -> None:
@@ -135,7 +144,9 @@ def test_a_text_argument_that_is_an_address_is_an_address() -> None:
     assert kind_of("www.evil.example", "message") == "link"
 
 
-@pytest.mark.parametrize("piece", ["a", "a.", "1 ", "1,", "a@", "id ", "www.", "http://", "gb29 ", "may ", "a+", "://"])
+@pytest.mark.parametrize(
+    "piece", ["a", "a.", "1 ", "1,", "a@", "id ", "www.", "http://", "gb29 ", "may ", "a+", "://", "key:"]
+)
 def test_long_texts_take_linear_time(piece: str) -> None:
     """Quadratic time would not end."""
     text = piece * (50_000 // len(piece))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -190,3 +192,37 @@ async def test_it_fits_a_phone(
 async def _fits(page: Page) -> None:
     wide = "() => document.documentElement.scrollWidth - document.documentElement.clientWidth"
     assert await page.evaluate(wide) <= 0
+
+
+async def test_a_provider_is_connected_through_a_gateway(house: House, visit: Visit, server: Loopback) -> None:
+    """A company may allow no other way to it. The field is optional, and empty at first."""
+    # On a busy machine this takes longer than a page is waited for.
+    await asyncio.to_thread(import_module, "pydantic_ai.models.anthropic")
+    noor = await house.world.person("Noor")
+    visitor = await visit(noor)
+    page = await visitor.open("/admin/models")
+    form = page.get_by_role("region", name="Connect a model")
+    for provider in ("OpenAI", "Anthropic"):
+        await form.get_by_label("Provider").select_option(label=provider)
+        await expect(form.get_by_label("Base URL (optional)")).to_have_value("")
+        await expect(form).to_contain_text(f"Only for a proxy or gateway in front of {provider}.")
+    await form.get_by_label("Provider").select_option(label="OpenRouter")
+    await expect(form.get_by_label("Base URL")).to_have_count(0)
+
+    await form.get_by_label("Provider").select_option(label="Anthropic")
+    await form.get_by_label("Model").fill("claude-sonnet-5")
+    await expect(form.get_by_role("button", name="Test")).to_be_disabled()
+    await form.get_by_label("API key").fill(SECRET)
+    await expect(form.get_by_role("button", name="Test")).to_be_enabled()
+    await form.get_by_label("Base URL (optional)").fill(server.url)
+    await visitor.check_accessibility()
+    await form.get_by_role("button", name="Use as default").click()
+    await expect(page.get_by_role("region", name="Default model")).to_contain_text("anthropic:claude-sonnet-5")
+    await form.get_by_role("button", name="Test").click()
+    await expect(form.get_by_role("status")).to_contain_text("anthropic:claude-sonnet-5 answered in")
+    [asked] = [each for each in server.received if each.path == "/v1/messages"]
+    assert asked.headers["Authorization"] == f"Bearer {SECRET}"
+    await expect(form.get_by_label("Base URL (optional)")).to_have_value(server.url)
+    await form.get_by_label("Base URL (optional)").fill("https://other.example")
+    await expect(form).to_contain_text("Another base URL needs its own key.")
+    await expect(form.get_by_role("button", name="Test")).to_be_disabled()

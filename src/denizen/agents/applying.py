@@ -5,7 +5,6 @@ What a file does not name is left alone. What already matches is not touched: no
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -28,6 +27,7 @@ from denizen.consciousness import privacy
 from denizen.errors import DefinitionsInvalid, InvalidInput, NotFound
 from denizen.ids import AgentId, EntityId, OrganizationId, SpaceId
 from denizen.masking import masked
+from denizen.nearest import nearest
 from denizen.plans import agenda, from_outside, goals, notes
 from denizen.plans.agenda import Plan, PlanDraft
 from denizen.plans.goals import Goal, GoalChange
@@ -282,7 +282,7 @@ def _find_anyone(work: _Work, handle: str) -> Entity:
         return directory.find_entity(work.tx, work.organization_id, handle)
     except NotFound as error:
         there = [each.handle for each in directory.list_entities(work.tx, work.organization_id)]
-        near = next(iter(difflib.get_close_matches(handle, there, n=1)), None)
+        near = next(iter(nearest(handle, there)), None)
         hint = f" Did you mean @{near}?" if near else " Define it in a document of its own."
         raise InvalidInput(f"members: nobody has the handle @{handle}.{hint}") from error
 

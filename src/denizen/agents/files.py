@@ -6,7 +6,6 @@ valid name. Values are read as YAML 1.2; tags, timestamps and merge keys have no
 
 from __future__ import annotations
 
-import difflib
 import io
 import json
 import re
@@ -20,9 +19,12 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from denizen.agents.documents import KINDS, AgentDocument, Document, PersonDocument, Plain, plain
 from denizen.errors import DefinitionsInvalid
+from denizen.nearest import nearest
 
 MOST_VALUES: Final = 100_000
 """The limit for one file. Aliases of aliases make a small file a large one."""
+MOST_PROBLEMS: Final = 50
+"""How many problems of one document are explained."""
 DEEPEST: Final = 50
 
 Path: TypeAlias = tuple[str | int, ...]
@@ -374,6 +376,8 @@ def plainly(error: ValidationError, model: type[BaseModel], value: Any) -> Valid
 def _explain(error: ValidationError, model: type[BaseModel], value: Any) -> list[tuple[Path, str]]:
     """The problems that pydantic found, in our words: position and message."""
     errors = [each for each in error.errors(include_url=False) if each["type"] != "default_factory_not_called"]
+    # Each is compared with all others below.
+    errors, more = errors[:MOST_PROBLEMS], len(errors) - MOST_PROBLEMS
     found = [(_located(each["loc"], model, value, each["type"]), each) for each in errors]
     told: dict[Path, str] = {}
     for (path, types), each in found:
@@ -385,7 +389,7 @@ def _explain(error: ValidationError, model: type[BaseModel], value: Any) -> list
         if each["type"].startswith("union_tag"):
             told[path] = _message(each, path, types)
         told.setdefault(path, _message(each, path, types))
-    return list(told.items())
+    return [*told.items(), *([((), f"there are {more:,} more problems")] if more > 0 else [])]
 
 
 def _located(loc: Sequence[int | str], model: type[BaseModel], value: Any, problem: str) -> tuple[Path, list[Any]]:
@@ -499,7 +503,7 @@ def _not_one_of(given: object, allowed: Sequence[str]) -> str:
 
 def _nearest(name: str, names: Sequence[str]) -> str | None:
     lower = {each.lower(): each for each in names}
-    return next((lower[each] for each in difflib.get_close_matches(name.lower(), lower, n=1)), None)
+    return next((lower[each] for each in nearest(name.lower(), lower)), None)
 
 
 def _shown(path: Path) -> str:

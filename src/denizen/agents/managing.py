@@ -6,7 +6,6 @@ requester may write is in `restrictions`.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Collection, Iterable, Mapping
 
 from pydantic import JsonValue
@@ -21,6 +20,7 @@ from denizen.errors import IdempotencyKeyReused, InvalidInput, NotAllowed, NotFo
 from denizen.ids import AgentId, OrganizationId
 from denizen.inbox import delivery
 from denizen.inbox.delivery import Delivery
+from denizen.nearest import nearest
 from denizen.spaces import directory
 from denizen.storage.database import Tx, long_running
 
@@ -136,7 +136,7 @@ def _made_before(tx: Tx, id: AgentId | None) -> Agent | None:
 def _check_tools(definition: AgentDefinition, known: Collection[str]) -> None:
     for name in _named_tools(definition):
         if name not in known:
-            near = next(iter(difflib.get_close_matches(name, list(known), n=1)), None)
+            near = next(iter(nearest(name, known)), None)
             hint = f" Did you mean {near!r}?" if near else ""
             raise InvalidInput(f"tools: this server has no tool {name!r}.{hint}")
 

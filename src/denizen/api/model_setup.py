@@ -114,7 +114,8 @@ class ModelSetup(Subject):
     async def test(
         self, name: str, *, address: str | None = None, key: str | None = None, by: Actor = OPERATOR
     ) -> TestResult:
-        """Ask the model for one small call, with this key and at this address, or with those that are kept.
+        """Ask the model for one small call, with this key and at this address, or with those that are kept. An empty
+        address is the provider's own.
 
         What the model or its provider refuses is in the result; what cannot be asked raises `InvalidInput`.
         """
@@ -139,7 +140,8 @@ class ModelSetup(Subject):
         """Agents that name no model think with this one from now on, also those that are awake; None: with what is
         found, as if nobody had chosen.
 
-        The address and the key are kept, the key sealed as the first organization's. Raises `InvalidInput` where the
+        The address and the key are kept, the key sealed as the first organization's. An empty address is the
+        provider's own, instead of one that was kept. Raises `InvalidInput` where the
         configuration names the model.
         """
         await self._require_operator(by)
@@ -152,7 +154,13 @@ class ModelSetup(Subject):
             self._runtime.server_models.apply(await self._runtime.db.write(_choose, None, {}, None, by))
             return
         provider, address = await self._check_model_address(name, address)
-        if key is None and self._changes_address(provider, address) and await self._kept_key(name) is not None:
+        if (
+            key is None
+            and provider is not None
+            and self._changes_address(provider, address)
+            # A key in the environment of the server is for the provider's own address.
+            and ((provider.needs_key and address) or await self._kept_key(name) is not None)
+        ):
             raise InvalidInput("key: The address is another one: enter the key for it.")
         sealed = await self._seal_key(name, key)
         given = {} if provider is None or address is None else {provider.prefix: address}
@@ -168,6 +176,8 @@ class ModelSetup(Subject):
             raise InvalidInput(f"address: Models of {prefix} have no address of their own. Leave it out.")
         if provider.fixed_by is not None:
             raise InvalidInput(f"address: {provider.fixed_by} sets the address of {provider.title}. Change it there.")
+        if not address.strip() and not provider.needs_address:
+            return provider, ""
         address = check_address(prefix, address)
         await _refuse_metadata(address)
         return provider, address
@@ -176,7 +186,7 @@ class ModelSetup(Subject):
         """Whether the address differs from the one that the stored key is for: a key is sent to no other."""
         if provider is None or address is None:
             return False
-        return address != (self._runtime.model_catalog.addresses.get(provider.prefix) or provider.usual_address)
+        return address != (self._runtime.model_catalog.addresses.get(provider.prefix) or provider.usual_address or "")
 
     async def _kept_key(self, name: str) -> str | None:
         key_name = self._runtime.model_catalog.key_name(name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import builtins
 from collections.abc import AsyncGenerator, Iterable, Mapping
 
@@ -21,7 +20,7 @@ from denizen.ids import MessageId, new_id
 from denizen.spaces import directory, posting, reading, searching
 from denizen.spaces import floor as floor_rule
 from denizen.spaces.directory import Attention, Entity, Floor, Member, Space, SpaceKind
-from denizen.spaces.posting import Draft, Message, Posted
+from denizen.spaces.posting import Message, Posted
 from denizen.spaces.reading import ReadPosition
 from denizen.spaces.searching import Cursor, MessageQuery, SearchResults, Words
 
@@ -142,7 +141,7 @@ class Spaces(Subject):
         ```
         """
         by = author if isinstance(author, Requester) else THIS_PROCESS.acting_as(id_of(author))
-        what = await message_draft(text)
+        what = await posting.draft_off_loop(text)
         # Chosen before the write: after an unknown outcome the same message is posted again, not a second one.
         chosen = id or MessageId(new_id())
         self._runtime.remember_cause(chosen)
@@ -168,7 +167,9 @@ class Spaces(Subject):
         """Change the text of a message; agents that have read it are told once. For its author, or a manager of the
         space.
         """
-        return await self._runtime.db.write(changing.edit_message, id_of(message), id_of(by), await message_draft(text))
+        return await self._runtime.db.write(
+            changing.edit_message, id_of(message), id_of(by), await posting.draft_off_loop(text)
+        )
 
     async def delete_message(self, message: MessageRef, *, by: EntityRef) -> Message:
         """Delete the text of a message and keep its place; agents that have read it are told once."""
@@ -244,8 +245,3 @@ class Spaces(Subject):
         from denizen.portability import exporting
 
         return exporting.space_lines(self._runtime.db, id_of(space))
-
-
-async def message_draft(text: str) -> Draft:
-    """The text, checked and rendered for posting; a long one in a thread, because that takes time."""
-    return await asyncio.to_thread(posting.draft, text) if len(text) > 2_000 else posting.draft(text)

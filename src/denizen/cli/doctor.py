@@ -99,7 +99,7 @@ async def examine(settings: Settings, *, probe: bool = False) -> list[Finding]:
         "Server": lambda: _server(settings),
         "Thinking": lambda: _thinking(settings, probe=probe),
     }
-    limits = {"Thinking": PROBE_SECONDS if probe else AGENTS_SECONDS}
+    limits = {"Thinking": PROBE_SECONDS if probe else AGENTS_SECONDS, "Model": None}
     async with asyncio.TaskGroup() as tasks:
         running = [
             tasks.create_task(guarded(name, check, limits.get(name, LIMIT_SECONDS)), name=name)
@@ -204,7 +204,9 @@ async def _redis(url: str | None) -> list[Finding]:
 
 
 async def _model(settings: Settings) -> list[Finding]:
-    known = await server_models_of(settings)
+    async with asyncio.timeout(LIMIT_SECONDS):
+        known = await server_models_of(settings)
+    # Without a limit: it waits for nobody, but imports the library of the provider, which takes long on a busy machine.
     trouble = await in_thread(lambda: _trouble_with(known))
     if trouble is not None:
         return [Finding("Model", "problem", trouble)]

@@ -34,14 +34,16 @@ class Finding:
 
 
 async def guarded(
-    check: str, run: Callable[[], Awaitable[list[Finding]]], limit_seconds: float = LIMIT_SECONDS
+    check: str, run: Callable[[], Awaitable[list[Finding]]], limit_seconds: float | None = LIMIT_SECONDS
 ) -> list[Finding]:
-    """Runs the check; returns a problem if it fails or exceeds the time limit."""
+    """Runs the check; returns a problem if it fails or exceeds the time limit. With None, the check itself sets
+    `LIMIT_SECONDS` to what it waits for."""
     try:
         async with asyncio.timeout(limit_seconds):
             return await run()
     except TimeoutError:
-        return [Finding(check, "problem", f"No answer within {limit_seconds:g} seconds.", "Check what it waits for.")]
+        said = f"No answer within {limit_seconds or LIMIT_SECONDS:g} seconds."
+        return [Finding(check, "problem", said, "Check what it waits for.")]
     except DenizenError as error:
         return [Finding(check, "problem", masked(str(error)))]
     except Exception as error:  # noqa: BLE001

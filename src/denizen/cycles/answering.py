@@ -26,6 +26,7 @@ from denizen.inbox.events import ABOUT, ASKED_BY, Event
 from denizen.inbox.format import plain_name, quoted_name, sender_name
 from denizen.inbox.statuses import Cause
 from denizen.spaces import directory, floor, posting
+from denizen.spaces.markdown import unfenced
 from denizen.spaces.posting import Draft
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import calls, messages
@@ -291,10 +292,11 @@ class Outgoing:
     step: int
 
 
-def outgoing(words: Words | None) -> Outgoing | None:
+async def outgoing(words: Words | None) -> Outgoing | None:
     if words is None:
         return None
-    return Outgoing(words.waiting.space_id, posting.draft(words.text[: posting.MESSAGE_CHARACTERS]), words.step)
+    what = await posting.draft_off_loop(unfenced(words.text[: posting.MESSAGE_CHARACTERS]))
+    return Outgoing(words.waiting.space_id, what, words.step)
 
 
 def deliver_text(

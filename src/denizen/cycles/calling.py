@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from typing import Any, Final, Literal
 from uuid import UUID, uuid5
 
@@ -36,6 +35,7 @@ from denizen.ids import AgentId, CallId, CycleId, EntityId, MessageId, SpaceId, 
 from denizen.inbox.outside import parsed
 from denizen.inbox.sources import Source, distinct
 from denizen.models.request import is_whole
+from denizen.nearest import nearest
 from denizen.spaces import directory
 from denizen.storage.database import Tx, statement, storable
 from denizen.storage.schema import cycles
@@ -631,7 +631,7 @@ def _no_such_tool(name: str, tools: Collection[str]) -> str:
     """The message for a model that calls a tool which does not exist, with the nearest names."""
     if name in MERGED:
         return f"There is no tool {name!r} any more. Use {MERGED[name]} instead."
-    near = get_close_matches(name, tools, n=3, cutoff=0.7)
+    near = nearest(name, tools, most=3, cutoff=0.7)
     if near:
         return f"There is no tool {name!r}. Did you mean {' or '.join(near)}?"
     return f"There is no tool {name!r}. Your tools are: {', '.join(tools)}."

@@ -955,7 +955,7 @@ class _Thinking:
         silent_reply = self._silent_reply
         move = answering.next_move(silent_reply, self._cycle.events, waiting, reminded, text, self._steps)
         if move.remind is None:
-            sending = answering.outgoing(move.deliver)
+            sending = await answering.outgoing(move.deliver)
             return await self._end("answered", last=response, entries=(entry,), sending=sending)
         note = answering.reminder(entry.seq + 1, self._cycle.id, move.remind, offers=move.offers)
         await self._nudge(response, (entry, note), move.deliver)
@@ -1003,7 +1003,7 @@ class _Thinking:
         return await self._with.db.read(answering.unanswered_here, agent_id, cycle.id, cycle.events)
 
     async def _nudge(self, response: ModelResponse, entries: tuple[Entry, Entry], deliver: Words | None) -> None:
-        charge, sending = self._charge(response), answering.outgoing(deliver)
+        charge, sending = self._charge(response), await answering.outgoing(deliver)
         sent = await self._with.db.write(
             calling.store_reminder, self._mind.lease, self._cycle, entries, charge, sending
         )
@@ -1062,7 +1062,7 @@ class _Thinking:
         words = answering.words_for(waiting, reminded, text, self._steps)
         if words is None and text and len(waiting) == 1 == len(answering.waiting_spaces(self._cycle.events)):
             words = Words(waiting[0], text, self._steps)
-        return answering.outgoing(words)
+        return await answering.outgoing(words)
 
     async def _skip(self, response: ModelResponse, calls: tuple[ToolCallPart, ...], skip: ToolCallPart) -> CycleOutcome:
         """End without a trace; or, if something was done already or somebody waits, end as a normal cycle.

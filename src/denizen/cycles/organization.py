@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
@@ -15,6 +14,7 @@ from denizen.cycles import budgets
 from denizen.cycles.budgets import BudgetSettings
 from denizen.errors import InvalidInput, NotFound
 from denizen.ids import OrganizationId
+from denizen.nearest import nearest
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import organizations
 
@@ -95,7 +95,7 @@ def _stored(tx: Tx, organization_id: OrganizationId) -> dict[str, Any]:
 
 def _checked(changes: Mapping[str, object]) -> OrganizationSettings:
     for name in sorted(changes.keys() - _NAMES):
-        near = next(iter(difflib.get_close_matches(name, _NAMES, n=1)), None)
+        near = next(iter(nearest(name, _NAMES)), None)
         raise InvalidInput(f"There is no setting {name!r}." + (f" Did you mean {near!r}?" if near else ""))
     try:
         return OrganizationSettings.model_validate(

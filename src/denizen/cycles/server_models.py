@@ -43,11 +43,12 @@ def read(tx: Tx) -> ChosenModels:
 
 
 def change(tx: Tx, default: str | None, addresses: Mapping[str, str]) -> ChosenModels:
-    """Set the default, and add these addresses to the known ones."""
+    """Set the default, and add these addresses to the known ones. An empty one is removed."""
     home = directory.first_organization(tx)
     assert home is not None, "whoever chooses is in an organization"
     before = read(tx)
-    after = ChosenModels(default=default, addresses={**before.addresses, **addresses}, revision=before.revision + 1)
+    kept = {prefix: address for prefix, address in {**before.addresses, **addresses}.items() if address}
+    after = ChosenModels(default=default, addresses=kept, revision=before.revision + 1)
     organization.set_server_models(tx, home, after.model_dump())
     return after
 

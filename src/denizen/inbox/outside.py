@@ -55,15 +55,15 @@ def parsed(text: str) -> JsonValue:
 
 def is_deep(data: JsonValue, levels: int = NESTING) -> bool:
     """Whether the data are nested deeper than this many levels."""
-    level: list[JsonValue] = [data]
+    containers: list[JsonValue] = [data]
     for _ in range(levels + 1):
-        level = [inner for each in level for inner in _inside(each)]
+        level: list[JsonValue] = []
+        for each in containers:
+            if isinstance(each, dict):
+                level.extend(each.values())
+            elif isinstance(each, list):
+                level.extend(each)
         if not level:
             return False
+        containers = [each for each in level if isinstance(each, list | dict)]
     return True
-
-
-def _inside(data: JsonValue) -> list[JsonValue]:
-    if isinstance(data, dict):
-        return list(data.values())
-    return data if isinstance(data, list) else []

@@ -5,7 +5,6 @@ A turn, in the file's words, is one message of the conversation.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +16,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, Va
 from denizen.errors import SettingsError
 from denizen.ids import OrganizationId
 from denizen.memory.policy import Scope
+from denizen.nearest import nearest
 from denizen.storage.database import Tx
 
 log_line = structlog.get_logger(__name__)
@@ -200,7 +200,7 @@ def _unlike(where: str, given: Mapping[str, Any], shape: type[BaseModel]) -> Ite
     for name in given:
         if name in known or name in shape.model_fields:
             continue
-        near = difflib.get_close_matches(name, known, n=1, cutoff=0.8)
+        near = nearest(name, known, cutoff=0.8)
         if near:
             yield f"{where}.{name} is not known, and ignored: did you mean {near[0]}?"
 

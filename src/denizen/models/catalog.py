@@ -29,6 +29,10 @@ OWN: Final = "python:"
 """The prefix of the name of a model that was made for one agent."""
 LOCAL: Final = "local:smollm2"
 
+GATEWAYS: Final = {"openai": "OPENAI_BASE_URL", "anthropic": "ANTHROPIC_BASE_URL"}
+"""Hosted providers that can be reached through a gateway, with the environment variable of its address."""
+_SAME_PROVIDER: Final = {"openai-chat": "openai", "openai-responses": "openai"}
+
 MOST_MODELS: Final = 256
 """How many models are kept with their connections; keys change."""
 
@@ -159,11 +163,14 @@ class Models:
 
     @asynccontextmanager
     async def tried(self, name: str, key: str | None, address: str | None) -> AsyncGenerator[Model]:
-        """Provides the model with this name, key and address inside the block: built for this once, and not kept."""
+        """Provides the model with this name, key and address inside the block: built for this once, and not kept.
+
+        An empty address is the provider's own.
+        """
         if name in self._registered or name in (DEMO, LOCAL):
             yield self.resolve(name)
             return
-        model = await asyncio.to_thread(_build, name, key, address or self._address(name))
+        model = await asyncio.to_thread(_build, name, key, self._address(name) if address is None else address)
         try:
             yield model
         finally:
@@ -171,6 +178,7 @@ class Models:
 
     def _address(self, name: str) -> str | None:
         prefix = name.partition(":")[0]
+        prefix = _SAME_PROVIDER.get(prefix, prefix)
         return self.addresses.get(prefix) or (self.ollama_url if prefix == "ollama" else None)
 
     async def close(self) -> None:
@@ -276,17 +284,27 @@ def _build(name: str, key: str | None, address: str | None) -> Model:
     from pydantic_ai.exceptions import UserError
     from pydantic_ai.models import infer_model
 
+    behind_gateway = False
     try:
         if name.startswith("ollama:"):
             model = infer_model(name, lambda _: _ollama(address, key))
         elif (prefix := name.partition(":")[0]) in SERVERS:
             model = infer_model(f"openai-chat:{name.partition(':')[2]}", lambda _: provider_for(prefix, key, address))
+        elif address and _SAME_PROVIDER.get(prefix, prefix) in GATEWAYS:
+            if key is None:
+                raise ModelKeyMissing(
+                    f"The model {name!r} has a base URL of its own, and no key for it. A key in the environment is not "
+                    "sent there. Enter the key under Administration › Models.",
+                    model=name,
+                )
+            model, behind_gateway = infer_model(name, lambda provider: _at_gateway(provider, key, address)), True
         else:
             model = infer_model(name) if key is None else infer_model(name, lambda provider: _with_key(provider, key))
     except (UserError, ImportError, ValueError) as error:
         wants_key = isinstance(error, UserError) and "api_key" in str(error).lower()
         raise (ModelKeyMissing if wants_key else ModelUnknown)(_what_to_do(name, error), model=name) from error
-    _adapt_to_compatible_server(model)
+    if not behind_gateway:
+        _adapt_to_compatible_server(model)
     client: Any = getattr(model.provider, "client", None)
     _leave_retrying_to_us(client)
     arrival.watch(client)
@@ -302,6 +320,13 @@ def _with_key(provider: str, key: str) -> Provider[Any]:
 
     made: Any = infer_provider_class(provider)
     return made(api_key=key)
+
+
+def _at_gateway(provider: str, key: str, address: str) -> Provider[Any]:
+    from pydantic_ai.providers import infer_provider_class
+
+    made: Any = infer_provider_class(provider)
+    return made(api_key=key, base_url=address)
 
 
 def _ollama(url: str | None, key: str | None) -> Provider[Any]:

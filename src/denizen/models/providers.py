@@ -9,7 +9,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from denizen.errors import InvalidInput
-from denizen.models.catalog import Models, known_names, provider_of
+from denizen.models.catalog import GATEWAYS, Models, known_names, provider_of
 from denizen.models.discovery import USUAL_MODELS
 from denizen.models.local_servers import SERVERS, with_version
 from denizen.models.location import OLLAMA_URL, ollama_in
@@ -43,7 +43,9 @@ class ModelProvider:
     """The environment variable, and the name of the secret, for its key."""
     needs_key: bool
     takes_address: bool
-    """Whether it is a self-hosted server with an address."""
+    """Whether its address can be set: a server of one's own, or a provider that a gateway may stand in front of."""
+    needs_address: bool = False
+    """Whether it is a server of one's own, which has no address unless somebody sets it."""
     usual_address: str | None = None
     fixed_by: str | None = None
     """The environment variable that sets its address; it overrides an address from the database."""
@@ -60,7 +62,8 @@ def providers(environ: Mapping[str, str]) -> list[ModelProvider]:
             provider_of(f"{each}:x") or each,
             catalog.key_name(f"{each}:x"),
             needs_key=True,
-            takes_address=False,
+            takes_address=each in GATEWAYS,
+            fixed_by=fixed_address(each, environ),
             suggestions=_suggestions(each, known),
         )
         for each in HOSTED
@@ -92,7 +95,8 @@ def check_address(prefix: str, address: str) -> str:
         raise InvalidInput("address: Enter the address without a user, a password, ? or #. A key has its own field.")
     if is_metadata(host):
         raise InvalidInput("address: This address belongs to the machine's network, not to a model server.")
-    return address.removesuffix("/v1") if prefix == "ollama" else with_version(address)
+    # Clients of these two add the version by themselves.
+    return address.removesuffix("/v1") if prefix in ("ollama", "anthropic") else with_version(address)
 
 
 def is_metadata(host: str) -> bool:
@@ -121,13 +125,14 @@ def _server(prefix: str, environ: Mapping[str, str]) -> ModelProvider:
         Models().key_name(f"{prefix}:x"),
         needs_key=False,
         takes_address=True,
+        needs_address=True,
         usual_address=usual,
         fixed_by=fixed_address(prefix, environ),
     )
 
 
 def _variable(prefix: str) -> str | None:
-    return SERVERS[prefix].variable if prefix in SERVERS else None
+    return SERVERS[prefix].variable if prefix in SERVERS else GATEWAYS.get(prefix)
 
 
 def _suggestions(prefix: str, known: list[str]) -> tuple[str, ...]:

@@ -100,6 +100,11 @@ class PanelDeps:
     def purse_deps(self) -> PurseDeps:
         return PurseDeps(self.db, self.clock, self.prices, self.server_budget)
 
+    def has_utility_model(self, settings: PanelSettings) -> bool:
+        """Whether there is a model for such tasks besides the panel's own."""
+        own = self.server_models.default if settings.model == "default" else settings.model
+        return bool(settings.utility_model) or self.utility_model_of(settings) != own
+
     def charge(self, response: ModelResponse, name: str) -> Charge:
         """Returns the usage and cost of the response."""
         return charge_of(response, name, self.prices)

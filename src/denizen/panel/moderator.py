@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Final
 
 import structlog
-from pydantic_ai.messages import ModelResponse
+from pydantic_ai.messages import ModelResponse, ModelResponseStreamEvent
 from pydantic_ai.models import Model
 from pydantic_ai.settings import ModelSettings
 
@@ -53,7 +53,8 @@ class _Voice:
     def __init__(self, kit: PanelDeps, claim: Claim) -> None:
         self._panel_deps = kit
         self.speaking = Speaking(kit.bus, claim)
-        self.hear = self.speaking.hear
+        # Nobody reads the text beside groups of positions.
+        self.hear = _ignore if claim.part == "camps" else self.speaking.hear
         self.model = ""
         """The name of the model that is being asked."""
         self.charges: list[Charge] = []
@@ -240,8 +241,10 @@ class Moderator:
             return Outcome(error_code="internal", error=f"Something is wrong here: {type(error).__name__}.")
 
     async def _ask(self, work: Work, voice: _Voice) -> Outcome:
-        claim = work.claim
-        wanted = self._panel_deps.utility_model_of(work.panel.settings) if claim.part == "check" else work.model
+        claim, settings = work.claim, work.panel.settings
+        if claim.part == "camps" and not self._panel_deps.has_utility_model(settings):
+            return Outcome(result={"groups": []})
+        wanted = self._panel_deps.utility_model_of(settings) if claim.part in ("check", "camps") else work.model
         voice.model, model = await self._panel_deps.model_for(claim.organization_id, wanted)
         seconds = patience(model, work.panel.settings.total_seconds)
         try:
@@ -304,6 +307,10 @@ class Moderator:
         return None if refused is None else costs.refusal(refused.scope)
 
 
+def _ignore(event: ModelResponseStreamEvent) -> None:
+    pass
+
+
 def _settings(work: Work, model: Model, context: int | None) -> ModelSettings:
     reply_tokens = work.max_tokens if context is None else min(work.max_tokens, context // 3)
     return settings_for(model, reply_tokens, reasoning=work.reasoning, tool=work.tool)
@@ -317,6 +324,8 @@ def _read(work: Work, response: ModelResponse, output_tokens: int) -> Outcome:
         result = voting.read(response, work.tool)
     elif work.claim.part == "check":
         result = assertions.read(response, work.expected)
+    elif work.claim.part == "camps":
+        result = voting.read_groups(response, work.expected)
     if (work.tool is not None and result is None) or (work.tool is None and not text):
         if cut_off:
             said = f"The model used up its limit of {output_tokens:,} tokens before it had answered."

@@ -18,7 +18,8 @@ from sqlalchemy import bindparam, func, select, update
 from denizen.bus.streams import PANEL, ReplyChanged, RoundChanged, space_topic
 from denizen.errors import InvalidInput, NotFound
 from denizen.ids import EntityId, MessageId, SpaceId, new_id
-from denizen.panel import advisors, panels
+from denizen.models.discovery import utility_model_for
+from denizen.panel import advisors, panels, voting
 from denizen.panel.advisors import Advisor
 from denizen.panel.panels import Panel
 from denizen.panel.settings import MOST_CROSSTALK
@@ -35,6 +36,8 @@ ASSISTANT: Final = "assistant"
 """The voice that answers if there are no advisors."""
 SYNTHESIS: Final = "synthesis"
 """The voice that combines what the others said."""
+CAMPS: Final = "camps"
+"""The voice that groups the positions of a vote without given options."""
 SPOKEN: Final[tuple[Part, ...]] = ("reply", "crosstalk", "vote")
 """The parts that the voices of a round answer: it is complete when all of these are."""
 OVER: Final[tuple[State, ...]] = ("done", "failed", "cancelled")
@@ -107,6 +110,17 @@ class Round:
     def all_completed(self) -> bool:
         """Whether each voice is done, failed or cancelled."""
         return all(each.is_over for each in self.spoken)
+
+    @property
+    def votes(self) -> Mapping[str, Mapping[str, Any]]:
+        """The votes by voice; empty if this is no vote."""
+        return {each.voice: each.result for each in self.spoken if each.part == "vote" and each.result is not None}
+
+    @property
+    def groups(self) -> Sequence[Sequence[str]]:
+        """The positions of a vote that mean the same, as far as they were grouped."""
+        found = self.part("camps", CAMPS)
+        return () if found is None or found.result is None else found.result["groups"]
 
     def part(self, part: Part, voice: str) -> Reply | None:
         return next((each for each in self.replies if (each.part, each.voice) == (part, voice)), None)
@@ -474,7 +488,8 @@ def retry(tx: Tx, panel_id: SpaceId, round_id: str, voice: str | None = None) ->
     """
     panels.hold(tx, panel_id)
     wanted = get(tx, panel_id, round_id)
-    meant = _meant(wanted, voice)
+    # Positions are grouped again by themselves when everyone has voted.
+    meant = [each for each in _meant(wanted, voice) if each.part != "camps"]
     changed = [each for each in meant if tx.run(_retry_one, round=round_id, of=each.voice, which=each.part)]
     if not changed and voice is not None:
         said = [each for each in meant if each.part != "check"]
@@ -513,6 +528,8 @@ def advance(tx: Tx, panel_id: SpaceId, round_id: str, *, follow: bool = True) ->
     tx.announce(PANEL, {"space": panel_id})
     if follow and now.kind != "vote":
         _follow(tx, panel_id, now)
+    elif follow:
+        _want_groups(tx, panel_id, now)
 
 
 def _follow(tx: Tx, panel_id: SpaceId, now: Round) -> None:
@@ -528,6 +545,21 @@ def _follow(tx: Tx, panel_id: SpaceId, now: Round) -> None:
         tell_all(tx, panel_id, now.id, SYNTHESIS, "synthesis")
 
 
+def _want_groups(tx: Tx, panel_id: SpaceId, now: Round) -> None:
+    """Asks for the groups of the positions, if they differ. Groups of an earlier vote of the round are void."""
+    panel, kept = panels.get(tx, panel_id), tx.run(_void, round=now.id, of=CAMPS, which="camps")
+    own = panel.settings.model
+    # Whether the server's default has a cheaper model beside it is seen when it is asked.
+    may_group = panel.settings.utility_model or own == "default" or utility_model_for(own) != own
+    if not may_group or not voting.positions_to_group(now.question, now.votes.values()):
+        return
+    if kept:
+        tx.run(_anew, round=now.id, of=CAMPS, which="camps")
+    else:
+        _add(tx, panel, now.id, CAMPS, "camps", _LAST, "Camps")
+    tell_all(tx, panel_id, now.id, CAMPS, "camps")
+
+
 def want_check(tx: Tx, panel: Panel, round_id: str, advisor: Advisor) -> None:
     """Asks for a check of the advisor's expectations on its reply in this round."""
     if not advisor.settings.assertions:
@@ -538,8 +570,9 @@ def want_check(tx: Tx, panel: Panel, round_id: str, advisor: Advisor) -> None:
 
 
 def tell_reply(tx: Tx, panel_id: SpaceId, round_id: str, voice: str, part: str) -> None:
-    """Announces to readers that this reply has changed its state."""
-    tx.announce(space_topic(panel_id), ReplyChanged(panel_id, round_id, voice, part).to_payload())
+    """Announces to readers that this reply has changed its state. Groups of positions are part of the tally."""
+    changed = RoundChanged(panel_id, round_id) if part == "camps" else ReplyChanged(panel_id, round_id, voice, part)
+    tx.announce(space_topic(panel_id), changed.to_payload())
 
 
 def tell_all(tx: Tx, panel_id: SpaceId, round_id: str, voice: str, part: str) -> None:

@@ -41,7 +41,7 @@ from denizen.panel.context import (
 )
 from denizen.panel.panels import Panel
 from denizen.panel.phases import Stage, stage_at
-from denizen.panel.rounds import ASSISTANT, QUESTION_GONE, SYNTHESIS, UNFINISHED, Part, Round
+from denizen.panel.rounds import ASSISTANT, CAMPS, QUESTION_GONE, SYNTHESIS, UNFINISHED, Part, Round
 from denizen.spaces import posting
 from denizen.storage.database import Tx, statement, storable
 from denizen.storage.schema import messages, replies
@@ -89,7 +89,7 @@ class Work:
     reasoning: bool | None
     tool: ToolDefinition | None
     expected: tuple[str, ...]
-    """The expectations, if it is a check."""
+    """The expectations, if it is a check; the positions, if they are to be grouped."""
     panel: Panel
     told: VoiceBackground = field(default_factory=VoiceBackground)
     """What the background tells the voice."""
@@ -112,7 +112,7 @@ _BLOCKED = exists(
 _free = (
     UNFINISHED,
     replies.c.until < bindparam("now"),
-    or_(replies.c.part.in_(("synthesis", "check")), ~_BLOCKED),
+    or_(replies.c.part.in_(("synthesis", "check", "camps")), ~_BLOCKED),
 )
 _IN_ORDER: Final = (replies.c.created_at, replies.c.round_id, replies.c.position)
 _due = statement(
@@ -468,6 +468,9 @@ class _Reading:
             outside = said_now is not None and said_now.outside
             lines = assertions.lines(OtherReply(claim.round_id, claim.voice, advisor.name, text, outside), expected)
             tool = assertions.tool()
+        elif claim.part == "camps":
+            expected = voting.positions_to_group(asked.question, asked.votes.values())
+            lines, tool = voting.group_lines(asked.question, expected), voting.group_tool()
         else:
             persona, stage, told = self._persona(claim, asked, advisor)
             past, present = self._past_of(claim, asked), self._present(claim, asked.step)
@@ -551,7 +554,7 @@ def _text_of(tx: Tx, message_id: str) -> str:
 
 
 def _advisor(tx: Tx, claim: Claim) -> Advisor | None:
-    if claim.voice in (ASSISTANT, SYNTHESIS):
+    if claim.voice in (ASSISTANT, SYNTHESIS, CAMPS):
         return None
     try:
         return advisors.get(tx, claim.panel_id, claim.voice)

@@ -67,8 +67,7 @@ def said(reply: Reply) -> str:
 
 
 def _outcome(told: Round) -> Iterator[str]:
-    votes = {each.voice: each.result for each in told.spoken if each.part == "vote" and each.result is not None}
-    if votes:
+    if told.votes:
         names = {each.voice: each.name for each in told.spoken}
-        camps = tally(votes).camps
+        camps = tally(told.votes, told.groups).camps
         yield "\n".join(f"- {camp.position}: {', '.join(names[each] for each in camp.voices)}" for camp in camps)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, date, datetime, time, timedelta
-from difflib import get_close_matches
 from functools import lru_cache
 from typing import Annotated, Final, Literal, assert_never
 from zoneinfo import ZoneInfo, available_timezones
@@ -19,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from denizen.clock import LATEST, SECOND, Instant, instant, moment
 from denizen.errors import InvalidInput
+from denizen.nearest import nearest
 
 Weekday = Literal["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]
 WEEKDAYS: Final[tuple[Weekday, ...]] = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
@@ -219,7 +219,7 @@ def _nearest_zones(name: str) -> list[str]:
     known = {each.lower(): each for each in available_timezones()}
     wanted = name.lower().replace(" ", "_")
     cities = [zone for lower, zone in known.items() if lower.rpartition("/")[2] == wanted.rpartition("/")[2]]
-    return sorted(cities)[:3] or [known[each] for each in get_close_matches(wanted, known, n=3)]
+    return sorted(cities)[:3] or [known[each] for each in nearest(wanted, known, most=3)]
 
 
 def say(at: int, zone: str = "UTC") -> str:

@@ -6,7 +6,6 @@ exist is an error that says where.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Final, cast
@@ -15,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, StringConstraints,
 from pydantic.alias_generators import to_camel
 
 from denizen.errors import InvalidInput
+from denizen.nearest import nearest
 
 ADDON_CHARACTERS: Final = 4_000
 """The longest add-on; a longer one is an error."""
@@ -243,11 +243,11 @@ def _near(place: str, given: Mapping[str, JsonValue], known: Sequence[str]) -> I
     for name in given:
         if name in known:
             continue
-        meant = difflib.get_close_matches(name.casefold().replace("_", ""), list(folded), n=1, cutoff=0.8)
+        meant = nearest(name.casefold().replace("_", ""), folded, cutoff=0.8)
         if meant:
             yield f"{place}{name} is ignored: did you mean {folded[meant[0]]}?"
 
 
 def _nearest(name: str, known: Sequence[str]) -> str:
-    near = difflib.get_close_matches(name, known, n=1)
+    near = nearest(name, known)
     return f"; did you mean {near[0]!r}" if near else ""

@@ -5,7 +5,6 @@ The file uses JSON names (`historyWindow`), definitions use Python names (`histo
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -14,6 +13,7 @@ from pydantic import BaseModel, JsonValue, ValidationError
 from pydantic.alias_generators import to_camel
 
 from denizen.errors import InvalidInput
+from denizen.nearest import nearest
 from denizen.reflection.names import reflection_fields, snake, with_model
 from denizen.reflection.settings import (
     ALL,
@@ -117,7 +117,7 @@ _TRIGGERS: Final[Mapping[str, type[BaseModel]]] = {
 
 def _near_misses(given: Iterable[str], names: Sequence[str], where: str) -> Iterator[str]:
     for name in given:
-        near = [] if name in names else difflib.get_close_matches(name, names, n=1, cutoff=0.8)
+        near = [] if name in names else nearest(name, names, cutoff=0.8)
         yield from (f"{where}.{to_camel(name)} is ignored: did you mean {to_camel(each)}?" for each in near)
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Mapping
 from typing import Final
 
 from denizen.errors import InvalidInput
+from denizen.nearest import nearest
 
 VARIABLES: Final = (
     "current_mood",
@@ -33,7 +33,7 @@ def check_template(template: str) -> str:
     """Returns the template if all its variables exist. Raises `InvalidInput` that names an unknown one."""
     for name in map(str, _VARIABLE.findall(template)):
         if name not in VARIABLES:
-            near: list[str] = difflib.get_close_matches(name, VARIABLES, n=1)
+            near = nearest(name, VARIABLES)
             hint = f"did you mean {{{{{near[0]}}}}}?" if near else f"there are {', '.join(VARIABLES)}"
             raise InvalidInput(f"There is no variable {{{{{name}}}}}; {hint}.")
     return template

@@ -1,10 +1,11 @@
-"""Parses request bodies as JSON, with a limit on nesting."""
+"""Parses request bodies as JSON, with limits on nesting and on the number of values."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Any, Final
 
 from fastapi.routing import APIRoute
 from starlette.requests import Request
@@ -13,9 +14,19 @@ from starlette.responses import Response
 from denizen.inbox.outside import MAX_NESTING, is_deep
 from denizen.server.problems import Problem
 
+MOST_VALUES: Final = 20_000
+"""How many values a body may have. The server answers nobody else while it parses and checks them."""
+# A text that does not end matches too, so that every byte is read once.
+_TEXT: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
+
 
 def parse_json(body: bytes) -> Any:
-    """Parses the body. Raises `ValueError` if it is not JSON, and `Problem` if it is nested too deep."""
+    """Parses the body. Raises `ValueError` if it is not JSON, and `Problem` if it is nested too deep or has too many
+    values.
+    """
+    # A comma in a text separates nothing. Values without commas between them are nested, which is checked below.
+    if body.count(b",") > MOST_VALUES and _TEXT.sub(b"", body).count(b",") > MOST_VALUES:
+        raise Problem("too_large", f"The body may have {MOST_VALUES:,} values. Send them in several requests.")
     try:
         data = json.loads(body)
     except RecursionError as error:

@@ -24,6 +24,8 @@ from denizen.errors import DenizenError, NotAMember, NotFound
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
 MEDIA_TYPE: Final = "application/problem+json"
+MOST_FIELD_ERRORS: Final = 50
+"""How many invalid fields an answer names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,8 +170,10 @@ async def _on_invalid_request(_: Request, error: Exception) -> Response:
     found: Sequence[Mapping[str, Any]] = error.errors()
     if any(each["type"] == "json_invalid" for each in found):
         return problem_response("invalid_json", "The body is not JSON: check quotes, commas and brackets.")
-    errors = [_field_error(each) for each in found]
+    errors = [_field_error(each) for each in found[:MOST_FIELD_ERRORS]]
     detail = "; ".join(f"{each['field']}: {each['message']}" for each in errors)
+    if len(found) > len(errors):
+        detail += f"; and {len(found) - len(errors):,} more"
     return problem_response("invalid_input", f"{detail}.", errors=[dict(each) for each in errors])
 
 

@@ -68,7 +68,8 @@ class ProviderOut(Value):
         Open[Literal["organization", "server"]] | None,
         Field(description="Whether there is a key: the organization's, or one in the environment of the server."),
     ]
-    takes_address: Annotated[bool, Field(description="Whether it is a server at an address of its own.")]
+    takes_address: Annotated[bool, Field(description="Whether its address can be set.")]
+    needs_address: Annotated[bool, Field(description="Whether it is a server of your own, which needs an address.")]
     address: Annotated[str | None, Field(description="Where it is, if that is known.")]
     address_set_by: Annotated[
         str | None, Field(description="The environment variable that sets its address, which cannot be changed here.")

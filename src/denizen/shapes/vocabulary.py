@@ -106,7 +106,7 @@ AdvisorSort = Literal["figure", "character", "role", "challenger"]
 PresetSource = Literal["organization", "server", "shipped"]
 
 RoundKind = Literal["ask", "crosstalk", "vote"]
-ReplyPart = Literal["reply", "crosstalk", "vote", "synthesis", "check"]
+ReplyPart = Literal["reply", "crosstalk", "vote", "synthesis", "check", "camps"]
 ReplyState = Literal["waiting", "running", "done", "failed", "cancelled"]
 
 LineRole = Literal["system", "user", "assistant"]

@@ -32,7 +32,7 @@ def check_handle(text: str) -> str:
     if _HANDLE.fullmatch(handle) and len(handle) <= MAX_HANDLE_CHARS:
         return handle.lower()
     shown = handle if len(handle) <= MAX_HANDLE_CHARS else handle[:MAX_HANDLE_CHARS] + "…"
-    raise InvalidInput(f"The handle {shown!r} {_fault(handle)}. Try {handle_from(handle)!r}.")
+    raise InvalidInput(f"The handle {shown!r} {_fault(handle)}. Try {handle_from(handle[:MAX_NAME_CHARS])!r}.")
 
 
 def handle_from(name: str) -> str:

@@ -53,6 +53,35 @@ def render(markdown: str) -> Rendered:
     return _render_parsed(markdown)
 
 
+_PROSE = ("", "text", "txt", "plaintext", "markdown", "md")
+"""Info strings of fences that hold prose; every other one names a language."""
+_FENCE = re.compile(r"(?P<marks>`{3,}|~{3,}) *(?P<info>[^`\n]*)")
+
+
+def unfenced(markdown: str) -> str:
+    """The text without the fence around it, if all of it is one fence of prose; otherwise as it is.
+
+    Small models wrap a whole answer in such a fence, which would be shown as code.
+    """
+    lines = markdown.strip().split("\n")
+    opening = _FENCE.fullmatch(lines[0].rstrip())
+    if opening is None or opening["info"].strip().lower() not in _PROSE or len(lines) < 3:
+        return markdown
+    inner, closing = lines[1:-1], lines[-1].rstrip()
+    if closing != opening["marks"] or not any(each.strip() for each in inner):
+        return markdown
+    in_code = False
+    for line in inner:
+        if not line.startswith(opening["marks"]):
+            continue
+        # Only a fence that begins has an info string. A bare one outside of code ends the first fence of several.
+        begins = bool(line.rstrip().strip(opening["marks"][0]))
+        if begins == in_code:
+            return markdown
+        in_code = begins
+    return markdown if in_code else "\n".join(inner)
+
+
 def _mentions(text: str) -> tuple[str, ...]:
     if "@" not in text:
         return ()

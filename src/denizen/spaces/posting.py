@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -26,6 +27,8 @@ from denizen.storage.schema import agents, cycles, entities, events, memberships
 HOP_BUDGET: Final = 6
 """How many agents in a row may answer each other before their messages stop waking anyone."""
 MESSAGE_CHARACTERS: Final = 100_000
+_SHORT_CHARACTERS: Final = 2_000
+"""A text up to this length is rendered on the event loop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,13 @@ def draft(text: str) -> Draft:
             f"A message may have {MESSAGE_CHARACTERS:,} characters, this one has {len(text):,}. Send it in parts."
         )
     return Draft(text, render(text))
+
+
+async def draft_off_loop(text: str) -> Draft:
+    """The same for callers on the event loop: a long text is rendered in a thread, because that takes up to half a
+    second.
+    """
+    return await asyncio.to_thread(draft, text) if len(text) > _SHORT_CHARACTERS else draft(text)
 
 
 _next_seq = statement(

@@ -818,7 +818,7 @@ replies = Table(
     metadata,
     _key("round_id", "rounds.id"),
     _key("voice"),  # the id of an advisor; assistant, synthesis
-    _key("part"),  # reply, crosstalk, vote, synthesis, check
+    _key("part"),  # reply, crosstalk, vote, synthesis, check, camps
     _ref("space_id", "panels.space_id"),
     _ref("organization_id", "organizations.id"),
     _int("position"),

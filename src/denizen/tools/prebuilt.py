@@ -16,6 +16,7 @@ from denizen.inbox import delivery
 from denizen.inbox.format import entry_text
 from denizen.inbox.sources import Source, distinct, source_of_author, sources_of_events
 from denizen.spaces import directory, floor, posting
+from denizen.spaces.markdown import unfenced
 from denizen.spaces.posting import Message
 from denizen.spaces.transcript import format_transcript
 from denizen.storage.database import Tx
@@ -80,7 +81,7 @@ def enter_space(tx: Tx, hand: Hand, arguments: EnterSpace) -> Done:
 
 def send_message(tx: Tx, hand: Hand, arguments: SendMessage) -> Done:
     """Post the message to the active space, or to the one it names, unless it would carry private words there."""
-    what = posting.draft(arguments.text)
+    what = posting.draft(unfenced(arguments.text))
     space_id = SpaceId(arguments.space_id) if arguments.space_id else _active(tx, hand)
     space = directory.require_member(tx, space_id, hand.agent_id)
     if _just_said(tx, hand, space.id, what.text):

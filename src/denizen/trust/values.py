@@ -30,8 +30,13 @@ _ACCOUNT: Final = re.compile(
     r"(?<!\w)(?:[a-z]{2}\d{2}(?:[a-z0-9]{10,30}|(?:[ -][a-z0-9]{4}){2,7}(?:[ -][a-z0-9]{1,3})?)"
     r"|\d(?:[ -]?\d){7,})(?!\w)"
 )
-_CODE: Final = re.compile(r"(?<!\w)[a-z0-9]{8,}(?!\w)")
-"""Letters mixed with at least four digits: the number of a passport, a key."""
+_CODE: Final = re.compile(r"(?<!\w)[a-z0-9]{6,}(?!\w)")
+_SWITCH: Final = re.compile(r"(?<=[a-z])(?=[0-9])|(?<=[0-9])(?=[a-z])")
+_SECRET: Final = re.compile(
+    # What is named a secret, if it has a digit; what stands after "password:" in any case. The text has single spaces.
+    r"(?<![^\W_])(?:(?:password|passphrase|passcode|secret|token|key|pin|code)(?: is | was | ?[:=] ?)(?=\S{0,63}\d)"
+    r"|(?:password|passphrase|passcode) ?[:=] ?)[\"'`(]*([^\s\"'`()]{3,64})"
+)
 
 _MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _MONTH: Final = (
@@ -111,15 +116,17 @@ class TextValues:
                 return not self.strange_in(value)
 
     def strange_in(self, text: str) -> list[str]:
-        """The addresses, links, accounts and codes in a text that are not in the words."""
-        rest, found = _cut(folded(text))
+        """The addresses, links, accounts, codes and passwords in a text that are not in the words."""
+        text = folded(text)
+        rest, found = _cut(text)
         strange = [
             *(each for each in found.emails if each not in self.emails),
             *(each for each in found.links if each not in self.links),
             *(each for each in found.accounts if each not in self.accounts),
         ]
-        codes = (match[0] for match in _CODE.finditer(rest) if _is_code(match[0]))
-        return [*strange, *(each for each in codes if not self._says(each))]
+        codes = [match[0] for match in _CODE.finditer(rest) if _is_code(match[0])]
+        codes += [match[1].rstrip(".,;:!?]}") for match in _SECRET.finditer(" ".join(text.split()))]
+        return [*strange, *(each for each in dict.fromkeys(codes) if not self._says(each))]
 
     def _says(self, value: str) -> bool:
         """Whether exactly this is in the text, not as a part of something longer."""
@@ -204,7 +211,11 @@ def _amounts(text: str) -> frozenset[Decimal]:
 
 
 def _is_code(word: str) -> bool:
-    return not word.isdigit() and sum(letter.isdigit() for letter in word) >= 4
+    """Whether it looks like the number of a passport or a key: letters and digits, many digits or well mixed."""
+    digits = sum(letter.isdigit() for letter in word)
+    if digits == len(word):
+        return False
+    return (len(word) >= 8 and digits >= 4) or (digits >= 3 and len(_SWITCH.findall(word)) >= 3)
 
 
 def _plain_link(text: str) -> str:

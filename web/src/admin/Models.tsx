@@ -197,7 +197,8 @@ function ConnectForm({ providers, fixed, onChoose }: { providers: Provider[]; fi
     ...(moved && { address: where.trim() }),
     ...(key.trim() && { key: key.trim() }),
   };
-  const lacking = !model.trim() || (provider.takes_address && !where.trim()) || (provider.needs_key && !provider.key_kept && !key.trim());
+  const keyUsed = provider.key_kept && !(moved && where.trim());
+  const lacking = !model.trim() || (provider.needs_address && !where.trim()) || (provider.needs_key && !keyUsed && !key.trim());
   const error = choosing.error ?? testing.error;
   const turnTo = (name: string): void => {
     setChosen(name);
@@ -219,28 +220,29 @@ function ConnectForm({ providers, fixed, onChoose }: { providers: Provider[]; fi
     void choosing.run(async () => {
       await onChoose(wanted);
       setKey("");
+      setAddress(null);
     });
   };
   const beside = ["address", "key", "name"].some((field) => faultOf(error, field));
   return (
     <form ref={form} className={css.narrow} onSubmit={submit} noValidate>
       <Select label="Provider" value={chosen} onChange={(event) => turnTo(event.target.value)}>
-        <optgroup label="On the internet">{options(providers.filter((each) => !each.takes_address))}</optgroup>
-        <optgroup label="Your own server">{options(providers.filter((each) => each.takes_address))}</optgroup>
+        <optgroup label="On the internet">{options(providers.filter((each) => !each.needs_address))}</optgroup>
+        <optgroup label="Your own server">{options(providers.filter((each) => each.needs_address))}</optgroup>
       </Select>
       {provider.takes_address && (
         <TextField
-          label="Base URL"
+          label={provider.needs_address ? "Base URL" : "Base URL (optional)"}
           type="url"
           inputMode="url"
           spellCheck={false}
           autoComplete="off"
-          placeholder="http://127.0.0.1:8080/v1"
+          placeholder={provider.needs_address ? "http://127.0.0.1:8080/v1" : undefined}
           value={where}
           disabled={provider.address_set_by !== null}
           onChange={(event) => setAddress(event.target.value)}
           error={faultOf(error, "address")}
-          hint={provider.address_set_by ? `Set by ${provider.address_set_by}.` : "As the server reaches it, not your browser."}
+          hint={addressHint(provider)}
         />
       )}
       {provider.key && (
@@ -251,7 +253,7 @@ function ConnectForm({ providers, fixed, onChoose }: { providers: Provider[]; fi
           value={key}
           onChange={(event) => setKey(event.target.value)}
           error={faultOf(error, "key")}
-          hint={keyHint(provider)}
+          hint={keyUsed || !provider.key_kept ? keyHint(provider) : "Another base URL needs its own key."}
         />
       )}
       <TextField
@@ -289,6 +291,12 @@ function options(providers: Provider[]): ReactNode {
       {each.title}
     </option>
   ));
+}
+
+function addressHint(provider: Provider): string {
+  if (provider.address_set_by) return `Set by ${provider.address_set_by}.`;
+  if (provider.needs_address) return "As the server reaches it, not your browser.";
+  return `Only for a proxy or gateway in front of ${provider.title}.`;
 }
 
 function keyHint(provider: Provider): string | undefined {

@@ -4159,7 +4159,7 @@ export interface components {
         ChooseModel: {
             /**
              * Address
-             * @description Where its server is; by default where it was before.
+             * @description Its base URL; by default as before. Empty: the provider's own, without a gateway.
              */
             address?: string | null;
             /**
@@ -8085,7 +8085,7 @@ export interface components {
              * Part
              * @enum {string}
              */
-            part: "reply" | "crosstalk" | "vote" | "synthesis" | "check";
+            part: "reply" | "crosstalk" | "vote" | "synthesis" | "check" | "camps";
             /** Round */
             round: string;
             /** Text */
@@ -8656,6 +8656,11 @@ export interface components {
              * @description Whether there is a key: the organization's, or one in the environment of the server.
              */
             key_kept: ("organization" | "server") | null;
+            /**
+             * Needs Address
+             * @description Whether it is a server of your own, which needs an address.
+             */
+            needs_address: boolean;
             /** Needs Key */
             needs_key: boolean;
             /**
@@ -8671,7 +8676,7 @@ export interface components {
             suggestions: string[];
             /**
              * Takes Address
-             * @description Whether it is a server at an address of its own.
+             * @description Whether its address can be set.
              */
             takes_address: boolean;
             /** Title */
@@ -8993,7 +8998,7 @@ export interface components {
              * Part
              * @enum {string}
              */
-            part: "reply" | "crosstalk" | "vote" | "synthesis" | "check";
+            part: "reply" | "crosstalk" | "vote" | "synthesis" | "check" | "camps";
             phase: components["schemas"]["PhaseOut"] | null;
             /** @description Null where there are no profiles. */
             profile: components["schemas"]["ReplyProfile"] | null;
@@ -10593,7 +10598,7 @@ export interface components {
         TestModel: {
             /**
              * Address
-             * @description Where its server is; by default where it was before.
+             * @description Its base URL; by default as before. Empty: the provider's own, without a gateway.
              */
             address?: string | null;
             /**
@@ -15758,7 +15763,7 @@ export interface operations {
     get_reply_context: {
         parameters: {
             query?: {
-                part?: ("reply" | "crosstalk" | "vote" | "synthesis" | "check") | null;
+                part?: ("reply" | "crosstalk" | "vote" | "synthesis" | "check" | "camps") | null;
             };
             header?: never;
             path: {

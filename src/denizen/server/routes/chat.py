@@ -11,7 +11,6 @@ from pydantic import JsonValue
 from denizen.agents import chatting
 from denizen.agents.chatting import Answer, AwaitedMessage, Question
 from denizen.agents.prompt_config import PromptConfig
-from denizen.api.spaces import message_draft
 from denizen.app import Runtime
 from denizen.errors import NotFound, OutcomeUnknown
 from denizen.ids import AgentId, MessageId, SpaceId, new_id
@@ -27,6 +26,7 @@ from denizen.server.shapes.calls import call_out
 from denizen.server.shapes.chat import ChatRequest, chat_usage_out, final_response
 from denizen.server.shapes.spaces import message_out
 from denizen.shapes.chat import ChatAnswer
+from denizen.spaces import posting
 from denizen.storage.database import Tx
 from denizen.tools import calls
 from denizen.tools.calls import Call
@@ -90,7 +90,7 @@ def _remembered(tx: Tx, asked: AwaitedMessage, answer: Answer) -> dict[str, Json
 
 async def ask(runtime: Runtime, caller: Caller, question: Question, key: str | None) -> AwaitedMessage:
     """Posts the question, once for each key."""
-    what = await message_draft(question.text)
+    what = await posting.draft_off_loop(question.text)
     chosen = MessageId(new_id() if key is None else str(uuid5(_KEYS, f"{caller.entity.id} {key}")))
     runtime.remember_cause(chosen)
     try:

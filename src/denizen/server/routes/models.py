@@ -112,6 +112,7 @@ def _provider(runtime: Runtime, each: ModelProvider, kept: set[str], of_server: 
         needs_key=each.needs_key,
         key_kept="organization" if each.key_name in kept else "server" if each.key_name in of_server else None,
         takes_address=each.takes_address,
+        needs_address=each.needs_address,
         address=runtime.model_catalog.addresses.get(each.prefix) or each.usual_address,
         address_set_by=each.fixed_by,
         suggestions=[*each.suggestions],

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from typing import Annotated, Any, cast
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, JsonValue, model_validator
 
 from denizen.errors import InvalidInput
 from denizen.inbox.outside import check_data
+from denizen.nearest import nearest
 
 
 class Given(BaseModel):
@@ -23,7 +23,7 @@ class Given(BaseModel):
         names = cast("dict[str, Any]", given) if isinstance(given, dict) else ()
         for name in names:
             if name not in known:
-                near = next(iter(difflib.get_close_matches(name, known, n=1)), None)
+                near = next(iter(nearest(name, known)), None)
                 hint = f"; did you mean {near!r}?" if near else f". There are: {', '.join(known)}"
                 raise ValueError(f"there is no field {name[:60]!r}{hint}")
         return cast("Any", given)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from denizen.api.model_setup import LocalModels, TestResult
 
 ModelName = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
-Address = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=ADDRESS_CHARACTERS)]
+Address = Annotated[str, StringConstraints(strip_whitespace=True, max_length=ADDRESS_CHARACTERS)]
 Key = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=VALUE_CHARACTERS)]
 
 
@@ -46,7 +46,10 @@ class TestModel(Given):
     model_config = asked(name="llamacpp:qwen2.5", address="http://127.0.0.1:8080/v1")
 
     name: ModelName
-    address: Annotated[Address | None, Field(description="Where its server is; by default where it was before.")] = None
+    address: Annotated[
+        Address | None,
+        Field(description="Its base URL; by default as before. Empty: the provider's own, without a gateway."),
+    ] = None
     key: Annotated[Key | None, Field(description="By default the one that is kept. It is not kept by a test.")] = None
 
 

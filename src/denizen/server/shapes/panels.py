@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -289,10 +289,10 @@ def reply_out(reply: Reply) -> ReplyOut:
     )
 
 
-def tally_out(votes: Mapping[str, Mapping[str, Any]]) -> TallyOut:
+def tally_out(votes: Mapping[str, Mapping[str, Any]], groups: Sequence[Sequence[str]] = ()) -> TallyOut:
     from denizen.panel.voting import tally
 
-    told = tally(votes)
+    told = tally(votes, groups)
     return TallyOut(
         leading=told.leading,
         camps=[
@@ -313,7 +313,6 @@ def round_out(told: Round, message: Message | None = None) -> RoundOut:
         part: {each.voice: reply_out(each) for each in told.replies if each.part == part}
         for part in ("synthesis", "check")
     }
-    votes = {each.voice: each.result for each in told.spoken if told.kind == "vote" and each.result is not None}
     return RoundOut(
         id=told.id,
         panel=told.panel_id,
@@ -328,7 +327,7 @@ def round_out(told: Round, message: Message | None = None) -> RoundOut:
         all_completed=told.all_completed,
         synthesis=next(iter(by_part["synthesis"].values()), None),
         checks=by_part["check"],
-        tally=tally_out(votes) if votes else None,
+        tally=tally_out(told.votes, told.groups) if told.votes else None,
         input_tokens=sum(each.input_tokens for each in told.replies),
         output_tokens=sum(each.output_tokens for each in told.replies),
         cost_micros=sum(each.cost_micros or 0 for each in told.replies),
