@@ -8,6 +8,7 @@ from denizen.api.advisors import Advisors
 from denizen.api.agents import Agents
 from denizen.api.budgets import Budgets
 from denizen.api.calls import Calls
+from denizen.api.files import Files
 from denizen.api.memory import Memory
 from denizen.api.minds import Minds
 from denizen.api.model_setup import ModelSetup
@@ -61,6 +62,11 @@ class Runtime(Wiring):
     def spaces(self) -> Spaces:
         """Create and join spaces; post, change, search and forget messages."""
         return Spaces(self)
+
+    @cached_property
+    def files(self) -> Files:
+        """Upload and read files, to attach them to messages."""
+        return Files(self)
 
     @cached_property
     def minds(self) -> Minds:

@@ -5,6 +5,8 @@ DenizenError
 │   ├── ToolMissing         an agent uses tools that this process does not have
 │   ├── StepFunctionFailed  a function of an agent's cycles failed, or decided what cannot be done
 │   ├── HandleTaken         another entity of the organization has that handle
+│   ├── QuotaExceeded       the organization has no room for more files
+│   ├── UploadConflict      an upload continues at another place
 │   ├── PriceUnknown        a budget in dollars needs the price of a model that nobody knows
 │   ├── DefinitionsInvalid  files of definitions say what cannot be done
 │   └── ImportInvalid       an exported file cannot be taken in
@@ -72,6 +74,18 @@ class HandleTaken(InvalidInput):
     """Another entity of this organization has that handle."""
 
     code = "handle_taken"
+
+
+class QuotaExceeded(InvalidInput):
+    """The organization has no room for more files."""
+
+    code = "quota_exceeded"
+
+
+class UploadConflict(InvalidInput):
+    """The upload continues at another place."""
+
+    code = "upload_conflict"
 
 
 class PriceUnknown(InvalidInput):

@@ -5,17 +5,19 @@ from __future__ import annotations
 import asyncio
 import builtins
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from pathlib import Path
 
 from pydantic import JsonValue
 
 from denizen.agents import space_statuses
 from denizen.agents.space_statuses import ShownStatus
+from denizen.api.files import FileRef, Files
 from denizen.api.forgetting import forget
 from denizen.api.subject import AgentRef, EntityRef, OrganizationRef, SpaceRef, Subject, id_of, optional_id_of
 from denizen.errors import OutcomeUnknown
 from denizen.forgetting import changing, forgetting
 from denizen.forgetting.forgetting import Receipt
-from denizen.ids import AgentId, EntityId, MessageId, OrganizationId, SpaceId, new_id
+from denizen.ids import AgentId, EntityId, FileId, MessageId, OrganizationId, SpaceId, new_id
 from denizen.panel import rounds
 from denizen.portability import exporting
 from denizen.spaces import ask_again, directory, leaving, posting, reading, searching
@@ -114,17 +116,20 @@ class Spaces(Subject):
         reply_to: MessageId | None = None,
         urgent: bool = False,
         metadata: Mapping[str, JsonValue] | None = None,
+        files: Sequence[Path | FileRef] = (),
     ) -> Posted:
         """Post a message. When this returns, it is in the space and in the inbox of every agent that attends to it.
 
         An `id` makes it safe to post the same message again. Raises `NotAMember` where the author is not in the space.
+        `files` are uploads (`denizen.files.upload`), or paths that are uploaded first.
 
         ```python
         posted = await denizen.spaces.post(kitchen, noor, "@ada is there milk?", urgent=True)
         assert posted.seq == 1
         ```
         """
-        what = await _draft(text)
+        what = await _draft(text, with_files=bool(files))
+        attached = [await self._file_id(author, each) for each in files]
         # Chosen before the write: after an unknown outcome the same message is posted again, not a second one.
         chosen = id or MessageId(new_id())
         self._runtime.remember_cause(chosen)
@@ -139,12 +144,16 @@ class Spaces(Subject):
                 reply_to=reply_to,
                 urgent=urgent,
                 metadata=metadata,
+                files=attached,
             )
 
         try:
             return await post()
         except OutcomeUnknown:
             return await post()
+
+    async def _file_id(self, author: EntityRef, file: Path | FileRef) -> FileId:
+        return id_of(await Files(self._runtime).upload(author, file) if isinstance(file, Path) else file)
 
     async def edit_message(self, message: MessageRef, text: str, *, by: EntityRef) -> Message:
         """Change the text of a message; agents that have read it are told once. For its author, or a manager of the
@@ -235,19 +244,22 @@ def post_message(
     reply_to: MessageId | None,
     urgent: bool,
     metadata: Mapping[str, JsonValue] | None,
+    files: Sequence[str] = (),
 ) -> Posted:
     """Post a message from outside. In a panel, a person's message also begins a turn."""
     posted = calls.post_or_answer(
-        tx, space_id, author_id, what, id=id, reply_to=reply_to, urgent=urgent, metadata=metadata
+        tx, space_id, author_id, what, id=id, reply_to=reply_to, urgent=urgent, metadata=metadata, files=files
     )
     if posted.space_kind == "panel":
         rounds.begin_turn_of(tx, space_id, posted, author_id, what.rendered.mentions)
     return posted
 
 
-async def _draft(text: str) -> Draft:
+async def _draft(text: str, *, with_files: bool = False) -> Draft:
+    if len(text) <= 2_000:
+        return posting.draft(text, with_files=with_files)
     # Rendering long Markdown takes time: not on the event loop.
-    return await asyncio.to_thread(posting.draft, text) if len(text) > 2_000 else posting.draft(text)
+    return await asyncio.to_thread(posting.draft, text, with_files=with_files)
 
 
 def _create_space(

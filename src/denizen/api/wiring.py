@@ -38,6 +38,7 @@ from denizen.cycles.steps import PrepareStep
 from denizen.cycles.stopping import BUILT_IN, Stop
 from denizen.cycles.triage import Judge
 from denizen.errors import InvalidInput, StorageError
+from denizen.files.storing import FileLimits
 from denizen.forgetting.erasing import empty_write_ahead_log
 from denizen.ids import AgentId, OrganizationId, SpaceId, new_id
 from denizen.inbox import parking
@@ -120,7 +121,9 @@ class Wiring:
         server_budget: BudgetSettings | None = None,
         lock_folder: Path | None = None,
         host_access: HostAccess = NO_ACCESS,
+        file_limits: FileLimits | None = None,
     ) -> None:
+        self.file_limits = file_limits or FileLimits()
         self.clock: Clock = clock or SystemClock()
         self.model_catalog = Models(models)
         """All models that agents can be given, by name. `denizen.models` tests and chooses them."""

@@ -23,7 +23,7 @@ from denizen.shapes.agents import AgentOut, AgentTrouble
 from denizen.shapes.calls import ApprovalOut, CallOut
 from denizen.shapes.examples import KITCHEN, given
 from denizen.shapes.people import Me, OrganizationOut, TokenOut
-from denizen.shapes.spaces import Author, MemberOut, MessageOut, SpaceOut, StatusOut
+from denizen.shapes.spaces import AttachmentOut, Author, MemberOut, MessageOut, SpaceOut, StatusOut
 from denizen.shapes.webhooks import WebhookOut
 from denizen.spaces.directory import Member, Organization, namesakes
 from denizen.spaces.handles import check_name
@@ -85,6 +85,10 @@ class PostMessage(BaseModel):
     urgent: Annotated[bool, Field(description="Agents see it at their next step instead of after their cycle.")] = False
     metadata: Annotated[dict[str, JsonValue] | None, Field(description="Kept with the message as it is.")] = None
     organization_id: NamedOrganization = None
+    files: Annotated[
+        list[str],
+        Field(description="Ids of finished uploads (`POST /api/files`). With files, the text may be empty."),
+    ] = []
 
     @field_validator("metadata")
     @classmethod
@@ -125,6 +129,10 @@ def message_out(message: Message) -> MessageOut:
         edited_at=None if message.edited_at is None else moment(message.edited_at),
         deleted_at=None if message.deleted_at is None else moment(message.deleted_at),
         outside=message.outside,
+        files=[
+            AttachmentOut(id=each.id, name=each.name, media_type=each.media_type, size=each.size)
+            for each in message.files
+        ],
     )
 
 

@@ -12,6 +12,8 @@ from sqlalchemy import bindparam, case, func, select, update
 
 from denizen.bus.streams import MessageCreated, space_topic
 from denizen.errors import InvalidInput, NotAMember, NotFound
+from denizen.files import attaching
+from denizen.files.attaching import Attachment, attachments_from
 from denizen.ids import AgentId, EntityId, MessageId, SpaceId, new_id
 from denizen.inbox import delivery, parking, statuses
 from denizen.inbox.delivery import Delivery
@@ -45,10 +47,13 @@ class Posted:
     space_kind: str
 
 
-def draft(text: str) -> Draft:
-    """Check and render a text for posting; characters that databases cannot store (NUL, surrogates) become U+FFFD."""
+def draft(text: str, *, with_files: bool = False) -> Draft:
+    """Check and render a text for posting; characters that databases cannot store (NUL, surrogates) become U+FFFD.
+
+    A message with files needs no text.
+    """
     text = storable(text)
-    if not text.strip():
+    if not text.strip() and not with_files:
         raise InvalidInput("A message needs some text.")
     if len(text) > MESSAGE_CHARACTERS:
         raise InvalidInput(
@@ -86,6 +91,7 @@ _add = insert_into(
     "outside",
     "created_at",
 )
+_set_files = statement(update(messages).where(messages.c.id == bindparam("message")).values(files=bindparam("value")))
 _read_own = statement(
     update(memberships)
     .where(memberships.c.space_id == bindparam("space"), memberships.c.entity_id == bindparam("author"))
@@ -155,6 +161,7 @@ def post(
     asked: EntityId | None = None,
     answers: Collection[str] = (),
     outside: bool = False,
+    files: Sequence[str] = (),
 ) -> Posted:
     """Post the message to the space, and to the inbox of every agent that attends to it.
 
@@ -163,7 +170,7 @@ def post(
 
     Idempotent with an `id` of the caller's choosing. The floor of the space decides who is woken, and whose answer a
     person waits for. The message addresses the agents that it mentions, the agent `asked`, the author of what it
-    replies to, and those whom it `answers`.
+    replies to, and those whom it `answers`. `files` are ids of finished uploads.
     """
     # First, because it locks the space's row: numbers and members stay the same until the commit.
     numbered = tx.one(_next_seq, space=space_id)
@@ -177,6 +184,7 @@ def post(
     author = tx.one(_author, space_id=space_id, author_id=author_id)
     if author is None:
         raise NotAMember("Only members of a space can post in it. Join it first.")
+    attached = attaching.attachable(tx, author_id, files) if files else ()
     seq: int
     space_kind: str
     seq, space_kind, setting, run, limit = numbered
@@ -199,6 +207,8 @@ def post(
         outside=int(outside or is_outside_author(kind, role)),
         created_at=tx.now,
     )
+    if attached:
+        tx.run(_set_files, message=posted_id, value=attaching.attach(tx, posted_id, author_id, attached))
     if cycle_id is None:
         # A person who posts has seen what came before. What an agent has seen is in its log.
         tx.run(_read_own, space=space_id, author=author_id, last=seq)
@@ -416,6 +426,7 @@ class Message:
     outside: bool = False
     """Whether it is text from outside, or an agent wrote it after reading such text."""
     author_role: str | None = None
+    files: tuple[Attachment, ...] = ()
 
 
 _message = (
@@ -438,6 +449,7 @@ _message = (
     entities.c.handle,
     messages.c.outside,
     entities.c.role,
+    messages.c.files,
 )
 _after = statement(
     select(*_message)
@@ -547,7 +559,7 @@ def _as_message(row: tuple[Any, ...]) -> Message:
     """Decode a row with the columns of `_message`."""
     (
         id, space_id, seq, author_id, name, kind, text, plain, mentions, reply_to, metadata, hop, cycle_id, created_at,
-        edited_at, deleted_at, handle, outside, role,
+        edited_at, deleted_at, handle, outside, role, files,
     ) = row  # fmt: skip
     return Message(
         id,
@@ -569,4 +581,5 @@ def _as_message(row: tuple[Any, ...]) -> Message:
         author_handle=handle,
         outside=bool(outside),
         author_role=role,
+        files=attachments_from(files),
     )

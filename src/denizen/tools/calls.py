@@ -735,12 +735,22 @@ def post_or_answer(
     reply_to: MessageId | None = None,
     metadata: Mapping[str, JsonValue] | None = None,
     urgent: bool = False,
+    files: Sequence[str] = (),
 ) -> Posted:
     """Post a message from outside. If an agent in the space waits for an answer to a question, this is the answer."""
     question = question_for(tx, space_id, author_id, what, reply_to)
     asked = None if question is None else question.agent_id
     posted = posting.post(
-        tx, space_id, author_id, what, id=id, reply_to=reply_to, metadata=metadata, urgent=urgent, asked=asked
+        tx,
+        space_id,
+        author_id,
+        what,
+        id=id,
+        reply_to=reply_to,
+        metadata=metadata,
+        urgent=urgent,
+        asked=asked,
+        files=files,
     )
     if question is not None:
         answer_in_words(tx, question, posted.id, posted.seq, author_id, what.text)
