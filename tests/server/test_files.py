@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
 from typing import Any
 
 import pytest
 
 from denizen.files.storing import CHUNK_BYTES, FileLimits
 from denizen.spaces.directory import Entity
-from tests.server.conftest import SEALED_WITH, House, served
-from tests.world import open_world
+from tests.server.conftest import House
 
 PICTURE = b"\x89PNG\r\n\x1a\n" + bytes(1000)
 BYTES = {"Content-Type": "application/octet-stream"}
-
-
-@pytest.fixture
-async def sealing_house(ready_url: str) -> AsyncGenerator[House]:
-    """A house that has a key to sign links with."""
-    async with open_world(ready_url, secret_key=SEALED_WITH) as world, served(world) as house:
-        yield house
 
 
 async def upload(house: House, who: Entity, name: str = "photo.png", data: bytes = PICTURE) -> dict[str, Any]:
@@ -95,8 +86,7 @@ async def test_a_browser_never_runs_a_file(house: House, name: str, how: str) ->
     assert answer.headers["content-security-policy"].startswith("sandbox; default-src 'none'")
 
 
-async def test_a_link_needs_no_token_and_cannot_be_guessed(sealing_house: House) -> None:
-    house = sealing_house
+async def test_a_link_needs_no_token_and_cannot_be_guessed(house: House) -> None:
     noor = await house.world.person("Noor")
     file = await upload(house, noor)
     link = (await house.call("GET", f"/api/files/{file['id']}/link", noor)).json()["url"]

@@ -9,8 +9,9 @@ chunk is left without a row.
 from __future__ import annotations
 
 import hashlib
+import secrets
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from sqlalchemy import bindparam, delete, func, select, update
@@ -54,6 +55,8 @@ class File:
     size: int
     digest: str | None
     """SHA-256 of its bytes; None until all of them have arrived."""
+    link_key: str = field(repr=False)
+    """Signs links to it."""
 
     @property
     def is_complete(self) -> bool:
@@ -71,6 +74,7 @@ _file = (
     files.c.created_at,
     contents.c.size,
     contents.c.digest,
+    contents.c.link_key,
 )
 _get = statement(
     select(*_file).join(contents, contents.c.id == files.c.content_id).where(files.c.id == bindparam("id"))
@@ -80,7 +84,7 @@ _used = statement(
         contents.c.organization_id == bindparam("organization_id"), contents.c.dropped_at.is_(None)
     )
 )
-_add_content = insert_into(contents, "id", "organization_id", "digest", "size", "created_at")
+_add_content = insert_into(contents, "id", "organization_id", "digest", "link_key", "size", "created_at")
 _add_file = insert_into(
     files, "id", "organization_id", "uploader_id", "content_id", "name", "media_type", "message_id", "created_at"
 )
@@ -143,6 +147,7 @@ def begin(
         id=content_id,
         organization_id=organization_id,
         digest=None,
+        link_key=secrets.token_hex(16),
         size=size,
         created_at=tx.now,
     )

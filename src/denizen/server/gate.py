@@ -93,12 +93,12 @@ class Gate:
             await self._let_in_service(scope, _limited(receive, headers, self._context.limits.webhook_bytes), send)
             return
         _check_host(self._context.reach, headers, visit)
+        if scope["path"].startswith(FILE_LINKS):
+            await self._app(scope, _limited(receive, headers, 0), send)
+            return
         page = self._context.web.answer(scope["method"], scope["path"], headers)
         if page is not None:
             await page(scope, receive, send)
-            return
-        if scope["path"].startswith(FILE_LINKS):
-            await self._app(scope, _limited(receive, headers, 0), send)
             return
         if scope["path"] in OPEN_PATHS or (scope["path"] == METRICS and self._context.runtime.telemetry.open_metrics):
             await self._app(scope, receive, send)

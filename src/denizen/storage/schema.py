@@ -1115,6 +1115,7 @@ contents = Table(
     _key("id"),
     _ref("organization_id", "organizations.id"),
     Column("digest", Text),  # SHA-256 of the bytes; NULL: the upload is not finished
+    _text("link_key"),  # signs links to its files
     _int("size"),
     _int("created_at"),
     Column("dropped_at", BigInteger),  # no file has it any more: its chunks are deleted, then this row; NULL: in use

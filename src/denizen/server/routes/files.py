@@ -163,7 +163,7 @@ async def get_link(request: Request, caller: Authenticated, file_id: str) -> Fil
     """Pictures and players of a page cannot send a token: this address needs none, for an hour."""
     files = context_of(request).runtime.files
     file = await files.get(FileId(file_id), reader=caller.entity.id)
-    signed = await files.sign(file)
+    signed = files.sign(file)
     until = datetime.fromtimestamp(int(signed.partition("-")[0]), UTC)
     return FileLink(url=f"/files/{file.id}/{signed}/{quote(file.name, safe='')}", expires_at=until)
 
@@ -173,9 +173,10 @@ async def read_link(
     request: Request, file_id: str, signed: str, wanted: Annotated[str | None, Header(alias="Range")] = None
 ) -> Response:
     context = context_of(request)
-    if not await context.runtime.files.is_signed(file_id, signed):
+    file = await context.runtime.files.get(FileId(file_id))
+    if not context.runtime.files.is_signed(file, signed):
         raise NotFound("file", file_id)
-    return _send(context, await context.runtime.files.get(FileId(file_id)), wanted)
+    return _send(context, file, wanted)
 
 
 def _send(context: Context, file: File, wanted: str | None) -> Response:

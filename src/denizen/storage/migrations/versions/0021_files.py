@@ -24,6 +24,7 @@ def upgrade() -> None:
         _text("id"),
         _text("organization_id"),
         sa.Column("digest", sa.Text),
+        _text("link_key"),
         _int("size"),
         _int("created_at"),
         sa.Column("dropped_at", sa.BigInteger),
