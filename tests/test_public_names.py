@@ -13,7 +13,7 @@ from denizen import Runtime, errors
 from denizen.api.subject import Subject
 
 BASIC_NAMES = {"ManualClock", "Runtime", "call", "forever", "reply", "say", "scripted", "skip", "think", "tool"}
-IDS = {"AgentId", "EntityId", "MessageId", "OrganizationId", "SpaceId"}
+IDS = {"AgentId", "EntityId", "FileId", "MessageId", "OrganizationId", "SpaceId"}
 
 
 def subjects() -> dict[str, type[Subject]]:

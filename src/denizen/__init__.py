@@ -86,10 +86,9 @@ if TYPE_CHECKING:
         ToolMissing,
         UploadConflict,
     )
-    from denizen.files.attaching import Attachment
     from denizen.files.storing import File, FileLimits
     from denizen.forgetting.forgetting import Receipt
-    from denizen.ids import AgentId, EntityId, MessageId, OrganizationId, SpaceId
+    from denizen.ids import AgentId, EntityId, FileId, MessageId, OrganizationId, SpaceId
     from denizen.inbox.events import Event as InboxEvent
     from denizen.inbox.statuses import SpaceStatus
     from denizen.inbox.urgency import UrgentRule
@@ -152,7 +151,6 @@ __all__ = [
     "AgentId",
     "AgentSettings",
     "AlreadySettled",
-    "Attachment",
     "Author",
     "BudgetRest",
     "BudgetSettings",
@@ -181,6 +179,7 @@ __all__ = [
     "Entity",
     "EntityId",
     "File",
+    "FileId",
     "FileLimits",
     "Fitness",
     "FoundMemory",
@@ -314,7 +313,6 @@ _PLACES = {
     "AgentId": "denizen.ids",
     "AgentSettings": "denizen.agents.definition",
     "AlreadySettled": "denizen.errors",
-    "Attachment": "denizen.files.attaching",
     "Author": "denizen.agents.restrictions",
     "BudgetRest": "denizen.cycles.budgets",
     "BudgetSettings": "denizen.cycles.budgets",
@@ -343,6 +341,7 @@ _PLACES = {
     "Entity": "denizen.spaces.directory",
     "EntityId": "denizen.ids",
     "File": "denizen.files.storing",
+    "FileId": "denizen.ids",
     "FileLimits": "denizen.files.storing",
     "Fitness": "denizen.agents.fitness",
     "FoundMemory": "denizen.memory.searching",
