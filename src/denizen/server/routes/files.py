@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.datastructures import UploadFile
 
 from denizen.clock import moment
-from denizen.errors import InvalidInput, NotFound
+from denizen.errors import InvalidInput, NotAllowed, NotFound
 from denizen.files.storing import CHUNK_BYTES, File
 from denizen.ids import FileId
 from denizen.server.auth import Authenticated
@@ -52,6 +52,7 @@ _HEADERS: Final = {
     "Accept-Ranges": "bytes",
 }
 _RANGE: Final = re.compile(r"bytes=(\d{0,15})-(\d{0,15})")
+_ANY: Final = {"content": {"*/*": {"schema": {"type": "string", "format": "binary"}}}}
 _BYTES: Final = {"content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}}
 
 
@@ -128,7 +129,7 @@ async def upload_content(
     files = context_of(request).runtime.files
     file = await files.get(FileId(file_id), reader=caller.entity.id)
     if file.uploader_id != caller.entity.id:
-        raise NotFound("file", file_id)
+        raise NotAllowed("Only whoever began an upload sends its bytes.")
     return await _out(request, await files.append(file, offset, request.stream()))
 
 
@@ -148,7 +149,7 @@ async def delete_file(request: Request, caller: Authenticated, file_id: str) -> 
     "/api/files/{file_id}/content",
     summary="The bytes of a file",
     response_class=Response,
-    responses={200: {"description": "The bytes.", **_BYTES}, 206: {"description": "Some of them.", **_BYTES}},
+    responses={200: {"description": "The bytes.", **_ANY}, 206: {"description": "Some of them.", **_ANY}},
 )
 async def read_content(
     request: Request, caller: Authenticated, file_id: str, wanted: Annotated[str | None, Header(alias="Range")] = None
