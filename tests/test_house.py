@@ -37,6 +37,7 @@ LAYERS = [
     {"access"},
     {"spaces"},
     {"inbox"},
+    {"files"},
     {"models", "bus", "storage", "leased_tasks"},
     {"ids", "clock", "failpoints", "telemetry", "settings"},
     {"errors", "masking", "folding", "nearest", "shapes"},

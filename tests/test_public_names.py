@@ -15,7 +15,7 @@ from denizen import Runtime, errors
 from denizen.api.subject import Subject
 
 BASIC_NAMES = {"ManualClock", "Runtime", "call", "forever", "reply", "say", "scripted", "skip", "think", "tool"}
-IDS = {"AgentId", "EntityId", "MessageId", "OrganizationId", "SpaceId"}
+IDS = {"AgentId", "EntityId", "FileId", "MessageId", "OrganizationId", "SpaceId"}
 
 
 @cache

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from denizen.api.agents import Agents
     from denizen.api.budgets import Budgets
     from denizen.api.calls import Calls
+    from denizen.api.files import Files
     from denizen.api.memory import Memory
     from denizen.api.minds import Minds
     from denizen.api.model_setup import ModelSetup
@@ -75,6 +76,13 @@ class Runtime(Wiring):
         from denizen.api.spaces import Spaces
 
         return Spaces(self)
+
+    @cached_property
+    def files(self) -> Files:
+        """Upload and read files, to attach them to messages."""
+        from denizen.api.files import Files
+
+        return Files(self)
 
     @cached_property
     def minds(self) -> Minds:

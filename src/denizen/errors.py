@@ -6,6 +6,8 @@ DenizenError
 │   ├── StepFunctionFailed  a function of an agent's cycles failed, or decided what cannot be done
 │   ├── HandleTaken         another entity of the organization has that handle
 │   ├── IdempotencyKeyReused  a key or id was used for something else before
+│   ├── QuotaExceeded       the organization has no room for more files
+│   ├── UploadConflict      an upload continues at another place
 │   ├── PriceUnknown        a budget in dollars needs the price of a model that nobody knows
 │   ├── DefinitionsInvalid  files of definitions say what cannot be done
 │   └── ImportInvalid       an exported file cannot be taken in
@@ -79,6 +81,18 @@ class IdempotencyKeyReused(InvalidInput):
     """This Idempotency-Key was used for another request. Use a new one."""
 
     code = "idempotency_key_reused"
+
+
+class QuotaExceeded(InvalidInput):
+    """The organization has no room for more files."""
+
+    code = "quota_exceeded"
+
+
+class UploadConflict(InvalidInput):
+    """The upload continues at another place."""
+
+    code = "upload_conflict"
 
 
 class PriceUnknown(InvalidInput):

@@ -11,6 +11,7 @@ EntityId = NewType("EntityId", str)
 """A person, an agent or a service."""
 SpaceId = NewType("SpaceId", str)
 MessageId = NewType("MessageId", str)
+FileId = NewType("FileId", str)
 CycleId = NewType("CycleId", str)
 CallId = NewType("CallId", str)
 

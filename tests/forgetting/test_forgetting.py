@@ -353,7 +353,7 @@ async def test_what_cannot_be_forgotten_is_refused(world: World):
 
 
 ELSEWHERE = {
-    "messages": {"text", "plain", "mentions", "metadata"},
+    "messages": {"text", "plain", "mentions", "metadata", "files"},
     "passages": {"text", "speaker"},
     "postings": {"term"},
     "agents": {"definition", "urgent"},
@@ -379,7 +379,7 @@ WORDLESS = {
     "colour", "error_code", "reader_id", "user_id", "owner", "scope", "category", "hash", "sources", "superseded_by",
     "policy", "person_id", "preset", "mood", "skill", "complexity", "counters", "metaprompt", "cause",
     "parked_cause", "floor", "action", "token_id", "payer_id", "call",
-    "rule", "given_by", "call_id",
+    "rule", "given_by", "call_id", "media_type", "uploader_id", "content_id", "link_key",
 }  # fmt: skip
 """Columns that hold identifiers, words of our own, or what no person has said."""
 

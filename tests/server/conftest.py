@@ -25,6 +25,7 @@ from denizen.server.context import Limits
 from denizen.server.serving import Tls, bind, serve_on
 from denizen.shapes.events import EVENTS
 from denizen.spaces.directory import Entity, Space
+from denizen.storage.sqlite import blobs_path
 from tests.server import small_town
 from tests.server.small_town import Town
 from tests.world import UNHURRIED, World, open_world
@@ -237,7 +238,8 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
 @asynccontextmanager
 async def visited(built: Built, folder: Path) -> AsyncGenerator[House]:
     """A copy of the town with its doors open, where agents live."""
-    shutil.copy(built.database, folder / "denizen.db")
+    for path in (built.database, blobs_path(built.database)):
+        shutil.copy(path, folder / path.name.replace(built.database.stem, "denizen"))
     async with (
         open_world(f"sqlite:///{folder / 'denizen.db'}", secret_key=SEALED_WITH, pace=UNHURRIED) as world,
         served(world) as house,

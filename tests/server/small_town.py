@@ -34,6 +34,7 @@ _FILLED = {
     "agent": ("agent_id", "agent"),
     "entity": ("entity_id", "entity", "author", "member", "member_id", "person", "who"),
     "message": ("message_id", "message", "reply_to"),
+    "file": ("file_id",),
     "call": ("call_id",),
     "webhook": ("webhook_id",),
     "token": ("token_id",),
@@ -104,12 +105,13 @@ async def build(world: World) -> Town:
         said = await denizen.spaces.post(directory.SpaceId(kitchen), who, f"I am {role}, @{ada.entity.handle}.")
         part.messages[role] = said.id
     diary = await denizen.spaces.create("privateonly", [people["owner"]], private=True, organization=home)
-    entry = await denizen.spaces.post(diary, people["owner"], "privateonly")
+    page = await denizen.files.upload(people["owner"], b"privateonly", name="privateonly.txt")
+    entry = await denizen.spaces.post(diary, people["owner"], "privateonly", files=[page])
     other = await denizen.organizations.create("elsewhereonly")
     eve = await world.person("elsewhereonly Eve", organization=other)
     elsewhere, _ = await _furnish(world, other, "elsewhereonly ", [eve])
     secrets = {role: (await denizen.db.write(tokens.create, who.id, role))[1] for role, who in people.items()}
-    return Town(part, Part({**part.ids, "space": diary.id, "message": entry.id}), elsewhere, secrets)
+    return Town(part, Part({**part.ids, "space": diary.id, "message": entry.id, "file": page.id}), elsewhere, secrets)
 
 
 async def _furnish(world: World, home: Organization, mark: str, people: list[Entity]) -> tuple[Part, Agent]:
@@ -121,7 +123,9 @@ async def _furnish(world: World, home: Organization, mark: str, people: list[Ent
     bee = await world.agent(f"{mark}Bee", call("confirm"), tools=[CONFIRM], organization=home)
     bo = await denizen.agents.create(f"{mark}Bo", model="demo", organization=home)
     kitchen = await denizen.spaces.create(f"{mark}Kitchen", [*people, victim, ada, bee], floor="all", organization=home)
-    said = await denizen.spaces.post(kitchen, first, f"{mark}Hello, @{ada.entity.handle} and @{bee.entity.handle}.")
+    file = await denizen.files.upload(first, f"{mark}Soup".encode(), name=f"{mark}menu.txt")
+    hello = f"{mark}Hello, @{ada.entity.handle} and @{bee.entity.handle}."
+    said = await denizen.spaces.post(kitchen, first, hello, files=[file])
     await denizen.run_until_idle()
     [waiting] = await denizen.calls.list(kitchen)
     await denizen.goals.set(ada, f"{mark}goal")
@@ -144,6 +148,7 @@ async def _furnish(world: World, home: Organization, mark: str, people: list[Ent
         "agent": ada.id,
         "entity": victim.id,
         "message": said.id,
+        "file": file.id,
         "call": waiting.id,
         "webhook": webhook.id,
         "token": token.id,

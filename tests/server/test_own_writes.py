@@ -116,6 +116,8 @@ CASES: Final[dict[str, tuple[Case, ...]]] = {
         Case(about="an admin", who=OWNERS, path={"entity_id": "@amin"}),
         Case(about="an owner", who=OWNERS, path={"entity_id": "@olga"}),
     ),
+    "DELETE /api/files/{file_id}": (Case(code="invalid_input"),),  # it is attached to a message
+    "PUT /api/files/{file_id}/content": (Case(who=OWNER_IN_PERSON, code="upload_conflict"),),  # it has arrived
     "POST /api/forget": (
         Case(about="a message", who=ADMINS, body={"kind": "message", "id": "{message}"}),
         Case(about="a person", who=OWNERS, body={"kind": "person", "id": "@max"}),
@@ -199,7 +201,7 @@ CASES: Final[dict[str, tuple[Case, ...]]] = {
 
 APP: Final = create_app(Runtime())
 WRITES: Final = {f"{each.method} {each.path}": each for each in permissions(APP) if each.method != "GET"}
-_OF_A_SPACE: Final = ("{space_id}", "{panel_id}", "{memory_id}", "{call_id}")
+_OF_A_SPACE: Final = ("{file_id}", "{space_id}", "{panel_id}", "{memory_id}", "{call_id}")
 
 
 def is_about_a_space(permission: Permission, case: Case) -> bool:

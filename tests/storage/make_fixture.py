@@ -1,4 +1,4 @@
-"""Writes fixtures/0020.jsonl: a small but complete life, one JSON object for each row, parents before children.
+"""Writes fixtures/0021.jsonl: a small but complete life, one JSON object for each row, parents before children.
 
     python -m tests.storage.make_fixture
 
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-FILE = Path(__file__).parent / "fixtures" / "0020.jsonl"
+FILE = Path(__file__).parent / "fixtures" / "0021.jsonl"
 START = 1_767_603_600_000_000
 """Microseconds: Monday, 5 January 2026, nine o'clock, UTC."""
 SECOND = 1_000_000
@@ -136,11 +136,34 @@ def talk() -> Iterator[Row]:
     yield message(
         2, "ada", "It did: 212 tests, none failed. 🦊", hop=1, cycle_id="cycle-1", reply_to="message-1", outside=1
     )
-    yield message(3, "sam", "And on Windows?")
+    attached = {"id": "file-1", "name": "log.txt", "media_type": "text/plain", "size": 5, "digest": "0f" * 32}
+    yield message(3, "sam", "And on Windows?", files=json.dumps([attached]))
+    yield from attachments()
     yield (
         "messages",
         message(1, "noor", "Only between us.", space="aside", id="message-aside", metadata='{"mood": "quiet"}')[1],
     )
+
+
+def attachments() -> Iterator[Row]:
+    """A file of a message, and a content that no file has any more."""
+    content = {"organization_id": "org-1", "link_key": "ab" * 16, "size": 5, "created_at": START}
+    yield "contents", {"id": "content-1", "digest": "0f" * 32, "dropped_at": None, **content}
+    yield "contents", {"id": "content-2", "digest": None, "dropped_at": START, **content}
+    yield (
+        "files",
+        {
+            "id": "file-1",
+            "organization_id": "org-1",
+            "uploader_id": "entity-sam",
+            "content_id": "content-1",
+            "name": "log.txt",
+            "media_type": "text/plain",
+            "message_id": "message-3",
+            "created_at": START,
+        },
+    )
+    yield "file_pages", {"content_id": "content-1", "page": 1, "text": "green"}
 
 
 def message(seq: int, author: str, text: str, *, space: str = "room", **columns: Any) -> Row:
@@ -157,6 +180,7 @@ def message(seq: int, author: str, text: str, *, space: str = "room", **columns:
         "hop": 0,
         "cycle_id": None,
         "outside": 0,
+        "files": None,
         "created_at": START + seq * SECOND,
     }
     return "messages", row | columns

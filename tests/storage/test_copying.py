@@ -179,3 +179,26 @@ def test_what_the_programs_of_postgresql_say_is_told_without_the_password(
     with pytest.raises(InvalidInput, match="pg_dump is not on the path"):
         back_up(postgres_url, tmp_path / "backup")
     assert not (tmp_path / "backup").exists()
+
+
+async def test_files_are_in_the_backup(tmp_path: Path) -> None:
+    home, elsewhere = f"sqlite:///{tmp_path / 'home.db'}", f"sqlite:///{tmp_path / 'elsewhere' / 'new.db'}"
+    data = bytes(range(256)) * 2048
+    async with open_world(home) as world:
+        noor = await world.person("Noor")
+        hall = await world.space("Hall", noor)
+        file = await world.denizen.files.upload(noor, data, name="data.bin")
+        await world.denizen.spaces.post(hall, noor, "Keep this.", files=[file])
+        await asyncio.to_thread(back_up, home, tmp_path / "backup")
+    await asyncio.to_thread(restore, elsewhere, tmp_path / "backup")
+    async with open_world(elsewhere) as world:
+        assert await world.denizen.files.read(file.id) == data
+    tables = sqlite3.connect(tmp_path / "elsewhere" / "new.db").execute("SELECT name FROM sqlite_master").fetchall()
+    assert ("chunks",) not in tables
+
+
+def test_leftover_files_of_another_database_are_not_mixed_in(ready_sqlite_url: str, tmp_path: Path) -> None:
+    back_up(ready_sqlite_url, tmp_path / "backup")
+    (tmp_path / "new-files.db").write_bytes(b"")
+    with pytest.raises(InvalidInput, match="already a database"):
+        restore(f"sqlite:///{tmp_path / 'new.db'}", tmp_path / "backup")

@@ -6,7 +6,7 @@ the idempotency key: an agent's own messages pass through it as well.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from pydantic import JsonValue
 
@@ -32,12 +32,13 @@ def post_message(
     metadata: Mapping[str, JsonValue] | None = None,
     urgent: bool = False,
     asked: AgentId | None = None,
+    files: Sequence[str] = (),
 ) -> Posted:
     """Post a message to a space that the requester is in. In a panel, a person's message also begins a turn.
 
     `reply_to` is a message of the space, or a question there; raises `InvalidInput` for anything else. If an
     agent in the space waits for the answer to a question, this is the answer. `asked` is the agent whose answer
-    the author waits for: then only a question of that agent is answered.
+    the author waits for: then only a question of that agent is answered. `files` are ids of finished uploads.
     """
     author_id, where = by.entity_id, SpaceId(storable(space_id))
     replied = None if reply_to is None else MessageId(storable(reply_to))
@@ -46,7 +47,7 @@ def post_message(
         question = None
     meant = question.agent_id if question is not None else asked
     posted = posting.post(
-        tx, where, author_id, what, id=id, reply_to=replied, metadata=metadata, urgent=urgent, asked=meant
+        tx, where, author_id, what, id=id, reply_to=replied, metadata=metadata, urgent=urgent, asked=meant, files=files
     )
     # After the post, which refuses those who are not in the space: they must not learn which messages it has.
     if replied is not None and not (posting.is_in_space(tx, replied, where) or calls.is_shown_in(tx, replied, where)):

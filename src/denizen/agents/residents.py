@@ -39,6 +39,7 @@ from denizen.cycles.recalling import remind
 from denizen.cycles.records import OpenCycle, open_cycle_id
 from denizen.cycles.triage import sift
 from denizen.errors import DenizenError, LeaseLost, StorageError
+from denizen.files.tidying import tidy
 from denizen.ids import AgentId, SpaceId
 from denizen.leased_tasks import LeasedTasks, let_go
 from denizen.memory.reminding import Reminder, shown_in
@@ -296,10 +297,12 @@ class Residents:
         return {agent_id for agent_id, why in self._unable.items() if not isinstance(why, StorageError)}
 
     async def look_back(self) -> None:
-        """Reflect on what an earlier or dead process left unreflected; and end back-offs set by a clock that has been
-        set back since."""
+        """Reflect on what an earlier or dead process left unreflected; remove files that nobody uses; and end back-offs
+        set by a clock that has been set back since."""
         if await self._db.read(registry.far_back_offs):
             await self._db.write(registry.end_far_back_offs)
+        if first_to_try("files", self._peers) == self._instance:
+            await tidy(self._db)
         by = Claimant(self._instance, self._pace.lease_seconds)
         for agent_id in await self._db.read(reflection.behind, by):
             if agent_id in self._lives or first_to_try(agent_id, self._peers) == self._instance:
@@ -568,8 +571,8 @@ def take_over_from(tx: Tx, instance: str) -> None:
     taking.free_all_of(tx, instance)
 
 
-def first_to_try(id: AgentId | SpaceId, instances: list[str]) -> str:
-    """The instance that should try first to activate an agent, or to look after a panel: evenly spread.
+def first_to_try(id: str, instances: list[str]) -> str:
+    """The instance that should try first to activate an agent, or to look after a panel or the files: evenly spread.
 
     Every instance computes the same answer.
     """

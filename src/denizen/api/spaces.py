@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import AsyncGenerator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from pathlib import Path
 
 from pydantic import JsonValue
 
@@ -11,12 +12,13 @@ from denizen.access import space_changes
 from denizen.access.requesters import THIS_PROCESS, Requester
 from denizen.agents import messaging, space_statuses
 from denizen.agents.space_statuses import ShownStatus
+from denizen.api.files import FileRef, Files
 from denizen.api.forgetting import forget
 from denizen.api.subject import AgentRef, EntityRef, OrganizationRef, SpaceRef, Subject, id_of, optional_id_of
 from denizen.errors import OutcomeUnknown
 from denizen.forgetting import changing, forgetting
 from denizen.forgetting.forgetting import Receipt
-from denizen.ids import MessageId, new_id
+from denizen.ids import FileId, MessageId, new_id
 from denizen.spaces import directory, posting, reading, searching
 from denizen.spaces import floor as floor_rule
 from denizen.spaces.directory import Attention, Entity, Floor, Member, Space, SpaceKind
@@ -129,11 +131,13 @@ class Spaces(Subject):
         reply_to: MessageId | None = None,
         urgent: bool = False,
         metadata: Mapping[str, JsonValue] | None = None,
+        files: Sequence[Path | FileRef] = (),
     ) -> Posted:
         """Post a message. When this returns, it is in the space and in the inbox of every agent that attends to it.
 
         An `id` makes it safe to post the same message again; raises `IdempotencyKeyReused` if another message has it.
-        Raises `NotAMember` where the author is not in the space.
+        Raises `NotAMember` where the author is not in the space. `files` are uploads (`denizen.files.upload`), or paths
+        that are uploaded first.
 
         ```python
         posted = await denizen.spaces.post(kitchen, noor, "@ada is there milk?", urgent=True)
@@ -141,7 +145,8 @@ class Spaces(Subject):
         ```
         """
         by = author if isinstance(author, Requester) else THIS_PROCESS.acting_as(id_of(author))
-        what = await posting.draft_off_loop(text)
+        what = await posting.draft_off_loop(text, with_files=bool(files))
+        attached = [await self._file_id(by.entity_id, each) for each in files]
         # Chosen before the write: after an unknown outcome the same message is posted again, not a second one.
         chosen = id or MessageId(new_id())
         self._runtime.remember_cause(chosen)
@@ -156,12 +161,16 @@ class Spaces(Subject):
                 reply_to=reply_to,
                 urgent=urgent,
                 metadata=metadata,
+                files=attached,
             )
 
         try:
             return await post()
         except OutcomeUnknown:
             return await post()
+
+    async def _file_id(self, author: EntityRef, file: Path | FileRef) -> FileId:
+        return id_of(await Files(self._runtime).upload(author, file) if isinstance(file, Path) else file)
 
     async def edit_message(self, message: MessageRef, text: str, *, by: EntityRef) -> Message:
         """Change the text of a message; agents that have read it are told once. For its author, or a manager of the

@@ -28,6 +28,7 @@ from denizen.cycles.budgets import BudgetSettings
 from denizen.cycles.server_budget import ServerBudget
 from denizen.cycles.server_models import FOUND_NOTHING, ServerModels
 from denizen.errors import InvalidInput, StorageError
+from denizen.files.storing import FileLimits
 from denizen.forgetting.erasing import empty_write_ahead_log
 from denizen.ids import AgentId, OrganizationId, SpaceId, new_id
 from denizen.inbox import parking
@@ -119,7 +120,9 @@ class Wiring:
         server_budget: BudgetSettings | None = None,
         lock_folder: Path | None = None,
         host_access: HostAccess = NO_ACCESS,
+        file_limits: FileLimits | None = None,
     ) -> None:
+        self.file_limits = file_limits or FileLimits()
         self.clock: Clock = clock or SystemClock()
         self.model_catalog = Models(models)
         """All models that agents can be given, by name. `denizen.models` tests and chooses them."""

@@ -124,6 +124,7 @@ async def runtime_of(settings: Settings, telemetry: Telemetry | None = None) -> 
     # Imported here: talking to a running server needs none of it, and it takes a second.
     from denizen.agents.pace import Pace
     from denizen.app import Runtime
+    from denizen.files.storing import FileLimits
     from denizen.models.discovery import choose_model
     from denizen.tools.loading import load_tools
 
@@ -144,6 +145,7 @@ async def runtime_of(settings: Settings, telemetry: Telemetry | None = None) -> 
         server_budget=server_budget(settings),
         lock_folder=settings.home / LOCK_FOLDER,
         host_access=host_access(settings),
+        file_limits=FileLimits(**settings.files.model_dump()),
         **how_secrets_are_kept(settings),
         **how_agents_reflect(settings),
     )
@@ -157,6 +159,7 @@ async def open_records(settings: Settings) -> AsyncGenerator[tuple[Runtime, Worl
     """Opens the database for reading and writing inside the block. No model is looked for, and no agents run."""
     from denizen.app import Runtime
     from denizen.cycles.server_models import FOUND_NOTHING
+    from denizen.files.storing import FileLimits
     from denizen.welcome import welcome
 
     make_home(settings)
@@ -169,6 +172,7 @@ async def open_records(settings: Settings) -> AsyncGenerator[tuple[Runtime, Worl
         prices=prices_of(settings),
         contexts=settings.contexts,
         host_access=host_access(settings),
+        file_limits=FileLimits(**settings.files.model_dump()),
         presets=settings.profiles.presets,
         prompts=settings.profiles.prompts,
         **how_secrets_are_kept(settings),

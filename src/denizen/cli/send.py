@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -23,6 +24,9 @@ def send(
     text: Annotated[str, typer.Argument(help="Markdown; `-` reads it from stdin.")],
     reply_to: Annotated[str | None, typer.Option(help="The id of the message that this answers.")] = None,
     urgent: Annotated[bool, typer.Option("--urgent", help="Agents see it in the middle of a cycle.")] = False,
+    file: Annotated[
+        list[Path] | None, typer.Option(help="A file to attach; give it several times for several files.")
+    ] = None,
     key: Annotated[
         str | None, typer.Option(help="Idempotency key: the same key and text are posted only once.")
     ] = None,
@@ -38,6 +42,8 @@ def send(
 
     async def work(client: Client) -> tuple[str, Message]:
         there = await find(client, space)
+        if file:
+            more["files"] = [(await client.upload(each)).id for each in file]
         return there.name, await client.post(there.id, said, key=key or new_id(), **more)
 
     name, message = use_api(context, url, token, work)

@@ -134,7 +134,7 @@ class Places(Connection):
     async def post(self, space_id: str, text: str, *, key: str | None = None, **more: JsonValue) -> MessageOut:
         """Posts a message. Posting again with the same key posts it only once.
 
-        `more`: `reply_to`, `urgent`, `metadata`, `organizationId`.
+        `more`: `reply_to`, `urgent`, `metadata`, `organizationId`, and `files`: the ids of uploads.
         """
         said = {"text": text, **more}
         return await self._ask(

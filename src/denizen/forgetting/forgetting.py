@@ -28,6 +28,7 @@ from denizen.consciousness import conversation_summaries
 from denizen.consciousness import lease as leases
 from denizen.consciousness.recall import passages as recall
 from denizen.errors import InvalidInput, NotFound
+from denizen.files import attaching
 from denizen.forgetting import redacting
 from denizen.forgetting.changing import index_anew
 from denizen.forgetting.places import PAGE, PLACES, Row, TextTable
@@ -35,7 +36,7 @@ from denizen.forgetting.redacting import Redactor, each_once
 from denizen.ids import AgentId, EntityId, MessageId, OrganizationId, SpaceId, new_id
 from denizen.inbox import statuses
 from denizen.inbox.events import ABOUT, BEFORE
-from denizen.inbox.format import OUTSIDE_MARK, one_line, quote, speaker
+from denizen.inbox.format import OUTSIDE_MARK, file_line, one_line, quote, speaker
 from denizen.memory import access, items, rolling
 from denizen.memory.items import MemoryItem
 from denizen.models import codec
@@ -586,12 +587,13 @@ class _Work:
         gone = {message.id for message in some}
         earlier = self._earlier_texts(gone)
         near = _Near(self.tx, some, self.concerned)
+        attached = [text for message in some for text in attaching.words_of(self.tx, message.files)]
         for message in some:
             if message.deleted_at is None or message.text != FORGOTTEN:
                 editing.empty(self.tx, message, FORGOTTEN)
                 self.removed["messages"] += 1
         self.removed["passages"] += recall.forget_messages(self.tx, sorted(gone))
-        texts = each_once([each.text for each in some if each.deleted_at is None] + earlier + self.spoken)
+        texts = each_once([each.text for each in some if each.deleted_at is None] + attached + earlier + self.spoken)
         self.spoken = []
         far, close = self._redactors(texts, some, names=names)
         self._restate(far, close, near, gone)
@@ -925,6 +927,8 @@ def _as_shown(message: Message) -> Iterator[tuple[str, str]]:
         yield f"{who} {text}", f'{who} "{FORGOTTEN}"'
         if text.startswith("\n"):
             yield f"{who}{text}", f'{who} "{FORGOTTEN}"'
+    for file in message.files:
+        yield file_line(file), f"   → file {FORGOTTEN}"
 
 
 def _glance(text: str) -> str:

@@ -18,10 +18,13 @@ from denizen.storage.schema import (
     agents,
     alerts,
     calls,
+    contents,
     cycles,
     effects,
     entities,
     events,
+    file_pages,
+    files,
     goals,
     grants,
     layers,
@@ -141,6 +144,7 @@ class TextTable:
 _cycles_here = select(cycles.c.id).where(cycles.c.agent_id.in_(_agents_here))
 _entities_here = select(entities.c.id).where(entities.c.organization_id == bindparam("organization_id"))
 _spaces_here = select(spaces.c.id).where(spaces.c.organization_id == bindparam("organization_id"))
+_contents_here = select(contents.c.id).where(contents.c.organization_id == bindparam("organization_id"))
 _agent_of_cycle = select(cycles.c.agent_id).where(cycles.c.id == effects.c.cycle_id).scalar_subquery()
 
 PLACES: Final = (
@@ -208,6 +212,8 @@ PLACES: Final = (
     ),
     TextTable(voice_signals, {"rule": "text"}, here=voice_signals.c.space_id.in_(_spaces_here)),
     TextTable(voice_reflections, {"reason": "text"}, here=voice_reflections.c.space_id.in_(_spaces_here)),
+    TextTable(files, {"name": "text"}, here=files.c.organization_id == bindparam("organization_id")),
+    TextTable(file_pages, {"text": "text"}, here=file_pages.c.content_id.in_(_contents_here)),
     TextTable(openings, {"reason": "text"}, here=openings.c.organization_id == bindparam("organization_id")),
     TextTable(webhooks, {"name": "text"}, agent=webhooks.c.agent_id, of_people=True),
     TextTable(

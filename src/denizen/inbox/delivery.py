@@ -16,6 +16,7 @@ from sqlalchemy import and_, bindparam, func, or_, select, update
 from denizen.bus.streams import WAKE
 from denizen.clock import SECOND
 from denizen.errors import NotFound
+from denizen.files.attaching import attachments_from
 from denizen.ids import AgentId, CycleId, SpaceId
 from denizen.inbox import statuses
 from denizen.inbox.events import OUTSIDE, Event, EventType, Lane
@@ -114,6 +115,7 @@ _columns = (
     entities.c.handle,
     entities.c.role,
     messages.c.outside,
+    messages.c.files,
 )
 _MORE: Final = len(_columns)
 """Index of the first column that a query selects after these."""
@@ -298,7 +300,7 @@ def _event(row: tuple[Any, ...]) -> Event:
     """Decode a row that begins with `_columns`."""
     (
         number, id, kind, lane, hop, wakes, attempts, created_at, stored, space_id, space_name, sender_id, sender_name,
-        sender_kind, message_id, said, waits, interruptions, handle, role, outside, *_,
+        sender_kind, message_id, said, waits, interruptions, handle, role, outside, files, *_,
     ) = row  # fmt: skip
     payload: dict[str, JsonValue] = json.loads(stored) if stored else {}
     return Event(
@@ -323,6 +325,7 @@ def _event(row: tuple[Any, ...]) -> Event:
         sender_handle=handle,
         sender_role=role,
         outside=bool(outside) or kind == "service_trigger" or payload.get(OUTSIDE) is True,
+        files=attachments_from(files),
     )
 
 

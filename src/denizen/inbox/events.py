@@ -8,6 +8,7 @@ from typing import Final
 
 from pydantic import JsonValue
 
+from denizen.files.attaching import Attachment
 from denizen.shapes.vocabulary import EventType, Lane, SenderKind
 
 ABOUT: Final = "about"
@@ -61,3 +62,5 @@ class Event:
     sender_role: str | None = None
     outside: bool = False
     """Whether its text is from outside, or was made from such text."""
+    files: tuple[Attachment, ...] = ()
+    """The files of a message."""

@@ -21,6 +21,7 @@ from typing import NamedTuple
 from pydantic import JsonValue
 
 from denizen.clock import SECOND, moment, zone_or_utc
+from denizen.files.attaching import Attachment
 from denizen.folding import fold
 from denizen.inbox.events import Event, EventType
 
@@ -235,6 +236,7 @@ def _entry(number: int, event: Event, now: int, text_chars: int) -> str:
     lines = [f"{said}{shown}" if shown.startswith("\n") else f"{said} {shown}"]
     if cut < len(text):
         lines.append(_pointer(event, cut, len(text)))
+    lines += [file_line(each) for each in event.files]
     lines.append(_age_line(event, now))
     return "\n".join(lines)
 
@@ -324,6 +326,19 @@ def is_own_plan(event: Event) -> bool:
 
 def _is_message(event: Event) -> bool:
     return event.type in ("space_message", "mention")
+
+
+def file_line(file: Attachment) -> str:
+    """One line about a file of a message: `   → file "menu.txt" (text/plain, 2.1 KB): read_entry("file:…")`."""
+    call = f"read_entry({quoted_name(f'file:{file.id}')})"
+    return f"   → file {quoted_name(file.name)} ({file.media_type}, {human_size(file.size)}): {call}"
+
+
+def human_size(size: int) -> str:
+    """A number of bytes for people: `812 bytes`, `2.1 KB`, `4.0 MB`."""
+    if size < 1000:
+        return f"{size} bytes"
+    return f"{size / 1000:.1f} KB" if size < 1_000_000 else f"{size / 1_000_000:.1f} MB"
 
 
 def _age_line(event: Event, now: int) -> str:

@@ -12,7 +12,7 @@ from typing import Final, Literal, cast, get_args
 
 from denizen.inbox.events import Event
 
-SourceKind = Literal["guest", "service", "tool", "agent", "memory", "layer", "plan"]
+SourceKind = Literal["guest", "service", "tool", "agent", "memory", "layer", "plan", "file"]
 _KINDS: Final = get_args(SourceKind)
 
 
@@ -22,7 +22,7 @@ class Source:
 
     kind: SourceKind
     name: str
-    """The name of a tool, service, plan or note; the handle of a guest or agent, or its id where it is stored."""
+    """The name of a tool, service, plan, note or file; the handle of a guest or agent, or its id where it is stored."""
 
 
 EARLIER: Final = Source("layer", "earlier cycles")

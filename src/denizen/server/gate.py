@@ -38,7 +38,14 @@ server: their requests are accepted only if they are signed.
 
 IMPORT: Final = ("POST", "/api/import")
 """Where a whole file is sent, line by line, instead of a JSON document."""
+FILES: Final = "/api/files"
+"""Below this path, files are uploaded: as a form, or as they are."""
+FILE_LINKS: Final = "/files/"
+"""Signed links to files, which are valid for an hour: a browser that shows a picture sends no token."""
 LINES: Final = ("application/jsonl", "application/x-ndjson")
+
+FORM_BYTES: Final = 64 * 1024
+"""What a form may have beside its file."""
 
 OPENAI: Final = "/v1/"
 """Below this path, errors have OpenAI's format."""
@@ -86,6 +93,9 @@ class Gate:
             await self._let_in_service(scope, _limited(receive, headers, self._context.limits.webhook_bytes), send)
             return
         _check_host(self._context.reach, headers, visit)
+        if scope["path"].startswith(FILE_LINKS):
+            await self._app(scope, _limited(receive, headers, 0), send)
+            return
         page = self._context.web.answer(scope["method"], scope["path"], headers)
         if page is not None:
             await page(scope, receive, send)
@@ -100,6 +110,8 @@ class Gate:
         if (scope["method"], scope["path"]) == IMPORT:
             _check_media_type(headers, LINES, "Send JSON Lines, with `Content-Type: application/jsonl`.")
             limit = self._context.limits.import_bytes
+        elif scope["path"].startswith(FILES) and _is_upload(scope["method"], headers):
+            limit = self._context.runtime.file_limits.file_bytes + FORM_BYTES
         elif scope["method"] in ("POST", "PUT", "PATCH"):
             _check_media_type(headers, ("application/json",), "Send JSON, with `Content-Type: application/json`.")
         await self._app(scope, _limited(receive, headers, limit), send)
@@ -182,8 +194,17 @@ def _check_host(reach: Reach, headers: Headers, visit: Visit) -> None:
         raise Problem("host_refused", "Ask for this server by HTTPS, through the proxy before it.")
 
 
+def _is_upload(method: str, headers: Headers) -> bool:
+    """Whether the body is a file, or a form with one, and not JSON."""
+    return method == "PUT" or (method == "POST" and _media_type(headers) == "multipart/form-data")
+
+
+def _media_type(headers: Headers) -> str:
+    return headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
 def _check_media_type(headers: Headers, known: tuple[str, ...], otherwise: str) -> None:
-    media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
+    media_type = _media_type(headers)
     if not media_type and headers.get("content-length", "0") == "0" and "transfer-encoding" not in headers:
         return  # There is no body.
     if media_type not in known:

@@ -14,7 +14,7 @@ MODULES: Final = (
     "messages", "streams", "spaces", "openai", "chat", "me", "health", "metrics", "session", "tokens", "keys", "models",
     "identities", "organization", "entities", "members", "search", "panels", "voices", "agents", "definitions",
     "portability", "minds", "plans", "stances", "usage", "memory", "forgetting", "audit", "calls", "triggers",
-    "webhooks",
+    "webhooks", "files",
 )  # fmt: skip
 """Each has a `router`. A request is matched against one after the other: the busiest first."""
 
@@ -28,6 +28,7 @@ MODULES_OF: Final[Mapping[str, tuple[str, ...]]] = {
     "calls": ("calls",),
     "chat": ("chat",),
     "entities": ("entities", "identities"),
+    "files": ("files",),
     "forget": ("forgetting",),
     "health": ("health",),
     "healthz": ("health",),

@@ -305,6 +305,22 @@ class LimitSettings(BaseModel):
     """How many streams one person, agent or service may have open at the same time."""
 
 
+class FileSettings(BaseModel):
+    """How large files may be."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, hide_input_in_errors=True)
+
+    file_bytes: Annotated[
+        int, BeforeValidator(_no_truth), Field(ge=1), Expects("a whole number of bytes, such as 26214400")
+    ] = 25 * 1024 * 1024
+    """How large one file may be."""
+
+    organization_bytes: Annotated[
+        int, BeforeValidator(_no_truth), Field(ge=1), Expects("a whole number of bytes, such as 10737418240")
+    ] = 10 * 1024**3
+    """How large all files of an organization together may be."""
+
+
 class BudgetLimits(BaseModel):
     """What all agents and panels of this server together may use in a day, which ends at 00:00 UTC."""
 
@@ -568,6 +584,8 @@ class Settings(BaseModel):
     oidc: OidcSettings = OidcSettings()
 
     limits: LimitSettings = LimitSettings()
+
+    files: FileSettings = FileSettings()
 
     organizations: OrganizationsSettings = OrganizationsSettings()
 

@@ -30,6 +30,17 @@ class Author(Value):
     name: str
 
 
+class AttachmentOut(Value):
+    """A file of a message. Its bytes are at `/api/files/{id}/content`."""
+
+    model_config = given(id=THING, name="photo.jpg", media_type="image/jpeg", size=48213)
+
+    id: str
+    name: str
+    media_type: str
+    size: Annotated[int, Field(description="In bytes.")]
+
+
 class MessageOut(Value):
     """Something said in a space. `seq` is its place there: 1, 2, 3, without holes."""
 
@@ -47,6 +58,7 @@ class MessageOut(Value):
         edited_at=None,
         deleted_at=None,
         outside=False,
+        files=[],
     )
 
     id: str
@@ -68,6 +80,7 @@ class MessageOut(Value):
             "such text."
         ),
     ] = False
+    files: list[AttachmentOut] = Field(default_factory=list[AttachmentOut])
 
 
 class MessagePage(Value):

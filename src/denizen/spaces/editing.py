@@ -14,6 +14,7 @@ from sqlalchemy import bindparam, case, select, update
 
 from denizen.bus.streams import MessageDeleted, MessageEdited, space_topic
 from denizen.errors import InvalidInput, NotAllowed
+from denizen.files import attaching
 from denizen.ids import EntityId, MessageId
 from denizen.inbox import delivery, statuses
 from denizen.spaces import posting
@@ -61,7 +62,9 @@ _rewrite = statement(
 _empty = statement(
     update(messages)
     .where(messages.c.id == bindparam("message"))
-    .values(text=bindparam("new_text"), plain=None, mentions=None, metadata=None, deleted_at=bindparam("at"))
+    .values(
+        text=bindparam("new_text"), plain=None, mentions=None, metadata=None, files=None, deleted_at=bindparam("at")
+    )
 )
 _OPEN = events.c.state != "done"  # must match the condition of the partial index exactly, or SQLite does not use it
 _open_events = statement(
@@ -138,7 +141,11 @@ def delete(tx: Tx, message_id: MessageId, by: EntityId) -> Change:
 
 
 def empty(tx: Tx, message: Message, text: str) -> None:
-    """Replace the message's text by `text`, and remove it from inboxes. The caller has locked its space."""
+    """Replace the message's text by `text`, delete its files, and remove it from inboxes. The caller has locked its
+    space.
+    """
+    if message.files:
+        attaching.remove_files_of(tx, message.id)
     tx.run(_empty, message=message.id, new_text=text, at=tx.now)
     for number, _, state, _ in tx.all(_open_events, space_id=message.space_id, message_id=message.id):
         if state in ("pending", "dead"):

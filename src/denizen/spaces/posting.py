@@ -13,6 +13,8 @@ from sqlalchemy import bindparam, case, func, select, update
 
 from denizen.bus.streams import MessageCreated, space_topic
 from denizen.errors import IdempotencyKeyReused, InvalidInput, NotAMember, NotFound
+from denizen.files import attaching
+from denizen.files.attaching import Attachment, attachments_from
 from denizen.ids import AgentId, EntityId, MessageId, SpaceId, new_id
 from denizen.inbox import delivery, parking, statuses
 from denizen.inbox.delivery import Delivery
@@ -48,10 +50,13 @@ class Posted:
     space_kind: str
 
 
-def draft(text: str) -> Draft:
-    """Check and render a text for posting; characters that databases cannot store (NUL, surrogates) become U+FFFD."""
+def draft(text: str, *, with_files: bool = False) -> Draft:
+    """Check and render a text for posting; characters that databases cannot store (NUL, surrogates) become U+FFFD.
+
+    A message with files needs no text.
+    """
     text = storable(text)
-    if not text.strip():
+    if not text.strip() and not with_files:
         raise InvalidInput("A message needs some text.")
     if len(text) > MESSAGE_CHARACTERS:
         raise InvalidInput(
@@ -60,11 +65,13 @@ def draft(text: str) -> Draft:
     return Draft(text, render(text))
 
 
-async def draft_off_loop(text: str) -> Draft:
+async def draft_off_loop(text: str, *, with_files: bool = False) -> Draft:
     """The same for callers on the event loop: a long text is rendered in a thread, because that takes up to half a
     second.
     """
-    return await asyncio.to_thread(draft, text) if len(text) > _SHORT_CHARACTERS else draft(text)
+    if len(text) <= _SHORT_CHARACTERS:
+        return draft(text, with_files=with_files)
+    return await asyncio.to_thread(draft, text, with_files=with_files)
 
 
 _next_seq = statement(
@@ -109,6 +116,7 @@ _add = insert_into(
     "outside",
     "created_at",
 )
+_set_files = statement(update(messages).where(messages.c.id == bindparam("message")).values(files=bindparam("value")))
 _read_own = statement(
     update(memberships)
     .where(memberships.c.space_id == bindparam("space"), memberships.c.entity_id == bindparam("author"))
@@ -178,6 +186,7 @@ def post(
     asked: EntityId | None = None,
     answers: Collection[str] = (),
     outside: bool = False,
+    files: Sequence[str] = (),
 ) -> Posted:
     """Post the message to the space, and to the inbox of every agent that attends to it. Every message is posted here.
 
@@ -188,7 +197,8 @@ def post(
     read such text, or in the name of someone whom this server does not know.
 
     The floor of the space decides who is woken, and whose answer a person waits for. The message addresses the agents
-    that it mentions, the agent `asked`, the author of what it replies to, and those whom it `answers`.
+    that it mentions, the agent `asked`, the author of what it replies to, and those whom it `answers`. `files` are ids
+    of finished uploads.
     """
     # First, because it locks the space's row: numbers and members stay the same until the commit.
     numbered = tx.one(_next_seq, space=space_id)
@@ -204,6 +214,7 @@ def post(
     author = tx.one(_author, space_id=space_id, author_id=author_id)
     if author is None:
         raise NotAMember("Only members of a space can post in it. Join it first.")
+    attached = attaching.attachable(tx, author_id, files) if files else ()
     seq: int
     space_kind: str
     seq, space_kind, setting, run, limit = numbered
@@ -226,6 +237,8 @@ def post(
         outside=int(outside or is_outside_author(kind, role)),
         created_at=tx.now,
     )
+    if attached:
+        tx.run(_set_files, message=posted_id, value=attaching.attach(tx, posted_id, author_id, attached))
     if cycle_id is None:
         # A person who posts has seen what came before. What an agent has seen is in its log.
         tx.run(_read_own, space=space_id, author=author_id, last=seq)
@@ -443,6 +456,7 @@ class Message:
     outside: bool = False
     """Whether it is text from outside, or an agent wrote it after reading such text."""
     author_role: str | None = None
+    files: tuple[Attachment, ...] = ()
 
 
 _message = (
@@ -465,6 +479,7 @@ _message = (
     entities.c.handle,
     messages.c.outside,
     entities.c.role,
+    messages.c.files,
 )
 _after = statement(
     select(*_message)
@@ -579,7 +594,7 @@ def _as_message(row: tuple[Any, ...]) -> Message:
     """Decode a row with the columns of `_message`."""
     (
         id, space_id, seq, author_id, name, kind, text, plain, mentions, reply_to, metadata, hop, cycle_id, created_at,
-        edited_at, deleted_at, handle, outside, role,
+        edited_at, deleted_at, handle, outside, role, files,
     ) = row  # fmt: skip
     return Message(
         id,
@@ -601,4 +616,5 @@ def _as_message(row: tuple[Any, ...]) -> Message:
         author_handle=handle,
         outside=bool(outside),
         author_role=role,
+        files=attachments_from(files),
     )

@@ -8,7 +8,7 @@ from typing import Final
 
 from denizen.clock import moment
 from denizen.ids import EntityId
-from denizen.inbox.format import OUTSIDE_MARK, is_guest, quote, quoted_name, speaker
+from denizen.inbox.format import OUTSIDE_MARK, file_line, is_guest, quote, quoted_name, speaker
 from denizen.spaces.directory import Space
 from denizen.spaces.posting import Message
 
@@ -40,4 +40,5 @@ def _line(message: Message, reader: EntityId) -> str:
     who = "You" if message.author_id == reader else speaker(*by)
     named = guest or message.author_kind == "service" or message.author_id == reader
     mark = f" [{OUTSIDE_MARK}]" if message.outside and not named else ""
-    return f"{message.seq}. {moment(message.created_at):%Y-%m-%d %H:%M} {who}{mark}: {quote(message.text)}"
+    said = f"{message.seq}. {moment(message.created_at):%Y-%m-%d %H:%M} {who}{mark}: {quote(message.text)}"
+    return "\n".join([said, *(file_line(each) for each in message.files)])

@@ -19,6 +19,7 @@ from urllib.parse import quote
 from denizen.errors import DatabaseDamaged, DatabaseNewer, InvalidInput, StorageError
 from denizen.masking import masked
 from denizen.storage.migrating import HEAD, REVISIONS
+from denizen.storage.sqlite import blobs_path, chunks_sql, prepare_blobs
 
 SQLITE: Final = b"SQLite format 3\0"
 POSTGRESQL: Final = b"PGDMP"
@@ -62,12 +63,17 @@ def restore(url: str, file: Path) -> None:
         _undump(_conninfo(url), file)
         return
     target = Path(name)
-    if any(Path(f"{target}{suffix}").exists() for suffix in ("", "-wal", "-shm")):
+    blobs = blobs_path(target)
+    if any(Path(f"{path}{suffix}").exists() for path in (target, blobs) for suffix in ("", "-wal", "-shm")):
         raise InvalidInput(f"There is already a database at {target}. Move it away, or restore to another place.")
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with _to_be_made(target) as partial:
         shutil.copyfile(file, partial)
         _settle_sqlite(partial, file)
+        if _has_blobs(partial):
+            with _to_be_made(blobs) as partial_blobs:
+                _split_blobs(partial, partial_blobs)
+                _sync(partial_blobs)
         _sync(partial)
 
 
@@ -83,9 +89,42 @@ def _vacuum(source: Path, partial: Path) -> None:
         with closing(sqlite3.connect(f"file:{quote(str(source))}?mode=rw", uri=True, isolation_level=None)) as database:
             partial.unlink()  # It insists on creating the file itself.
             database.execute("VACUUM INTO ?", (str(partial),))
+        _add_blobs(blobs_path(source), partial)
     except sqlite3.Error as error:
         raise translate(error, source) from error
     partial.chmod(0o600)
+
+
+def _add_blobs(source: Path, partial: Path) -> None:
+    """Copies the contents of files into the backup. After the rest: whatever a message has is there then."""
+    if not source.exists():
+        return
+    with closing(sqlite3.connect(partial, uri=True, isolation_level=None)) as backup:
+        backup.execute("ATTACH ? AS blobs", (f"file:{quote(str(source))}?mode=rw",))
+        backup.execute("BEGIN")
+        backup.execute(chunks_sql())
+        backup.execute(
+            "INSERT INTO main.chunks SELECT * FROM blobs.chunks WHERE content_id IN (SELECT id FROM main.contents)"
+        )
+        backup.execute("COMMIT")
+
+
+def _has_blobs(copy: Path) -> bool:
+    with closing(sqlite3.connect(copy, isolation_level=None)) as database:
+        return database.execute("SELECT 1 FROM sqlite_master WHERE name = 'chunks'").fetchone() is not None
+
+
+def _split_blobs(copy: Path, blobs: Path) -> None:
+    """Moves the contents of files from a restored backup to their own database."""
+    prepare_blobs(blobs)
+    with closing(sqlite3.connect(copy, isolation_level=None)) as database:
+        database.execute("ATTACH ? AS blobs", (str(blobs),))
+        database.execute("BEGIN")
+        database.execute("INSERT INTO blobs.chunks SELECT * FROM main.chunks")
+        database.execute("COMMIT")
+        database.execute("DROP TABLE main.chunks")
+        database.execute("DETACH blobs")
+        database.execute("VACUUM")
 
 
 def _settle_sqlite(copy: Path, file: Path) -> None:

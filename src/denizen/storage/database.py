@@ -156,6 +156,14 @@ class Database(Protocol):
     writes: int
     """Functions whose write was committed."""
 
+    @property
+    def blobs(self) -> Database:
+        """Where the contents of files are: another database on SQLite, this one on PostgreSQL.
+
+        A transaction there is not one with the others: see `denizen.files.storing`.
+        """
+        ...
+
     async def write(self, fn: Callable[Concatenate[Tx, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Runs `fn` in a transaction; when this returns, its writes are durable."""
         ...

@@ -19,7 +19,7 @@ from sqlalchemy import Column, Connection, MetaData, PrimaryKeyConstraint, Strin
 from denizen.errors import DatabaseNewer
 from denizen.storage.database import Tx, statement
 
-REVISIONS = tuple(f"{number:04}" for number in range(1, 21))
+REVISIONS = tuple(f"{number:04}" for number in range(1, 22))
 """All migrations, the first one first."""
 HEAD = REVISIONS[-1]
 
@@ -142,9 +142,11 @@ def _upgrade(dialect: str, connect: Callable[[], Any], lock: str, table: str, to
 
 
 def _create(connection: Connection) -> None:
-    from denizen.storage.schema import metadata
+    from denizen.storage.schema import blobs, metadata
 
     metadata.create_all(connection, checkfirst=False)
+    if connection.dialect.name == "postgresql":
+        blobs.create_all(connection, checkfirst=False)
     _versions.create(connection)
     connection.execute(_versions.insert().values(version_num=HEAD))
 

@@ -175,6 +175,10 @@ class PostgresqlDatabase:
         for thread in self._threads:
             thread.start()
 
+    @property
+    def blobs(self) -> PostgresqlDatabase:
+        return self
+
     async def write(self, fn: Callable[Concatenate[Tx, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         return await self._enqueue(self._queue, Job(fn, args, kwargs, self._loop.create_future()))
 

@@ -34,6 +34,9 @@ metadata = MetaData(
     }
 )
 
+blobs = MetaData(naming_convention=metadata.naming_convention)
+"""The contents of files: on SQLite in a database file of their own, on PostgreSQL beside the other tables."""
+
 # SQLite numbers rows itself only if the type is exactly INTEGER.
 _Number = BigInteger().with_variant(Integer(), "sqlite")
 
@@ -226,6 +229,7 @@ messages = Table(
     Column("edited_at", BigInteger),
     Column("deleted_at", BigInteger),  # its text is deleted then, its row stays
     _flag("outside"),  # whether it is text from outside, or an agent wrote it after reading such
+    Column("files", Text),  # the files attached to it: JSON; NULL: none
     _int("created_at"),
     UniqueConstraint("space_id", "seq"),
     Index("ix_messages_outside", "space_id", "seq", sqlite_where=_FROM_OUTSIDE, postgresql_where=_FROM_OUTSIDE),
@@ -1097,4 +1101,55 @@ panel_reflecting = Table(
     _key("space_id", "panels.space_id"),
     _int("turn", 0),  # the number of the last turn that was reflected on
     Column("holder", Text),  # the instance that reflects on the next one; void when that instance is gone
+)
+
+_UNATTACHED = text("message_id IS NULL")
+_ATTACHED = text("message_id IS NOT NULL")
+_DROPPED = text("dropped_at IS NOT NULL")
+
+contents = Table(
+    "contents",  # what files hold, once for each organization; the bytes are in `chunks`
+    metadata,
+    _key("id"),
+    _ref("organization_id", "organizations.id"),
+    Column("digest", Text),  # SHA-256 of the bytes; NULL: the upload is not finished
+    _text("link_key"),  # signs links to its files
+    _int("size"),
+    _int("created_at"),
+    Column("dropped_at", BigInteger),  # no file has it any more: its chunks are deleted, then this row; NULL: in use
+    UniqueConstraint("organization_id", "digest"),
+    Index("ix_contents_dropped", "dropped_at", sqlite_where=_DROPPED, postgresql_where=_DROPPED),
+)
+
+files = Table(
+    "files",  # uploads, and the attachments of messages
+    metadata,
+    _key("id"),
+    _ref("organization_id", "organizations.id"),
+    _ref("uploader_id", "entities.id"),
+    _ref("content_id", "contents.id"),
+    _text("name"),
+    _text("media_type"),
+    Column("message_id", Text, ForeignKey("messages.id")),  # NULL: not attached yet
+    _int("created_at"),
+    Index("ix_files_message", "message_id", sqlite_where=_ATTACHED, postgresql_where=_ATTACHED),
+    Index("ix_files_unattached", "created_at", sqlite_where=_UNATTACHED, postgresql_where=_UNATTACHED),
+    Index("ix_files_content", "content_id"),
+)
+
+file_pages = Table(
+    "file_pages",  # the text of files, page by page
+    metadata,
+    _key("content_id", "contents.id"),
+    Column("page", Integer, primary_key=True),  # 1, 2, 3, ...
+    _text("text"),
+    sqlite_with_rowid=False,
+)
+
+chunks = Table(
+    "chunks",
+    blobs,
+    _key("content_id"),
+    Column("n", Integer, primary_key=True),  # 0, 1, 2, ...; all but the last have the same size
+    Column("data", LargeBinary, nullable=False),
 )

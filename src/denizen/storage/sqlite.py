@@ -8,11 +8,13 @@ after that commit.
 from __future__ import annotations
 
 import asyncio
+import os
 import sqlite3
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, Concatenate, Literal, NoReturn, ParamSpec, TypeVar
@@ -32,6 +34,8 @@ T = TypeVar("T")
 BATCH = 256
 """The most writes that share one commit: it limits how long the first of them waits."""
 READERS = 4
+BLOB_PAGE_BYTES = 16_384
+"""The page size of the database of files. Its rows have 256 KB."""
 LOCK_SECONDS = 5.0
 """How long a write waits for another process that holds the database."""
 SYNCHRONOUS = "FULL"
@@ -95,14 +99,27 @@ class SqliteTx:
 
 
 class SqliteDatabase:
-    """The database in one file."""
+    """The database in one file. The contents of files are in a second one beside it, with a writer of its own, so that
+    uploads do not hold up cycles.
+    """
 
     def __init__(
-        self, path: Path, *, clock: Clock, announce: Announce, on_close: Callable[[], object] | None = None
+        self,
+        path: Path,
+        *,
+        clock: Clock,
+        announce: Announce,
+        on_close: Callable[[], object] | None = None,
+        readers: int = READERS,
+        prepare: Callable[[Path], None] | None = None,
     ) -> None:
         self.commits = 0
         self.writes = 0
         self._path = path
+        self._readers = readers
+        self._prepare = prepare
+        self._prepared = threading.Lock()
+        self._blobs: SqliteDatabase | None = None
         self._clock = clock
         self._announce = announce
         self._on_close = on_close
@@ -118,7 +135,7 @@ class SqliteDatabase:
             threading.Thread(target=self._write_until_closed, name="sqlite writer", daemon=True),
             *(
                 threading.Thread(target=self._read_until_closed, name=f"sqlite reader {number}", daemon=True)
-                for number in range(READERS)
+                for number in range(readers)
             ),
         ]
         for thread in self._threads:
@@ -136,12 +153,23 @@ class SqliteDatabase:
         self._reads.put(job)
         return await job.future
 
+    @property
+    def blobs(self) -> SqliteDatabase:
+        if self._blobs is None:
+            self._refuse_if_closed()
+            self._blobs = SqliteDatabase(
+                blobs_path(self._path), clock=self._clock, announce=self._announce, readers=1, prepare=prepare_blobs
+            )
+        return self._blobs
+
     async def close(self) -> None:
         if not self._closing:
             self._closing = True
             self._wake.put(None)
-            for _ in range(READERS):
+            for _ in range(self._readers):
                 self._reads.put(None)
+        if self._blobs is not None:
+            await self._blobs.close()
         for thread in self._threads:
             await asyncio.to_thread(thread.join)
         if self._on_close is not None:
@@ -166,7 +194,7 @@ class SqliteDatabase:
         while self._wait_for_writes():
             batch = [self._next()]
             try:
-                cursor = cursor or connect(self._path).cursor()
+                cursor = cursor or self._connect().cursor()
                 self._write_batch(cursor, batch)
             except BaseException as error:  # noqa: BLE001
                 # Any error must reach every caller, and the thread must survive for the next batch.
@@ -174,6 +202,13 @@ class SqliteDatabase:
                 _fail_all(batch, error, self._path)
             hand_back(self._loop, self._announce, batch)
         self._close(cursor)
+
+    def _connect(self, *, reading: bool = False) -> sqlite3.Connection:
+        with self._prepared:
+            if self._prepare is not None:
+                self._prepare(self._path)
+                self._prepare = None
+        return connect(self._path, reading=reading)
 
     def _wait_for_writes(self) -> bool:
         """Returns True when there is something to write, False when there will be nothing more."""
@@ -256,7 +291,7 @@ class SqliteDatabase:
         cursor: sqlite3.Cursor | None = None
         while (job := self._reads.get()) is not None:
             try:
-                cursor = cursor or connect(self._path, reading=True).cursor()
+                cursor = cursor or self._connect(reading=True).cursor()
                 cursor.execute("BEGIN")
                 self._run(job, cursor, None)
             except BaseException as error:  # noqa: BLE001
@@ -289,6 +324,30 @@ def connect(path: Path, *, reading: bool = False) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+def blobs_path(path: Path) -> Path:
+    """The file with the contents of files, beside the database at `path`."""
+    return path.with_name(f"{path.stem}-files{path.suffix}")
+
+
+def prepare_blobs(path: Path) -> None:
+    """Creates the database of files, if it is missing."""
+    if not path.exists():
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))  # for its owner only
+    with closing(sqlite3.connect(path, timeout=LOCK_SECONDS, isolation_level=None)) as connection:
+        connection.execute(f"PRAGMA page_size = {BLOB_PAGE_BYTES}")  # takes effect only before the first table is made
+        connection.execute(chunks_sql())
+
+
+def chunks_sql() -> str:
+    """The statement that creates the table of files' contents, unless it is there."""
+    from sqlalchemy.dialects import sqlite
+    from sqlalchemy.schema import CreateTable
+
+    from denizen.storage.schema import chunks
+
+    return str(CreateTable(chunks, if_not_exists=True).compile(dialect=sqlite.dialect()))
 
 
 def _use_write_ahead_log(connection: sqlite3.Connection) -> None:

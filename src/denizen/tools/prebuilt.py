@@ -11,9 +11,10 @@ from pydantic import Field
 
 from denizen.consciousness import log, privacy
 from denizen.errors import InvalidInput, NotFound
+from denizen.files import attaching, storing
 from denizen.ids import MessageId, SpaceId
 from denizen.inbox import delivery
-from denizen.inbox.format import entry_text
+from denizen.inbox.format import entry_text, human_size, quoted_name
 from denizen.inbox.sources import Source, distinct, source_of_author, sources_of_events
 from denizen.spaces import directory, floor, posting
 from denizen.spaces.markdown import unfenced
@@ -165,6 +166,8 @@ def _whole_text(tx: Tx, hand: Hand, pointer: str) -> Done:
         message = posting.get_readable(tx, MessageId(id), hand.agent_id)
         text, sources = message.text, frozenset((message.space_id,))
         outside = (_outside_of(message),) if message.outside else ()
+    elif kind == "file":
+        return _read_file(tx, hand, id)
     elif kind == "event":
         event = delivery.find(tx, hand.agent_id, id)
         if event is not None:
@@ -177,6 +180,17 @@ def _whole_text(tx: Tx, hand: Hand, pointer: str) -> Done:
     if text is None:
         raise NotFound("entry", pointer)
     return Done(text, sources=sources, outside=outside)
+
+
+def _read_file(tx: Tx, hand: Hand, id: str) -> Done:
+    """The text of a file. Whoever sent it, somebody else may have written it: it is text from outside."""
+    file = attaching.readable(tx, id, hand.agent_id)
+    spaces = frozenset(() if file.message_id is None else (posting.get_message(tx, file.message_id).space_id,))
+    text = storing.text_of(tx, file)
+    if text is None:
+        told = f"{quoted_name(file.name)} ({file.media_type}, {human_size(file.size)}) has no text that can be read."
+        return Done(told, sources=spaces)
+    return Done(text, sources=spaces, outside=(Source("file", file.name),))
 
 
 _LISTS: Final[Mapping[str, Callable[[Tx, Hand], Done]]] = {

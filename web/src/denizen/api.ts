@@ -106,6 +106,8 @@ interface Loose {
   body?: unknown;
   key?: string | undefined;
   signal?: AbortSignal | undefined;
+  /** Bytes instead of JSON. */
+  raw?: Blob | undefined;
 }
 
 async function ask(method: string, path: string, given: unknown): Promise<unknown> {
@@ -115,11 +117,11 @@ async function ask(method: string, path: string, given: unknown): Promise<unknow
 
 /** The answer as it came; throws `ApiError` if it is a refusal, or if there is none. */
 export async function fetchApi(method: string, path: string, given: unknown): Promise<Response> {
-  const { path: parts, query, body, key, signal } = (given ?? {}) as Loose;
+  const { path: parts, query, body, key, signal, raw } = (given ?? {}) as Loose;
   const headers: Record<string, string> = { Accept: "application/json", ...pageKeyHeader() };
   // Bodies are JSON, and a request that changes something has one, however little it says.
-  const sent = method === "GET" || method === "DELETE" ? undefined : JSON.stringify(body ?? {});
-  if (sent !== undefined) headers["Content-Type"] = "application/json";
+  const sent = method === "GET" || method === "DELETE" ? undefined : (raw ?? JSON.stringify(body ?? {}));
+  if (sent !== undefined) headers["Content-Type"] = raw ? "application/octet-stream" : "application/json";
   if (key !== undefined) headers["Idempotency-Key"] = key;
   let response: Response;
   try {

@@ -1042,6 +1042,96 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/files": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Upload a file
+         * @description As a form with the field `file`; or as JSON, to send the bytes with `PUT /api/files/{id}/content`.
+         *
+         *     Then name its id when you post a message. An upload that no message uses is removed after a day.
+         */
+        post: operations["create_file"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/files/{file_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * An upload, or a file of a message
+         * @description For members of the space of its message; until it is attached, for whoever uploaded it.
+         */
+        get: operations["get_file"];
+        put?: never;
+        post?: never;
+        /**
+         * Remove an upload that no message uses
+         * @description A file of a message is removed by deleting the message.
+         */
+        delete: operations["delete_file"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/files/{file_id}/content": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The bytes of a file
+         * @description Also in parts, with the header `Range`. Only harmless types are shown by browsers, others are downloaded.
+         */
+        get: operations["read_content"];
+        /**
+         * Send the bytes of an upload
+         * @description All at once or in parts, each beginning at `arrived`. Bytes are stored in pieces of 256 KB as they arrive.
+         */
+        put: operations["upload_content"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/files/{file_id}/link": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * An address of a file for browsers
+         * @description Pictures and players of a page cannot send a token: this address needs none, for an hour.
+         */
+        get: operations["get_link"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/forget": {
         parameters: {
             query?: never;
@@ -3554,6 +3644,29 @@ export interface components {
             role: "assistant";
         };
         /**
+         * AttachmentOut
+         * @description A file of a message. Its bytes are at `/api/files/{id}/content`.
+         * @example {
+         *       "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+         *       "media_type": "image/jpeg",
+         *       "name": "photo.jpg",
+         *       "size": 48213
+         *     }
+         */
+        AttachmentOut: {
+            /** Id */
+            id: string;
+            /** Media Type */
+            media_type: string;
+            /** Name */
+            name: string;
+            /**
+             * Size
+             * @description In bytes.
+             */
+            size: number;
+        };
+        /**
          * AuditEntry
          * @description One change: who made it, when, and to what.
          * @example {
@@ -5767,6 +5880,73 @@ export interface components {
             message: string;
         };
         /**
+         * FileLink
+         * @description An address that shows a file without a token, for an hour.
+         * @example {
+         *       "expires_at": "2026-01-05T10:00:00Z",
+         *       "url": "/files/019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d/1767607200-3f0a/photo.jpg"
+         *     }
+         */
+        FileLink: {
+            /**
+             * Expires At
+             * Format: date-time
+             */
+            expires_at: string;
+            /**
+             * Url
+             * @description Relative to this server.
+             */
+            url: string;
+        };
+        /**
+         * FileOut
+         * @description An upload, or a file of a message.
+         * @example {
+         *       "arrived": 48213,
+         *       "complete": true,
+         *       "created_at": "2026-01-05T09:00:00Z",
+         *       "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+         *       "media_type": "image/jpeg",
+         *       "message_id": null,
+         *       "name": "photo.jpg",
+         *       "size": 48213
+         *     }
+         */
+        FileOut: {
+            /**
+             * Arrived
+             * @description How many bytes are stored: an upload that broke off continues here.
+             */
+            arrived: number;
+            /**
+             * Complete
+             * @description Whether all bytes have arrived, so that a message can have it.
+             */
+            complete: boolean;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Id */
+            id: string;
+            /** Media Type */
+            media_type: string;
+            /**
+             * Message Id
+             * @description The message that it is attached to; null: none yet.
+             */
+            message_id: string | null;
+            /** Name */
+            name: string;
+            /**
+             * Size
+             * @description In bytes.
+             */
+            size: number;
+        };
+        /**
          * FinalResponse
          * @description Everything that the agent said, as one text.
          */
@@ -7276,6 +7456,7 @@ export interface components {
          *       "created_at": "2026-01-05T09:00:00Z",
          *       "deleted_at": null,
          *       "edited_at": null,
+         *       "files": [],
          *       "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
          *       "mentions": [
          *         "ada"
@@ -7306,6 +7487,8 @@ export interface components {
              * @description When its text was last changed.
              */
             edited_at: string | null;
+            /** Files */
+            files?: components["schemas"]["AttachmentOut"][];
             /** Id */
             id: string;
             /** Mentions */
@@ -8401,6 +8584,12 @@ export interface components {
          *     }
          */
         PostMessage: {
+            /**
+             * Files
+             * @description Ids of finished uploads (`POST /api/files`). With files, the text may be empty.
+             * @default []
+             */
+            files: string[];
             /**
              * Metadata
              * @description Kept with the message as it is.
@@ -14083,6 +14272,227 @@ export interface operations {
             };
         };
     };
+    create_file: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /**
+                     * Media Type
+                     * @description Guessed from the name if missing.
+                     */
+                    media_type?: string | null;
+                    /** Name */
+                    name: string;
+                    /**
+                     * Size
+                     * @description In bytes.
+                     */
+                    size: number;
+                };
+                "multipart/form-data": {
+                    /** Format: binary */
+                    file: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FileOut"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_file: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                file_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FileOut"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    delete_file: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                file_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    read_content: {
+        parameters: {
+            query?: never;
+            header?: {
+                Range?: string | null;
+            };
+            path: {
+                file_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The bytes. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "*/*": string;
+                };
+            };
+            /** @description Some of them. */
+            206: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "*/*": string;
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    upload_content: {
+        parameters: {
+            query?: {
+                /** @description Where these bytes begin: `arrived` of the upload. */
+                offset?: number;
+            };
+            header?: never;
+            path: {
+                file_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/octet-stream": string;
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FileOut"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_link: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                file_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FileLink"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     forget: {
         parameters: {
             query?: never;
@@ -14587,6 +14997,7 @@ export interface operations {
                      *           "created_at": "2026-01-05T09:00:00Z",
                      *           "deleted_at": null,
                      *           "edited_at": null,
+                     *           "files": [],
                      *           "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
                      *           "mentions": [
                      *             "ada"
@@ -17104,6 +17515,7 @@ export interface operations {
                      *           "created_at": "2026-01-05T09:00:00Z",
                      *           "deleted_at": null,
                      *           "edited_at": null,
+                     *           "files": [],
                      *           "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
                      *           "mentions": [
                      *             "ada"

@@ -1,12 +1,13 @@
 /** Saying something: it is on the screen at once, and in the space when the server has it. */
 import { ApiError, inWords, post } from "./api";
+import type { Attachment } from "./files";
 import { messageId } from "./ids";
 import type { Store } from "./live";
 import type { Pending } from "./store";
 
 /** Say it under a new key. Without a connection it waits, and is sent by itself; where it is refused, it stays as failed. */
-export function send(store: Store, space: string, text: string, replyTo: string | null = null): void {
-  const pending: Pending = { key: crypto.randomUUID(), space, text, replyTo, at: new Date().toISOString(), state: "sending" };
+export function send(store: Store, space: string, text: string, replyTo: string | null = null, files: Attachment[] = []): void {
+  const pending: Pending = { key: crypto.randomUUID(), space, text, replyTo, files, at: new Date().toISOString(), state: "sending" };
   // What was written before it in this space still waits: it goes first.
   const behind = store.getState().pending.some((each) => each.space === space && each.state === "waiting");
   if (behind) store.dispatch({ type: "send", pending: { ...pending, state: "waiting" } });
@@ -46,7 +47,7 @@ function deliver(store: Store, pending: Pending): void {
   );
 }
 
-async function attempt(store: Store, { key, space, text, replyTo }: Pending): Promise<void> {
+async function attempt(store: Store, { key, space, text, replyTo, files = [] }: Pending): Promise<void> {
   // One that was written before it could not be sent: it waits with it, so that the order stays.
   const line = store.getState().pending.filter((each) => each.space === space);
   const place = line.findIndex((each) => each.key === key);
@@ -62,7 +63,7 @@ async function attempt(store: Store, { key, space, text, replyTo }: Pending): Pr
     const message = await post("/api/spaces/{space_id}/messages", {
       path: { space_id: space },
       // The organization has to be named each time: without it, nothing that is remembered for all its people is used.
-      body: { text, reply_to: replyTo, urgent: false, organizationId: store.getState().me?.organization.id ?? null },
+      body: { text, reply_to: replyTo, urgent: false, organizationId: store.getState().me?.organization.id ?? null, files: files.map((each) => each.id) },
       key,
     });
     store.dispatch({ type: "sent", key, message });

@@ -7,6 +7,7 @@
  */
 import type { Call, Me, Message, Round, Space } from "./api.ts";
 import type { Notice, Status, StreamEvent } from "./events.ts";
+import type { Attachment } from "./files.ts";
 import { deltaTold, messageTold, NO_PANEL, type PanelState, replyTold, roundsAnswered, roundTold } from "./panels.ts";
 
 /** Text that an agent is writing; `id` is that of the message it will be. */
@@ -38,6 +39,8 @@ export interface Pending {
   space: string;
   text: string;
   replyTo: string | null;
+  /** Uploads that are finished. */
+  files?: Attachment[];
   at: string;
   /** `waiting`: there was no connection; it is sent by itself. `failed`: the server refused it. */
   state: "sending" | "waiting" | "failed";

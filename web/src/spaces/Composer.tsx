@@ -1,5 +1,5 @@
-import { CornerUpLeft, X } from "lucide-react";
-import { type KeyboardEvent, type ReactNode, type RefObject, useEffect, useMemo } from "react";
+import { CornerUpLeft, Paperclip, X } from "lucide-react";
+import { type KeyboardEvent, type ReactNode, type RefObject, useEffect, useMemo, useRef } from "react";
 import type { Message } from "../denizen/api";
 import { useStore } from "../denizen/live";
 import { send } from "../denizen/send";
@@ -8,6 +8,8 @@ import { IconButton } from "../ui/Button";
 import { WriteBox, type WriteBoxHandle } from "../ui/WriteBox";
 import { useAround } from "./context";
 import css from "./conversation.module.css";
+import files from "./files.module.css";
+import { type Attachments, MOST_FILES, useAttachments } from "./useAttachments";
 
 interface Props {
   ref: RefObject<WriteBoxHandle | null>;
@@ -28,8 +30,11 @@ export function Composer({ ref, name, inviting, replyTo, onReplied, onSent, onEd
   useEffect(() => {
     if (replyTo) ref.current!.focus();
   }, [ref, replyTo]);
+  const attachments = useAttachments();
+  const { chosen } = attachments;
   const say = (text: string): void => {
-    send(store, space, text, replyTo?.id ?? null);
+    send(store, space, text, replyTo?.id ?? null, attachments.ready);
+    attachments.clear();
     onReplied();
     onSent();
   };
@@ -40,7 +45,8 @@ export function Composer({ ref, name, inviting, replyTo, onReplied, onSent, onEd
     if (last) onEditLast();
     else onReplied();
   };
-  const above = replyTo && (
+  useDropped(attachments.add);
+  const reply = replyTo && (
     <div className={css.reply}>
       <CornerUpLeft size={14} aria-hidden />
       <span className={css.replyText}>
@@ -62,7 +68,84 @@ export function Composer({ ref, name, inviting, replyTo, onReplied, onSent, onEd
       verb="Send"
       onSend={say}
       onKey={onKey}
-      above={above}
+      above={
+        <>
+          {reply}
+          {chosen.length > 0 && <ChosenFiles attachments={attachments} />}
+        </>
+      }
+      before={<AttachButton onFiles={attachments.add} />}
+      more={attachments.busy || chosen.length > MOST_FILES ? null : attachments.ready.length > 0}
+      onFiles={attachments.add}
     />
+  );
+}
+
+/** Files that are dropped anywhere on the page are for the message that is being written. */
+function useDropped(onFiles: (files: File[]) => void): void {
+  useEffect(() => {
+    const hasFiles = (event: DragEvent): boolean => event.dataTransfer?.types.includes("Files") ?? false;
+    const over = (event: DragEvent): void => {
+      if (hasFiles(event)) event.preventDefault();
+    };
+    const drop = (event: DragEvent): void => {
+      if (!hasFiles(event)) return;
+      event.preventDefault();
+      onFiles([...event.dataTransfer!.files]);
+    };
+    window.addEventListener("dragover", over);
+    window.addEventListener("drop", drop);
+    return () => {
+      window.removeEventListener("dragover", over);
+      window.removeEventListener("drop", drop);
+    };
+  }, [onFiles]);
+}
+
+function AttachButton({ onFiles }: { onFiles: (files: File[]) => void }): ReactNode {
+  const input = useRef<HTMLInputElement>(null);
+  return (
+    <>
+      <input
+        ref={input}
+        type="file"
+        multiple
+        hidden
+        aria-label="Choose files"
+        onChange={(event) => {
+          onFiles([...(event.target.files ?? [])]);
+          event.target.value = "";
+        }}
+      />
+      <IconButton label="Attach files" icon={<Paperclip size={18} />} onClick={() => input.current!.click()} />
+    </>
+  );
+}
+
+/** The files of the message that is being written. */
+function ChosenFiles({ attachments }: { attachments: Attachments }): ReactNode {
+  const { chosen, remove } = attachments;
+  return (
+    <>
+      <ul className={files.chosen} aria-label="Files to send">
+        {chosen.map((each) => (
+          <li key={each.key}>
+            <span className={files.name}>{each.name}</span>
+            {each.error && (
+              <span className={files.fault} role="alert">
+                {each.error}
+              </span>
+            )}
+            {!each.done && !each.error && <progress className={files.bar} value={each.share} aria-label={`Uploading ${each.name}`} />}
+            <IconButton label={`Remove ${each.name}`} icon={<X size={15} />} onClick={() => remove(each.key)} />
+          </li>
+        ))}
+      </ul>
+      {chosen.length > MOST_FILES && (
+        <p className={files.fault} role="alert">
+          A message can have {MOST_FILES} files. Remove some.
+        </p>
+      )}
+    </>
   );
 }

@@ -19,6 +19,7 @@ import { useToast } from "../ui/Toast";
 import { CallCard } from "./CallCard";
 import { useAround } from "./context";
 import css from "./conversation.module.css";
+import { Files } from "./Files";
 import type { MessageRow as Row } from "./rows";
 
 interface Props {
@@ -112,7 +113,8 @@ function Said({ message, continued, pointedAt }: { message: Message; continued: 
           <p className={css.gone}>This message was deleted.</p>
         ) : (
           <>
-            <Text text={message.text} />
+            {message.text && <Text text={message.text} />}
+            <Files files={message.files ?? []} />
             {message.edited_at && (
               <span className={css.edited}>
                 edited <Time value={message.edited_at} form="short" />
@@ -360,6 +362,7 @@ export function PendingRow({ pending, continued }: { pending: Pending; continued
         {pending.replyTo && <Quote id={pending.replyTo} />}
         <div className={css.unsure}>
           <Markdown text={pending.text} known={around.known} me={around.me.handle} />
+          <Files files={pending.files ?? []} />
         </div>
         {pending.state === "waiting" && <p className={css.waiting}>Waiting for a connection</p>}
         {failed && (

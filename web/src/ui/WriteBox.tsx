@@ -34,6 +34,12 @@ interface WriteBoxProps<Whom extends Candidate> {
   onKey?: (event: KeyboardEvent<HTMLTextAreaElement>) => void;
   /** In the box, above the text. */
   above?: ReactNode;
+  /** In the box, before the text. */
+  before?: ReactNode;
+  /** Whether there is something to send beside the text; `null`: not yet. */
+  more?: boolean | null;
+  /** Files that were pasted. */
+  onFiles?: (files: File[]) => void;
   /** Under the box, about what is written. */
   below?: (text: string) => ReactNode;
 }
@@ -48,7 +54,7 @@ export function WriteBox<Whom extends Candidate>(props: WriteBoxProps<Whom>): Re
   const completing = useCompleting(area, props.whom, setText);
   const { found, chosen } = completing;
   const tooLong = text.length > LONGEST;
-  const ready = text.trim() !== "" && !tooLong && !busy;
+  const ready = (text.trim() !== "" || props.more === true) && props.more !== null && !tooLong && !busy;
 
   useImperativeHandle(props.ref, () => ({ focus: () => area.current?.focus() }));
   useEffect(() => fit(area.current!), [text]);
@@ -107,6 +113,7 @@ export function WriteBox<Whom extends Candidate>(props: WriteBoxProps<Whom>): Re
       <div className={css.box}>
         {props.above}
         <div className={css.row}>
+          {props.before}
           <textarea
             ref={area}
             rows={1}
@@ -125,6 +132,12 @@ export function WriteBox<Whom extends Candidate>(props: WriteBoxProps<Whom>): Re
               completing.look();
             }}
             onKeyDown={onKeyDown}
+            onPaste={(event) => {
+              const files = [...event.clipboardData.files];
+              if (files.length === 0 || !props.onFiles) return;
+              event.preventDefault();
+              props.onFiles(files);
+            }}
             onSelect={completing.look}
             onBlur={completing.end}
           />

@@ -10,7 +10,7 @@ from fastapi import Header, Query, Request, Response
 
 from denizen.access import openings
 from denizen.errors import InvalidInput, NotFound
-from denizen.ids import EntityId, MessageId, SpaceId
+from denizen.ids import EntityId, FileId, MessageId, SpaceId
 from denizen.memory import settled
 from denizen.server.auth import Authenticated
 from denizen.server.context import context_of
@@ -51,6 +51,7 @@ async def post_message(
         reply_to=None if said.reply_to is None else MessageId(said.reply_to),
         urgent=said.urgent,
         metadata=metadata,
+        files=[FileId(each) for each in said.files],
     )
     return message_out(await runtime.db.read(posting.get_message, posted.id))
 

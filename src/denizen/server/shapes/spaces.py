@@ -16,7 +16,7 @@ from denizen.panel.unanswered import PanelStatus
 from denizen.server.shapes.agents import agent_trouble_out
 from denizen.server.shapes.given import Given
 from denizen.shapes.examples import asked
-from denizen.shapes.spaces import FLOOR, RUN_LIMIT, Author, MemberOut, MessageOut, SpaceOut, StatusOut
+from denizen.shapes.spaces import FLOOR, RUN_LIMIT, AttachmentOut, Author, MemberOut, MessageOut, SpaceOut, StatusOut
 from denizen.spaces.directory import (
     AGENT_RUN_LIMIT,
     DEFAULT_FLOOR,
@@ -116,6 +116,10 @@ class PostMessage(BaseModel):
     urgent: Annotated[bool, Field(description="Agents see it at their next step instead of after their cycle.")] = False
     metadata: Annotated[dict[str, JsonValue] | None, Field(description="Kept with the message as it is.")] = None
     organization_id: NamedOrganization = None
+    files: Annotated[
+        list[str],
+        Field(description="Ids of finished uploads (`POST /api/files`). With files, the text may be empty."),
+    ] = []
 
     @field_validator("metadata")
     @classmethod
@@ -156,6 +160,10 @@ def message_out(message: Message) -> MessageOut:
         edited_at=None if message.edited_at is None else moment(message.edited_at),
         deleted_at=None if message.deleted_at is None else moment(message.deleted_at),
         outside=message.outside,
+        files=[
+            AttachmentOut(id=each.id, name=each.name, media_type=each.media_type, size=each.size)
+            for each in message.files
+        ],
     )
 
 

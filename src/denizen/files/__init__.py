@@ -1,0 +1,1 @@
+"""Files: uploaded in chunks, stored once within an organization, attached to messages."""

@@ -1,0 +1,335 @@
+"""Uploads: a file's bytes arrive in chunks, each committed by itself, and are stored once within an organization.
+
+The chunks may be in another database than everything else (`Database.blobs`), so no transaction covers both. Three
+rules keep them together, whatever crashes: a row in `contents` is there before its first chunk, it gets its digest only
+after its last chunk is durable, and it is deleted after its chunks are. So a finished file has all its bytes, and no
+chunk is left without a row.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from sqlalchemy import bindparam, delete, func, select, update
+
+from denizen.clock import SECOND
+from denizen.errors import InvalidInput, NotFound, QuotaExceeded
+from denizen.ids import EntityId, FileId, MessageId, OrganizationId, new_id
+from denizen.storage.database import Tx, insert_ignore, insert_into, statement, storable, value, values
+from denizen.storage.schema import chunks, contents, file_pages, files
+
+CHUNK_BYTES: Final = 256 * 1024
+"""A chunk is one write: it holds up others for a few milliseconds."""
+FILE_BYTES: Final = 25 * 1024 * 1024
+ORGANIZATION_BYTES: Final = 10 * 1024**3
+NAME_CHARACTERS: Final = 255
+UNUSED_MICROSECONDS: Final = 24 * 3600 * SECOND
+"""After this time, an upload that no message uses is removed."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileLimits:
+    """How large a file may be, and all files of an organization together, in bytes."""
+
+    file_bytes: int = FILE_BYTES
+    organization_bytes: int = ORGANIZATION_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """An uploaded file, or an upload that is not finished."""
+
+    id: FileId
+    organization_id: OrganizationId
+    uploader_id: EntityId
+    content_id: str
+    name: str
+    media_type: str
+    message_id: MessageId | None
+    """The message that it is attached to."""
+    created_at: int
+    size: int
+    digest: str | None
+    """SHA-256 of its bytes; None until all of them have arrived."""
+    link_key: str = field(repr=False)
+    """Signs links to it."""
+
+    @property
+    def is_complete(self) -> bool:
+        return self.digest is not None
+
+
+_file = (
+    files.c.id,
+    files.c.organization_id,
+    files.c.uploader_id,
+    files.c.content_id,
+    files.c.name,
+    files.c.media_type,
+    files.c.message_id,
+    files.c.created_at,
+    contents.c.size,
+    contents.c.digest,
+    contents.c.link_key,
+)
+_get = statement(
+    select(*_file).join(contents, contents.c.id == files.c.content_id).where(files.c.id == bindparam("id"))
+)
+_used = statement(
+    select(func.coalesce(func.sum(contents.c.size), 0)).where(
+        contents.c.organization_id == bindparam("organization_id"), contents.c.dropped_at.is_(None)
+    )
+)
+_add_content = insert_into(contents, "id", "organization_id", "digest", "link_key", "size", "created_at")
+_add_file = insert_into(
+    files, "id", "organization_id", "uploader_id", "content_id", "name", "media_type", "message_id", "created_at"
+)
+_same_content = statement(
+    select(contents.c.id).where(
+        contents.c.organization_id == bindparam("organization_id"), contents.c.digest == bindparam("digest")
+    )
+)
+_finish_content = statement(
+    update(contents).where(contents.c.id == bindparam("content")).values(digest=bindparam("sha256"))
+)
+_use_content = statement(update(files).where(files.c.id == bindparam("file")).values(content_id=bindparam("content")))
+_add_page = insert_into(file_pages, "content_id", "page", "text")
+_pages = statement(
+    select(file_pages.c.text).where(file_pages.c.content_id == bindparam("content_id")).order_by(file_pages.c.page)
+)
+_delete_pages = statement(delete(file_pages).where(file_pages.c.content_id == bindparam("content")))
+_drop_content = statement(
+    update(contents).where(contents.c.id == bindparam("content")).values(digest=None, dropped_at=bindparam("at"))
+)
+_drop_file = statement(delete(files).where(files.c.id == bindparam("id")))
+_files_of_content = statement(select(files.c.id).where(files.c.content_id == bindparam("content_id")).limit(1))
+
+
+def new_file_id() -> FileId:
+    return FileId(new_id())
+
+
+def begin(
+    tx: Tx,
+    organization_id: OrganizationId,
+    uploader_id: EntityId,
+    *,
+    name: str,
+    media_type: str,
+    size: int,
+    limits: FileLimits,
+    id: FileId | None = None,
+) -> File:
+    """Start an upload of `size` bytes. Idempotent with an `id` of the caller's choosing.
+
+    Raises `InvalidInput` if the file is too large, `QuotaExceeded` if the organization has no room for it.
+    """
+    if id is not None and tx.one(_get, id=id) is not None:
+        return get(tx, id)
+    name = clean_name(name)
+    if size > limits.file_bytes:
+        raise InvalidInput(f"{name} has {size:,} bytes. A file may have {limits.file_bytes:,}.")
+    if size < 1:
+        raise InvalidInput(f"{name} is empty.")
+    used: int = value(tx, _used, organization_id=organization_id)
+    if used + size > limits.organization_bytes:
+        raise QuotaExceeded(
+            f"The files of your organization take {used:,} of {limits.organization_bytes:,} bytes: there is no room "
+            f"for {name} ({size:,} bytes). Delete messages with files, or ask an operator for more room."
+        )
+    file_id, content_id = id or new_file_id(), new_id()
+    tx.run(
+        _add_content,
+        id=content_id,
+        organization_id=organization_id,
+        digest=None,
+        link_key=secrets.token_hex(16),
+        size=size,
+        created_at=tx.now,
+    )
+    tx.run(
+        _add_file,
+        id=file_id,
+        organization_id=organization_id,
+        uploader_id=uploader_id,
+        content_id=content_id,
+        name=name,
+        media_type=clean_media_type(media_type),
+        message_id=None,
+        created_at=tx.now,
+    )
+    return get(tx, file_id)
+
+
+def finish(tx: Tx, file_id: FileId, digest: str, pages: Sequence[str] = ()) -> File:
+    """The bytes are all there: the file can be attached. Bytes that the organization has already are dropped.
+
+    `pages` are the texts of its pages, as far as they could be read.
+    """
+    file = get(tx, file_id)
+    if file.is_complete:
+        return file
+    known = value(tx, _same_content, organization_id=file.organization_id, digest=digest)
+    if known is None:
+        tx.run(_finish_content, content=file.content_id, sha256=digest)
+        numbered = enumerate(pages, start=1)
+        tx.many(_add_page, [{"content_id": file.content_id, "page": page, "text": text} for page, text in numbered])
+    else:
+        tx.run(_use_content, file=file_id, content=known)
+        _drop(tx, file.content_id)
+    return get(tx, file_id)
+
+
+def get(tx: Tx, file_id: str) -> File:
+    row = tx.one(_get, id=storable(file_id))
+    if row is None:
+        raise NotFound("file", file_id)
+    return File(*row)
+
+
+def remove(tx: Tx, file: File) -> None:
+    """Delete the file's row, and drop its content if no other file has it."""
+    tx.run(_drop_file, id=file.id)
+    if tx.one(_files_of_content, content_id=file.content_id) is None:
+        _drop(tx, file.content_id)
+
+
+def _drop(tx: Tx, content_id: str) -> None:
+    """No file has this content any more. Its text is deleted now, its bytes and its row a little later."""
+    tx.run(_delete_pages, content=content_id)
+    tx.run(_drop_content, content=content_id, at=tx.now)
+
+
+def text_of(tx: Tx, file: File) -> str | None:
+    """The text of a file, all pages; None if it has none, or it could not be read."""
+    pages: list[str] = values(tx, _pages, content_id=file.content_id)
+    return "".join(pages) if pages else None
+
+
+_unused = statement(
+    select(*_file)
+    .join(contents, contents.c.id == files.c.content_id)
+    .where(files.c.message_id.is_(None), files.c.created_at < bindparam("before"))
+    .order_by(files.c.created_at)
+    .limit(bindparam("limit"))
+)
+
+
+def remove_unused(tx: Tx, *, limit: int = 100) -> int:
+    """Remove uploads that no message has used for a day. Returns how many."""
+    rows = tx.all(_unused, before=tx.now - UNUSED_MICROSECONDS, limit=limit)
+    for row in rows:
+        remove(tx, File(*row))
+    return len(rows)
+
+
+_dropped = statement(
+    select(contents.c.id)
+    .where(contents.c.dropped_at.is_not(None), contents.c.dropped_at <= bindparam("before"))
+    .order_by(contents.c.dropped_at)
+    .limit(bindparam("limit"))
+)
+_delete_content = statement(delete(contents).where(contents.c.id == bindparam("id")))
+
+
+def dropped_contents(tx: Tx, before: int, *, limit: int = 100) -> list[str]:
+    """Contents that no file has any more."""
+    return values(tx, _dropped, before=before, limit=limit)
+
+
+def delete_content(tx: Tx, content_id: str) -> None:
+    """Delete the row of a dropped content whose chunks are gone."""
+    tx.run(_delete_content, id=content_id)
+
+
+# Below: functions of `Database.blobs`.
+
+_put = insert_ignore(chunks)
+_arrived = statement(
+    select(func.count(), func.coalesce(func.sum(func.length(chunks.c.data)), 0)).where(
+        chunks.c.content_id == bindparam("content_id")
+    )
+)
+_chunk = statement(
+    select(chunks.c.data).where(chunks.c.content_id == bindparam("content_id"), chunks.c.n == bindparam("n"))
+)
+_delete_chunks = statement(
+    delete(chunks).where(
+        chunks.c.content_id == bindparam("content"), chunks.c.n.between(bindparam("lo"), bindparam("hi"))
+    )
+)
+_last_chunk = statement(select(func.max(chunks.c.n)).where(chunks.c.content_id == bindparam("content_id")))
+
+
+def put_chunk(tx: Tx, content_id: str, n: int, data: bytes) -> None:
+    """Store a chunk. Storing the same one again changes nothing."""
+    tx.run(_put, content_id=content_id, n=n, data=data)
+
+
+def arrived(tx: Tx, content_id: str) -> int:
+    """How many bytes have arrived."""
+    row = tx.one(_arrived, content_id=content_id)
+    return 0 if row is None else row[1]
+
+
+def read_chunk(tx: Tx, content_id: str, n: int) -> bytes | None:
+    return value(tx, _chunk, content_id=content_id, n=n)
+
+
+def digest_of(tx: Tx, content_id: str) -> str:
+    """SHA-256 of the bytes that have arrived."""
+    digest = hashlib.sha256()
+    for data in _chunks_of(tx, content_id):
+        digest.update(data)
+    return digest.hexdigest()
+
+
+def all_bytes(tx: Tx, content_id: str) -> bytes:
+    """The bytes that have arrived."""
+    return b"".join(_chunks_of(tx, content_id))
+
+
+def _chunks_of(tx: Tx, content_id: str) -> Iterator[bytes]:
+    n = 0
+    while (data := read_chunk(tx, content_id, n)) is not None:
+        yield data
+        n += 1
+
+
+def delete_chunks(tx: Tx, content_id: str, *, most: int = 4) -> bool:
+    """Delete the last chunks of a content: a few at a time, because deleting is slow. Returns whether any are left."""
+    last: int | None = value(tx, _last_chunk, content_id=content_id)
+    if last is None:
+        return False
+    tx.run(_delete_chunks, content=content_id, lo=last - most + 1, hi=last)
+    return last >= most
+
+
+# Names and types that callers give.
+
+
+def clean_name(name: str) -> str:
+    """The last part of a path, without characters that a file's name cannot have."""
+    last = storable(name).replace("\\", "/").rpartition("/")[2]
+    shown = "".join(each for each in last if each.isprintable()).strip(" .")
+    if len(shown) > NAME_CHARACTERS:
+        stem, dot, suffix = shown.rpartition(".")
+        suffix = f"{dot}{suffix}" if stem and len(suffix) <= 10 else ""
+        shown = shown[: NAME_CHARACTERS - len(suffix)] + suffix
+    return shown or "file"
+
+
+UNKNOWN_TYPE: Final = "application/octet-stream"
+_TYPE_CHARACTERS: Final = frozenset("abcdefghijklmnopqrstuvwxyz0123456789.+-_/")
+
+
+def clean_media_type(media_type: str) -> str:
+    """A media type without parameters; `application/octet-stream` if it is none."""
+    plain = media_type.partition(";")[0].strip().lower()
+    if plain.count("/") != 1 or len(plain) > 100 or not _TYPE_CHARACTERS.issuperset(plain):
+        return UNKNOWN_TYPE
+    return plain

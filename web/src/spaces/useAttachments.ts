@@ -1,0 +1,71 @@
+import { useCallback, useEffect, useRef, useState } from "react";
+import { inWords } from "../denizen/api";
+import { type Attachment, upload } from "../denizen/files";
+
+/** How many files a message may have. */
+export const MOST_FILES = 20;
+
+/** A file that was chosen: on its way, arrived or refused. */
+export interface Chosen {
+  key: string;
+  name: string;
+  share: number;
+  done: Attachment | null;
+  error: string | null;
+}
+
+export interface Attachments {
+  chosen: Chosen[];
+  /** Whether a file is still on its way. */
+  busy: boolean;
+  ready: Attachment[];
+  add: (files: Iterable<File>) => void;
+  remove: (key: string) => void;
+  clear: () => void;
+}
+
+/** The files that the next message will have. They are uploaded at once. */
+export function useAttachments(): Attachments {
+  const [chosen, setChosen] = useState<Chosen[]>([]);
+  const stops = useRef(new Map<string, AbortController>());
+  const change = useCallback((key: string, changes: Partial<Chosen>): void => {
+    setChosen((before) => before.map((each) => (each.key === key ? { ...each, ...changes } : each)));
+  }, []);
+  const add = useCallback(
+    (files: Iterable<File>): void => {
+      for (const file of files) {
+        const key = crypto.randomUUID();
+        const stop = new AbortController();
+        stops.current.set(key, stop);
+        setChosen((before) => [...before, { key, name: file.name, share: 0, done: null, error: null }]);
+        upload(file, (share) => change(key, { share }), stop.signal)
+          .then((done) => change(key, { done, share: 1 }))
+          .catch((error: unknown) => {
+            if (!stop.signal.aborted) change(key, { error: inWords(error) });
+          });
+      }
+    },
+    [change],
+  );
+  const remove = useCallback((key: string): void => {
+    stops.current.get(key)?.abort();
+    setChosen((before) => before.filter((each) => each.key !== key));
+  }, []);
+  const clear = useCallback((): void => {
+    stops.current.clear();
+    setChosen([]);
+  }, []);
+  useEffect(() => {
+    const open = stops.current;
+    return () => open.forEach((stop) => stop.abort());
+  }, []);
+  const good = chosen.filter((each) => each.error === null);
+  return {
+    chosen,
+    busy: good.some((each) => each.done === null),
+    ready: good.flatMap((each) => each.done ?? []),
+    add,
+    remove,
+    clear,
+  };
+}
