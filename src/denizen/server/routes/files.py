@@ -50,6 +50,8 @@ _HEADERS: Final = {
     "Content-Security-Policy": "sandbox; default-src 'none'; frame-ancestors 'self'",
     "X-Frame-Options": "SAMEORIGIN",
     "Accept-Ranges": "bytes",
+    # Of a link: only the browser that asked may keep it, and not for long. Below /api nothing is kept.
+    "Cache-Control": "private, max-age=600",
 }
 _RANGE: Final = re.compile(r"bytes=(\d{0,15})-(\d{0,15})")
 _ANY: Final = {"content": {"*/*": {"schema": {"type": "string", "format": "binary"}}}}
