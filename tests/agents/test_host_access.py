@@ -182,6 +182,6 @@ async def test_models_of_python_programs_are_not_reached_through_presets_or_conv
         assert theirs.requests == [], "the model of another organization was asked"
         with pytest.raises(ModelUnknown, match="Your organization has no model"):
             await denizen.equipment().model_for(ada, rex.definition.model)
-        assert await denizen.equipment().model_for(ada, ada.definition.model)
+        assert (await denizen.equipment().model_for(ada, ada.definition.model))[0] == ada.definition.model
         mia = await denizen.agents.create("Mia", model=scripted(), organization=first)
-        assert await denizen.equipment().model_for(mia, rex.definition.model)
+        assert (await denizen.equipment().model_for(mia, rex.definition.model))[0] == rex.definition.model

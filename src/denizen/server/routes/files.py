@@ -131,7 +131,7 @@ async def upload_content(
     files = context_of(request).runtime.files
     file = await files.get(FileId(file_id), reader=caller.entity.id)
     if file.uploader_id != caller.entity.id:
-        raise NotAllowed("Only whoever began an upload sends its bytes.")
+        raise NotAllowed("This upload was begun by somebody else. Begin one of your own.")
     return await _out(request, await files.append(file, offset, request.stream()))
 
 
