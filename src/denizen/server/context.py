@@ -82,12 +82,13 @@ class Context:
     """Decides which of them are recorded in the audit log."""
     streams: Counter[str] = field(default_factory=lambda: Counter[str]())
     """The number of open streams, by entity."""
-    shared_feeds: dict[SpaceId, SharedFeed] = field(default_factory=dict)
+    shared_feeds: dict[SpaceId, SharedFeed] = field(init=False)
     """The feeds that several readers of a space share."""
     known: OrderedDict[bytes, None] = field(default_factory=lambda: OrderedDict[bytes, None]())
     """The hashes of secrets that were valid when last used."""
 
     def __post_init__(self) -> None:
+        self.shared_feeds = {}
         self.requests = Rates(self.limits.requests_per_minute, self.runtime.clock)
         self.failed_sign_ins = FailedSignIns(self.runtime.clock)
         self.failures = Rates(self.limits.failed_logins_per_minute, self.runtime.clock)
