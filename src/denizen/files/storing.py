@@ -18,7 +18,7 @@ from sqlalchemy import bindparam, delete, func, select, update
 
 from denizen.clock import SECOND
 from denizen.errors import InvalidInput, NotFound, QuotaExceeded
-from denizen.ids import EntityId, FileId, MessageId, OrganizationId, new_id
+from denizen.ids import AgentId, EntityId, FileId, MessageId, OrganizationId, new_id
 from denizen.storage.database import Tx, insert_ignore, insert_into, statement, storable, value, values
 from denizen.storage.schema import chunks, contents, file_pages, files
 
@@ -51,6 +51,8 @@ class File:
     media_type: str
     message_id: MessageId | None
     """The message that it is attached to."""
+    agent_id: AgentId | None
+    """The agent that got it from a tool or a service."""
     created_at: int
     size: int
     digest: str | None
@@ -71,6 +73,7 @@ _file = (
     files.c.name,
     files.c.media_type,
     files.c.message_id,
+    files.c.agent_id,
     files.c.created_at,
     contents.c.size,
     contents.c.digest,
@@ -213,7 +216,7 @@ def text_of(tx: Tx, file: File) -> str | None:
 _unused = statement(
     select(*_file)
     .join(contents, contents.c.id == files.c.content_id)
-    .where(files.c.message_id.is_(None), files.c.created_at < bindparam("before"))
+    .where(files.c.message_id.is_(None), files.c.agent_id.is_(None), files.c.created_at < bindparam("before"))
     .order_by(files.c.created_at)
     .limit(bindparam("limit"))
 )
