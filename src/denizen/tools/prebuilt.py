@@ -13,6 +13,7 @@ from pydantic import Field
 from denizen.consciousness import log, privacy
 from denizen.errors import InvalidInput, NotFound
 from denizen.files import attaching, storing
+from denizen.files.storing import File
 from denizen.ids import MessageId, SpaceId
 from denizen.inbox import delivery
 from denizen.inbox.format import entry_text, human_size, quoted_name
@@ -57,7 +58,8 @@ class SendMessage(Arguments):
     # Before the text, so that a model that writes in this order names the space first: then the text can stream there.
     space_id: str | None = None
     text: str = Field(description="Markdown; @handle mentions someone.")
-    files: list[str] | None = Field(default=None, description="Ids of files to attach.")
+    # Not shown in the definition, which every request pays for: the model is told of it where it has a file to send.
+    files: list[str] | None = None
 
 
 class ReadMessages(Arguments):
@@ -196,8 +198,12 @@ def _read_file(tx: Tx, hand: Hand, id: str) -> Done:
     text = storing.text_of(tx, file)
     if text is None:
         told = f"{quoted_name(file.name)} ({file.media_type}, {human_size(file.size)}) has no text that can be read."
-        return Done(told, sources=spaces)
-    return Done(text, sources=spaces, outside=(Source("file", file.name),))
+        return Done(f"{told}\n{_how_to_send(file)}", sources=spaces)
+    return Done(f"{_how_to_send(file)}\n{text}", sources=spaces, outside=(Source("file", file.name),))
+
+
+def _how_to_send(file: File) -> str:
+    return f'[send_message with files=["{file.id}"] sends it to people]'
 
 
 _LISTS: Final[Mapping[str, Callable[[Tx, Hand], Done]]] = {
@@ -248,7 +254,13 @@ def _told(**fields: object) -> str:
     return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
 
 
-SEND: Final = OwnTool(SEND_MESSAGE, "Say something, in the current space or another.", SendMessage, send_message)
+SEND: Final = OwnTool(
+    SEND_MESSAGE,
+    "Say something, in the current space or another.",
+    SendMessage,
+    send_message,
+    shown=("space_id", "text"),
+)
 READ_ENTRY: Final = OwnTool(
     "read_entry",
     'Show a cut text by its pointer, or "inbox", "plans", "memories", "cycles".',

@@ -52,8 +52,9 @@ _HEADERS: Final = {
     "Accept-Ranges": "bytes",
 }
 _RANGE: Final = re.compile(r"bytes=(\d{0,15})-(\d{0,15})")
-_ANY: Final = {"content": {"*/*": {"schema": {"type": "string", "format": "binary"}}}}
-_BYTES: Final = {"content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}}
+_BINARY: Final = {"schema": {"type": "string", "format": "binary"}, "example": "the bytes"}
+_ANY: Final = {"content": {"*/*": _BINARY}}
+_BYTES: Final = {"content": {"application/octet-stream": _BINARY}}
 
 
 class NewFile(BaseModel):
@@ -76,6 +77,7 @@ class NewFile(BaseModel):
             "content": {
                 "application/json": {"schema": NewFile.model_json_schema()},
                 "multipart/form-data": {
+                    "example": {"file": "the bytes"},
                     "schema": {
                         "type": "object",
                         "properties": {"file": {"type": "string", "format": "binary"}},
@@ -129,7 +131,7 @@ async def upload_content(
     files = context_of(request).runtime.files
     file = await files.get(FileId(file_id), reader=caller.entity.id)
     if file.uploader_id != caller.entity.id:
-        raise NotAllowed("Only whoever began an upload sends its bytes.")
+        raise NotAllowed("Only the person who began an upload can send its bytes.")
     return await _out(request, await files.append(file, offset, request.stream()))
 
 
