@@ -8,7 +8,7 @@ import pytest
 
 from denizen import ToolFile, call, reply, tool
 from denizen.errors import NotFound
-from denizen.files.storing import FileLimits
+from denizen.files.storing import UNUSED_FILES, FileLimits
 from denizen.files.tidying import tidy
 from denizen.tools.functions import as_output
 from denizen.tools.results import Output
@@ -163,3 +163,12 @@ def test_what_a_function_returns_becomes_text_and_files() -> None:
     assert as_output([1, 2]) == "[1,2]"
     assert as_output(file) == Output("", (file,))
     assert as_output(("Two:", file, file)) == Output("Two:", (file, file))
+
+
+async def test_files_that_an_agent_has_are_not_unused_uploads(world: World) -> None:
+    """An agent may get as many as there is room for."""
+    ada = await world.agent("Ada")
+    for number in range(UNUSED_FILES + 1):
+        file = await world.denizen.files.upload(ada, b"%d" % number, name="a.txt")
+        await world.denizen.agents.trigger(ada, "scanner", files=[file])
+    assert len(await world.denizen.minds.inbox(ada)) == UNUSED_FILES + 1
