@@ -12,7 +12,7 @@ from bench._crash_child import Post
 from tests.crash.conftest import Once
 from tests.crash.towns import OUTSIDE, REMEMBERING, SCENARIO, Founded
 
-SETTING_UP = ["_only_organization", "create_entity", "create", "_create_space", "attend"]
+SETTING_UP = ["_only_organization", "create_entity", "create", "change_member"]
 """Writes that found the town."""
 
 LIVING = [

@@ -52,8 +52,9 @@ _HEADERS: Final = {
     "Accept-Ranges": "bytes",
 }
 _RANGE: Final = re.compile(r"bytes=(\d{0,15})-(\d{0,15})")
-_ANY: Final = {"content": {"*/*": {"schema": {"type": "string", "format": "binary"}}}}
-_BYTES: Final = {"content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}}
+_BINARY: Final = {"type": "string", "format": "binary", "examples": ["Soup, then pie."]}
+_ANY: Final = {"content": {"*/*": {"schema": _BINARY}}}
+_BYTES: Final = {"content": {"application/octet-stream": {"schema": _BINARY}}}
 
 
 class NewFile(BaseModel):
@@ -78,7 +79,7 @@ class NewFile(BaseModel):
                 "multipart/form-data": {
                     "schema": {
                         "type": "object",
-                        "properties": {"file": {"type": "string", "format": "binary"}},
+                        "properties": {"file": _BINARY},
                         "required": ["file"],
                     }
                 },
@@ -129,7 +130,7 @@ async def upload_content(
     files = context_of(request).runtime.files
     file = await files.get(FileId(file_id), reader=caller.entity.id)
     if file.uploader_id != caller.entity.id:
-        raise NotAllowed("Only whoever began an upload sends its bytes.")
+        raise NotAllowed("You did not start this upload. Only the person who started it can send its bytes.")
     return await _out(request, await files.append(file, offset, request.stream()))
 
 
