@@ -251,7 +251,7 @@ def delete_content(tx: Tx, content_id: str) -> None:
 _put = insert_ignore(chunks)
 _arrived = statement(
     select(func.count(), func.coalesce(func.sum(func.length(chunks.c.data)), 0)).where(
-        chunks.c.content_id == bindparam("content_id")
+        chunks.c.content_id == bindparam("content_id"), chunks.c.n >= 0
     )
 )
 _chunk = statement(
@@ -262,7 +262,12 @@ _delete_chunks = statement(
         chunks.c.content_id == bindparam("content"), chunks.c.n.between(bindparam("lo"), bindparam("hi"))
     )
 )
-_last_chunk = statement(select(func.max(chunks.c.n)).where(chunks.c.content_id == bindparam("content_id")))
+_last_chunks = statement(
+    select(chunks.c.n)
+    .where(chunks.c.content_id == bindparam("content_id"))
+    .order_by(chunks.c.n.desc())
+    .limit(bindparam("limit"))
+)
 
 
 def put_chunk(tx: Tx, content_id: str, n: int, data: bytes) -> None:
@@ -302,11 +307,22 @@ def _chunks_of(tx: Tx, content_id: str) -> Iterator[bytes]:
 
 def delete_chunks(tx: Tx, content_id: str, *, most: int = 4) -> bool:
     """Delete the last chunks of a content: a few at a time, because deleting is slow. Returns whether any are left."""
-    last: int | None = value(tx, _last_chunk, content_id=content_id)
-    if last is None:
-        return False
-    tx.run(_delete_chunks, content=content_id, lo=last - most + 1, hi=last)
-    return last >= most
+    last: list[int] = values(tx, _last_chunks, content_id=content_id, limit=most)
+    if last:
+        tx.run(_delete_chunks, content=content_id, lo=last[-1], hi=last[0])
+    return len(last) == most
+
+
+def put_variant(tx: Tx, content_id: str, size: int, data: bytes) -> None:
+    """Store a smaller picture that was made of a content: among its chunks, so that it is deleted with them.
+
+    Another one of the same size that is there already stays: what a model has been shown never changes.
+    """
+    put_chunk(tx, content_id, -size, data)
+
+
+def read_variant(tx: Tx, content_id: str, size: int) -> bytes | None:
+    return read_chunk(tx, content_id, -size)
 
 
 # Names and types that callers give.
