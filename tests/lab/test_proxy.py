@@ -57,7 +57,8 @@ async def test_a_frozen_connection_goes_on_and_a_dark_one_is_reset(postgres_url:
             await psycopg.AsyncConnection.connect(through(made, postgres_url), autocommit=True) for _ in range(2)
         ]
         answers: list[asyncio.Task[object]] = []
-        for line, way in ((frozen, "freeze"), (dark, "dark")):
+        breaks: list[tuple[psycopg.AsyncConnection, Way]] = [(frozen, "freeze"), (dark, "dark")]
+        for line, way in breaks:
             trap = made.trap = Trap(lambda statement: statement.startswith("SELECT 1"), way, "before")
             answers.append(asyncio.create_task(line.execute("SELECT 1")))
             await trap.sprung.wait()
