@@ -12,7 +12,7 @@ from tests.crash.killing import KILLED, Town
 from tests.crash.life import Post
 from tests.crash.towns import OUTSIDE, REMEMBERING, SCENARIO, Founded
 
-SETTING_UP = ["_only_organization", "create_entity", "create", "_create_space", "attend"]
+SETTING_UP = ["_only_organization", "create_entity", "create", "change_member"]
 """Writes that found the town."""
 
 LIVING = [
