@@ -54,9 +54,9 @@ _HEADERS: Final = {
     "Cache-Control": "private, max-age=600",
 }
 _RANGE: Final = re.compile(r"bytes=(\d{0,15})-(\d{0,15})")
-_BINARY: Final = {"schema": {"type": "string", "format": "binary"}, "example": "the bytes"}
-_ANY: Final = {"content": {"*/*": _BINARY}}
-_BYTES: Final = {"content": {"application/octet-stream": _BINARY}}
+_BINARY: Final = {"type": "string", "format": "binary", "examples": ["Soup, then pie."]}
+_ANY: Final = {"content": {"*/*": {"schema": _BINARY}}}
+_BYTES: Final = {"content": {"application/octet-stream": {"schema": _BINARY}}}
 
 
 class NewFile(BaseModel):
@@ -79,12 +79,11 @@ class NewFile(BaseModel):
             "content": {
                 "application/json": {"schema": NewFile.model_json_schema()},
                 "multipart/form-data": {
-                    "example": {"file": "the bytes"},
                     "schema": {
                         "type": "object",
-                        "properties": {"file": {"type": "string", "format": "binary"}},
+                        "properties": {"file": _BINARY},
                         "required": ["file"],
-                    },
+                    }
                 },
             },
         }
