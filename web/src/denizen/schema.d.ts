@@ -3832,7 +3832,8 @@ export interface components {
          *         "calls": 41,
          *         "dollars": 0.31,
          *         "input_tokens": 182000,
-         *         "output_tokens": 6400
+         *         "output_tokens": 6400,
+         *         "unpriced_calls": 0
          *       }
          *     }
          */
@@ -5396,7 +5397,8 @@ export interface components {
          *       "day": "2026-01-05",
          *       "dollars": 0.31,
          *       "input_tokens": 182000,
-         *       "output_tokens": 6400
+         *       "output_tokens": 6400,
+         *       "unpriced_calls": 0
          *     }
          */
         DayOut: {
@@ -5418,7 +5420,7 @@ export interface components {
             day: string;
             /**
              * Dollars
-             * @description 0 where the price is unknown.
+             * @description Without the calls whose price is unknown.
              */
             dollars: number;
             /**
@@ -5428,6 +5430,12 @@ export interface components {
             input_tokens: number;
             /** Output Tokens */
             output_tokens: number;
+            /**
+             * Unpriced Calls
+             * @description How many calls have a price that is unknown.
+             * @default 0
+             */
+            unpriced_calls: number;
         };
         /**
          * DocumentIn
@@ -6186,7 +6194,8 @@ export interface components {
          *           "day": "2026-01-05",
          *           "dollars": 0.31,
          *           "input_tokens": 182000,
-         *           "output_tokens": 6400
+         *           "output_tokens": 6400,
+         *           "unpriced_calls": 0
          *         }
          *       ],
          *       "dollars": 0.31,
@@ -6194,7 +6203,8 @@ export interface components {
          *       "key": "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5",
          *       "kind": "agent",
          *       "name": "Ada",
-         *       "output_tokens": 6400
+         *       "output_tokens": 6400,
+         *       "unpriced_calls": 0
          *     }
          */
         GroupOut: {
@@ -6216,7 +6226,7 @@ export interface components {
             days: components["schemas"]["DayOut"][];
             /**
              * Dollars
-             * @description 0 where the price is unknown.
+             * @description Without the calls whose price is unknown.
              */
             dollars: number;
             /**
@@ -6238,6 +6248,12 @@ export interface components {
             name: string;
             /** Output Tokens */
             output_tokens: number;
+            /**
+             * Unpriced Calls
+             * @description How many calls have a price that is unknown.
+             * @default 0
+             */
+            unpriced_calls: number;
         };
         /**
          * GuardSettings
@@ -7699,7 +7715,8 @@ export interface components {
          *         "calls": 3,
          *         "dollars": 0.02,
          *         "input_tokens": 12000,
-         *         "output_tokens": 200
+         *         "output_tokens": 200,
+         *         "unpriced_calls": 0
          *       },
          *       "stances": [],
          *       "status": "sleeping",
@@ -7710,7 +7727,8 @@ export interface components {
          *         "calls": 3,
          *         "dollars": 0.02,
          *         "input_tokens": 12000,
-         *         "output_tokens": 200
+         *         "output_tokens": 200,
+         *         "unpriced_calls": 0
          *       },
          *       "waiting_calls": [],
          *       "window": {
@@ -11371,7 +11389,8 @@ export interface components {
          *           "day": "2026-01-05",
          *           "dollars": 0.31,
          *           "input_tokens": 182000,
-         *           "output_tokens": 6400
+         *           "output_tokens": 6400,
+         *           "unpriced_calls": 0
          *         }
          *       ],
          *       "groups": [
@@ -11389,7 +11408,8 @@ export interface components {
          *               "day": "2026-01-05",
          *               "dollars": 0.31,
          *               "input_tokens": 182000,
-         *               "output_tokens": 6400
+         *               "output_tokens": 6400,
+         *               "unpriced_calls": 0
          *             }
          *           ],
          *           "dollars": 0.31,
@@ -11397,7 +11417,8 @@ export interface components {
          *           "key": "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5",
          *           "kind": "agent",
          *           "name": "Ada",
-         *           "output_tokens": 6400
+         *           "output_tokens": 6400,
+         *           "unpriced_calls": 0
          *         }
          *       ],
          *       "others": 0,
@@ -11409,7 +11430,8 @@ export interface components {
          *         "calls": 41,
          *         "dollars": 0.31,
          *         "input_tokens": 182000,
-         *         "output_tokens": 6400
+         *         "output_tokens": 6400,
+         *         "unpriced_calls": 0
          *       },
          *       "until": "2026-01-05"
          *     }
@@ -11457,7 +11479,8 @@ export interface components {
          *       "calls": 41,
          *       "dollars": 0.31,
          *       "input_tokens": 182000,
-         *       "output_tokens": 6400
+         *       "output_tokens": 6400,
+         *       "unpriced_calls": 0
          *     }
          */
         UsedOut: {
@@ -11474,7 +11497,7 @@ export interface components {
             calls: number;
             /**
              * Dollars
-             * @description 0 where the price is unknown.
+             * @description Without the calls whose price is unknown.
              */
             dollars: number;
             /**
@@ -11484,6 +11507,12 @@ export interface components {
             input_tokens: number;
             /** Output Tokens */
             output_tokens: number;
+            /**
+             * Unpriced Calls
+             * @description How many calls have a price that is unknown.
+             * @default 0
+             */
+            unpriced_calls: number;
         };
         /**
          * VoiceChoice
@@ -14346,7 +14375,10 @@ export interface operations {
                     size: number;
                 };
                 "multipart/form-data": {
-                    /** Format: binary */
+                    /**
+                     * Format: binary
+                     * @example Soup, then pie.
+                     */
                     file: string;
                 };
             };
