@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from denizen import call, reply, skip
-from denizen.checker import check
+from denizen.checker import check_deeply
 from denizen.ids import SpaceId
 from denizen.models.scripted import Turn
 from denizen.spaces import directory
@@ -172,7 +172,7 @@ async def _check(url: str, life: list[Step], kind: str, which: int) -> None:
         left = [(table, row) for table, rows in after.items() for row in rows if pattern.search(str(row))]
         assert left == []
         unchanged(before, after, pattern, {subject})
-        assert await world.denizen.db.read(check) == []
+        assert await world.denizen.db.read(check_deeply) == []
         assert (await world.denizen.organizations.receipts())[-1] == receipt
 
 

@@ -31,6 +31,7 @@ from denizen.inbox.delivery import DEAD_AFTER, back_off
 from denizen.inbox.statuses import EventCause, ParkingCause
 from denizen.profiles import choosing
 from denizen.spaces import floor
+from denizen.storage import chains
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import cycles, minds
 from denizen.tools import calls
@@ -76,20 +77,22 @@ _end = statement(
         input_tokens=bindparam("all_input"),
         output_tokens=bindparam("all_output"),
         cost_micros=bindparam("all_cost"),
+        digest=bindparam("new_digest"),
     )
     .returning(cycles.c.told)
 )
 _read_outside = select(cycles.c.outside_from).where(cycles.c.id == bindparam("cycle")).scalar_subquery()
+_lived = statement(select(minds.c.cycle_count, minds.c.head).where(minds.c.agent_id == bindparam("agent_id")))
 _live_on = statement(
     update(minds)
     .where(minds.c.agent_id == bindparam("agent"))
     .values(
-        cycle_count=minds.c.cycle_count + 1,
+        cycle_count=bindparam("new_count"),
+        head=bindparam("new_head"),
         last_cycle_at=bindparam("at"),
         # What the cycle read is in the window from now on, and in the layers after that: the mark stays.
         outside=case((_read_outside.is_not(None), 1), else_=minds.c.outside),
     )
-    .returning(minds.c.cycle_count)
 )
 _remember_told = statement(
     update(minds)
@@ -128,13 +131,15 @@ def end_cycle_unfenced(tx: Tx, lease: Lease, cycle: OpenCycle, ending: Ending) -
     if cycle.troubled:
         parking.recover(tx, agent_id)
     answering.tell_unanswered(tx, agent_id, cycle, ending.stop_reason, ending.unanswered, retry_at=ending.retry_at)
-    delivery.finish(tx, agent_id, cycle.id)
-    counted = tx.one(_live_on, agent=agent_id, cycle=cycle.id, at=tx.now)
-    assert counted is not None
+    finished = delivery.finish(tx, agent_id, cycle.id)
+    lived = tx.one(_lived, agent_id=agent_id)
+    assert lived is not None
+    number, digest = _link(*lived, cycle.id, finished, (*cycle.entries, *ending.entries))
+    tx.run(_live_on, agent=agent_id, cycle=cycle.id, at=tx.now, new_count=number, new_head=digest)
     ended = tx.one(
         _end,
         cycle=cycle.id,
-        new_number=counted[0],
+        new_number=number,
         how=ending.outcome,
         at=tx.now,
         why=ending.stop_reason,
@@ -143,14 +148,23 @@ def end_cycle_unfenced(tx: Tx, lease: Lease, cycle: OpenCycle, ending: Ending) -
         all_input=spent.input_tokens,
         all_output=spent.output_tokens,
         all_cost=spent.cost_micros or 0,
+        new_digest=digest,
     )
     if ended is not None and ended[0] is not None:
         _remember(tx, agent_id, cycle.id, ended[0])
     if ending.window_from is not None:
         tx.run(_move_window, agent=agent_id, first=ending.window_from)
-    _make_recallable(tx, agent_id, counted[0], cycle, ending, sent)
+    _make_recallable(tx, agent_id, number, cycle, ending, sent)
     _announce(tx, lease, cycle.id, "ended")
-    return counted[0]
+    return number
+
+
+def _link(
+    count: int, head: bytes | None, cycle_id: CycleId, event_ids: Sequence[str], entries: Sequence[Entry]
+) -> tuple[int, bytes]:
+    """The number of the cycle, and its digest: the new head of the agent's chain. Pure."""
+    digests = (each.digest for each in entries)
+    return count + 1, chains.cycle_digest(head or chains.BEGINNING, cycle_id, count + 1, event_ids, digests)
 
 
 def _make_recallable(
