@@ -134,7 +134,9 @@ def end_cycle_unfenced(tx: Tx, lease: Lease, cycle: OpenCycle, ending: Ending) -
     finished = delivery.finish(tx, agent_id, cycle.id)
     lived = tx.one(_lived, agent_id=agent_id)
     assert lived is not None
-    number, digest = _link(*lived, cycle.id, finished, (*cycle.entries, *ending.entries))
+    number: int = lived[0] + 1
+    entries = [each.digest for each in (*cycle.entries, *ending.entries)]
+    digest = chains.cycle_digest(lived[1] or chains.BEGINNING, cycle.id, number, finished, entries)
     tx.run(_live_on, agent=agent_id, cycle=cycle.id, at=tx.now, new_count=number, new_head=digest)
     ended = tx.one(
         _end,
@@ -157,14 +159,6 @@ def end_cycle_unfenced(tx: Tx, lease: Lease, cycle: OpenCycle, ending: Ending) -
     _make_recallable(tx, agent_id, number, cycle, ending, sent)
     _announce(tx, lease, cycle.id, "ended")
     return number
-
-
-def _link(
-    count: int, head: bytes | None, cycle_id: CycleId, event_ids: Sequence[str], entries: Sequence[Entry]
-) -> tuple[int, bytes]:
-    """The number of the cycle, and its digest: the new head of the agent's chain. Pure."""
-    digests = (each.digest for each in entries)
-    return count + 1, chains.cycle_digest(head or chains.BEGINNING, cycle_id, count + 1, event_ids, digests)
 
 
 def _make_recallable(
