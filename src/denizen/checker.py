@@ -513,6 +513,8 @@ def _check_requests(tx: Tx, agent_id: str) -> Iterator[Violation]:
     known = set(values(tx, _eras, id=agent_id))
     for seq, request in tx.all(_requests, id=agent_id):
         made_of = json.loads(request)
+        if not {"era", "from", "to"} <= made_of.keys():
+            continue  # It was not made of parts: what the model was asked is not known.
         if made_of["era"] not in known:
             yield Violation(8, "The self that a request began with is missing.", (agent_id, str(seq)))
         if not made_of["from"] <= made_of["to"] < seq:
