@@ -104,8 +104,10 @@ class Residents:
         afterthoughts: Afterthoughts[AgentId],
         panel_afterthoughts: Afterthoughts[SpaceId],
         lock: InstanceLock | None = None,
+        read_files: Callable[[], None] = lambda: None,
     ) -> None:
         self._db = db
+        self._read_files = read_files
         self._background_calls = background_calls
         self._afterthoughts = afterthoughts
         self.panel_afterthoughts = panel_afterthoughts
@@ -303,6 +305,8 @@ class Residents:
             await self._db.write(registry.end_far_back_offs)
         if first_to_try("files", self._peers) == self._instance:
             await tidy(self._db)
+            # Another process may have died while it read some, or run no agents.
+            self._read_files()
         by = Claimant(self._instance, self._pace.lease_seconds)
         for agent_id in await self._db.read(reflection.behind, by):
             if agent_id in self._lives or first_to_try(agent_id, self._peers) == self._instance:
