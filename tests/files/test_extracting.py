@@ -100,20 +100,20 @@ async def test_an_unreadable_file_says_why_and_holds_nobody_up(world: World) -> 
 async def test_a_file_is_read_once_whoever_else_tries(world: World) -> None:
     db = world.denizen.db
     file = await world.denizen.files.upload(await world.person("Noor"), documents.pdf("Soup."), name="menu.pdf")
-    claimed = await db.write(extracting.claim)
+    claimed = await db.write(extracting.claim_next)
     assert claimed is not None
-    assert await db.write(extracting.claim) is None
-    await db.write(extracting.finish, claimed.content_id, Found(["Soup."]))
-    await db.write(extracting.finish, claimed.content_id, Found(["Soup again."]))
+    assert await db.write(extracting.claim_next) is None
+    await db.write(extracting.end_reading, claimed.content_id, Found(["Soup."]))
+    await db.write(extracting.end_reading, claimed.content_id, Found(["Soup again."]))
     assert await db.read(storing.pages_of, file) == ["Soup."]
-    assert await db.write(extracting.claim) is None
+    assert await db.write(extracting.claim_next) is None
 
 
 async def test_what_a_dead_process_was_reading_is_read_by_another_but_not_for_ever(world: World) -> None:
     db = world.denizen.db
     file = await world.denizen.files.upload(await world.person("Noor"), documents.pdf("Soup."), name="menu.pdf")
     for _ in range(MOST_TRIES):
-        assert (await db.write(extracting.claim)) == extracting.Claim(file.content_id, "pdf")
+        assert (await db.write(extracting.claim_next)) == extracting.Claim(file.content_id, "pdf")
         world.clock.advance(CLAIM_SECONDS + 1)
     await extracting.read_waiting(db)
     assert (await db.read(storing.reading_of, file)).trouble == "reading it has failed several times"

@@ -101,7 +101,7 @@ def _some_wait(tx: Tx) -> bool:
     return tx.one(_next, now=tx.now) is not None
 
 
-def claim(tx: Tx) -> Claim | None:
+def claim_next(tx: Tx) -> Claim | None:
     """Claim the oldest content that waits and that nobody reads; None if there is none."""
     row = tx.one(_next, now=tx.now)
     if row is None:
@@ -113,7 +113,7 @@ def claim(tx: Tx) -> Claim | None:
     return Claim(content_id, None if nth > MOST_TRIES else kind_of(name, media_type))
 
 
-def finish(tx: Tx, content_id: str, found: Found) -> None:
+def end_reading(tx: Tx, content_id: str, found: Found) -> None:
     """Store what was read, once: unless somebody else has, or the content is gone."""
     state = "done" if found.trouble is None else "unreadable"
     ended = tx.one(_end, content=content_id, state=state, why=found.trouble, across=found.width, down=found.height)
@@ -148,14 +148,14 @@ async def read_content(db: Database, claimed: Claim) -> Found:
 
 async def read_waiting(db: Database) -> None:
     """Read every content that waits and that nobody else reads."""
-    while await db.read(_some_wait) and (claimed := await db.write(claim)) is not None:
+    while await db.read(_some_wait) and (claimed := await db.write(claim_next)) is not None:
         try:
             found = await read_content(db, claimed)
         except asyncio.CancelledError:
             await asyncio.shield(db.write(release, claimed.content_id))
             raise
         failpoints.reach(READ)
-        await db.write(finish, claimed.content_id, found)
+        await db.write(end_reading, claimed.content_id, found)
 
 
 async def wait_until_read(db: Database, content_ids: Sequence[str], seconds: float = WAIT_SECONDS) -> bool:

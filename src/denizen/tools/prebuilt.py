@@ -16,7 +16,7 @@ from denizen.files import attaching, extracting, storing
 from denizen.files.reading import kind_of
 from denizen.files.storing import File
 from denizen.ids import AgentId, MessageId, SpaceId
-from denizen.inbox import delivery
+from denizen.inbox import delivery, looking
 from denizen.inbox.format import entry_text, human_size, quoted_name
 from denizen.inbox.sources import Source, distinct, source_of_author, sources_of_events
 from denizen.spaces import directory, floor, posting
@@ -144,6 +144,8 @@ def read_entry(tx: Tx, hand: Hand, arguments: ReadEntry) -> Done:
     """A piece of a text that was cut, or of one of the agent's own lists, from the given character on."""
     whole = _whole_text(tx, hand, arguments.entry.strip())
     text = whole.content
+    if whole.picture:
+        return whole
     if arguments.offset >= len(text) > 0:
         raise InvalidInput(f"{arguments.entry} has {len(text):,} characters; there is nothing at {arguments.offset:,}.")
     room = max(hand.characters - 200, 200)
@@ -195,7 +197,11 @@ def _read_file(tx: Tx, hand: Hand, pointer: str) -> Done:
     spaces = frozenset(() if file.message_id is None else (posting.get_message(tx, file.message_id).space_id,))
     pages = storing.pages_of(tx, file)
     if not pages:
-        return Done(_why_unread(tx, file), sources=spaces)
+        picture = looking.picture_of(tx, file) if hand.sees else None
+        if picture is None:
+            return Done(_why_unread(tx, file), sources=spaces)
+        told = f"{picture.line()}\nThe picture is shown below."
+        return Done(told, sources=spaces, outside=(Source("file", file.name),), picture=True)
     first, last = _page_range(wanted, len(pages))
     shown = pages[first - 1 : last]
     if kind_of(file.name, file.media_type) in _PAGED:
@@ -228,6 +234,8 @@ def _why_unread(tx: Tx, file: File) -> str:
             return f"{about} is still being read. Try again later."
         case "unreadable":
             return f"{about} is unreadable: {read.trouble}."
+        case "done" if read.width is not None:
+            return f"{about} is a picture, and your model does not see pictures. Ask somebody what it shows."
         case _:
             return f"{about} has no text that can be read."
 

@@ -65,6 +65,8 @@ class Hand:
     """What the request held besides the events."""
     outside: bool = False
     """Whether the request held text from outside, or text made from it: what is made of it must be marked."""
+    sees: bool = False
+    """Whether the model can be shown pictures."""
 
 
 def spaces_of(events: Iterable[Event], active_space_id: str | None) -> frozenset[str]:
@@ -89,6 +91,8 @@ class Done:
     """The spaces that the result, or what was written, comes from."""
     outside: tuple[Source, ...] = ()
     """The sources of text from outside in the result."""
+    picture: bool = False
+    """Whether the result is the line of a picture, which is then shown."""
 
 
 @dataclass(frozen=True)
