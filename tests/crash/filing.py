@@ -45,7 +45,7 @@ def live(life: Life) -> None:
     if life.point is not None:
         failpoints.arm(life.point, lambda: os.kill(os.getpid(), signal.SIGKILL))
     # The next process need not wait until it is sure that this one is dead.
-    vars(extracting)["CLAIM_SECONDS"] = 0
+    extracting.CLAIM_SECONDS = 0  # pyright: ignore[reportConstantRedefinition]
     asyncio.run(_live(life))
 
 

@@ -7,7 +7,6 @@ from collections import Counter
 import pytest
 from sqlalchemy import select
 
-from bench._crash import KILLED, ended, processes
 from denizen import Runtime
 from denizen.agents.pace import Pace
 from denizen.files import storing
@@ -15,6 +14,7 @@ from denizen.files.tidying import tidy
 from denizen.storage.database import Tx, statement, values
 from denizen.storage.schema import chunks, contents, file_pages, files, heard_files, passages
 from tests.crash.filing import DOCUMENT, FILE, MODEL, PAGES, Life, live, model
+from tests.crash.killing import KILLED, ended, processes
 
 POINTS = [
     "commit:put_chunk",

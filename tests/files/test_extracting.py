@@ -132,3 +132,11 @@ async def test_the_same_content_is_read_once(world: World, monkeypatch: pytest.M
     await extracting.read_waiting(world.denizen.db)
     assert again.content_id == first.content_id
     assert await world.denizen.db.read(storing.text_of, again) == "Soup."
+
+
+async def test_a_content_is_read_under_the_name_that_says_what_it_is(world: World) -> None:
+    noor = await world.person("Noor")
+    await world.denizen.files.upload(noor, documents.pdf("Soup."), name="data.bin")
+    again = await world.denizen.files.upload(noor, documents.pdf("Soup."), name="menu.pdf")
+    await extracting.read_waiting(world.denizen.db)
+    assert await world.denizen.db.read(storing.text_of, again) == "Soup."

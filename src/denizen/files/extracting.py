@@ -31,7 +31,7 @@ READ = failpoints.declare("file.read")
 CLAIM_SECONDS: Final = 180
 MOST_TRIES: Final = 3
 """After so many processes have died while they read it, a content is unreadable."""
-WAIT_SECONDS: Final = 15.0
+WAIT_SECONDS: Final = 30.0
 """How long a cycle waits at most until a file has been read."""
 _LOOK_AGAIN_SECONDS: Final = 0.1
 _PAGELESS: Final = frozenset({"word", "html", "mail"})
@@ -58,14 +58,18 @@ class Found:
 
 
 _next = statement(
-    select(contents.c.id, contents.c.tries, files.c.name, files.c.media_type)
-    .join(files, files.c.content_id == contents.c.id)
+    select(contents.c.id, contents.c.tries)
     .where(
         contents.c.reading == "waiting",
         or_(contents.c.claimed_until.is_(None), contents.c.claimed_until < bindparam("now")),
     )
     .order_by(contents.c.created_at)
     .limit(1)
+)
+_named = statement(
+    select(files.c.name, files.c.media_type)
+    .where(files.c.content_id == bindparam("content_id"))
+    .order_by(files.c.created_at)
 )
 _claim = statement(
     update(contents)
@@ -106,11 +110,13 @@ def claim_next(tx: Tx) -> Claim | None:
     row = tx.one(_next, now=tx.now)
     if row is None:
         return None
-    content_id, tries, name, media_type = row
+    content_id, tries = row
     nth = (tries or 0) + 1
     if tx.one(_claim, content=content_id, now=tx.now, until=tx.now + CLAIM_SECONDS * SECOND, nth=nth) is None:
         return None  # another process was first
-    return Claim(content_id, None if nth > MOST_TRIES else kind_of(name, media_type))
+    # The same bytes may have several names.
+    kinds = [kind_of(name, media_type) for name, media_type in tx.all(_named, content_id=content_id)]
+    return Claim(content_id, next(filter(None, kinds), None) if nth <= MOST_TRIES else None)
 
 
 def end_reading(tx: Tx, content_id: str, found: Found) -> None:

@@ -109,6 +109,11 @@ _finish_content = statement(
     .where(contents.c.id == bindparam("content"))
     .values(digest=bindparam("sha256"), reading=bindparam("what"))
 )
+_read_after_all = statement(
+    update(contents)
+    .where(contents.c.id == bindparam("content"), contents.c.reading.is_(None))
+    .values(reading="waiting")
+)
 _use_content = statement(update(files).where(files.c.id == bindparam("file")).values(content_id=bindparam("content")))
 _add_page = insert_into(file_pages, "content_id", "page", "text")
 _pages = statement(
@@ -195,17 +200,20 @@ def finish(tx: Tx, file_id: FileId, digest: str, pages: Sequence[str] = ()) -> F
     file = get(tx, file_id)
     if file.is_complete:
         return file
+    to_read = kind_of(file.name, file.media_type) is not None
     known = value(tx, _same_content, organization_id=file.organization_id, digest=digest)
     if known is None:
-        to_read = kind_of(file.name, file.media_type) is not None
         reading = "waiting" if to_read else "done" if pages else None
         tx.run(_finish_content, content=file.content_id, sha256=digest, what=reading)
         put_pages(tx, file.content_id, pages)
-        if to_read:
-            tx.announce(TO_READ, {"content": file.content_id})
     else:
         tx.run(_use_content, file=file_id, content=known)
         _drop(tx, file.content_id)
+        if to_read:
+            # It may have had another name before, under which there was nothing to read.
+            tx.run(_read_after_all, content=known)
+    if to_read:
+        tx.announce(TO_READ, {"content": file.content_id})
     return get(tx, file_id)
 
 

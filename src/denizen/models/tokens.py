@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from denizen.models.pictures import MARK, picture_in, picture_tokens
 
@@ -37,10 +37,10 @@ def _estimate_part(part: Any) -> int:
 def _estimate_content(content: Any) -> int:
     if isinstance(content, str):
         return estimate(content) + (_estimate_picture(content) if content.startswith(MARK) else 0)
-    if isinstance(content, list) and content and isinstance(content[0], str) and picture_in(content[0]):
+    if isinstance(content, list) and (line := next(iter(cast("list[Any]", content)), None)) and picture_in(line):
         # A line and its picture, as a model gets it: the line says how large that is.
-        return _estimate_content(content[0])
-    return estimate(str(content))
+        return _estimate_content(line)
+    return estimate(str(cast("Any", content)))
 
 
 def _estimate_picture(line: str) -> int:
