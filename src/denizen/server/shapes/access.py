@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated, Literal
 
 from pydantic import AwareDatetime, BaseModel, Field
@@ -10,7 +9,7 @@ from pydantic import AwareDatetime, BaseModel, Field
 from denizen.access.identities import SUBJECT_CHARACTERS, Identity
 from denizen.access.secrets import VALUE_CHARACTERS, Secret
 from denizen.access.tokens import Token
-from denizen.clock import Instant, moment
+from denizen.server.shapes.filling import filled
 from denizen.shapes.access import IdentityOut, KeyOut, KnownToken, ListedToken
 from denizen.shapes.examples import asked
 
@@ -19,10 +18,6 @@ NamedWhose = Annotated[
     str,
     Field(pattern="^(organization|me|@.{1,100})$", description="`organization`, or your own: `me`, your `@handle`."),
 ]
-
-
-def _time(at: Instant | None) -> datetime | None:
-    return None if at is None else moment(at)
 
 
 class CreateToken(BaseModel):
@@ -44,17 +39,7 @@ class CreateToken(BaseModel):
 
 
 def known_token_out(token: Token) -> KnownToken:
-    return KnownToken(
-        id=token.id,
-        entity_id=token.entity_id,
-        kind=token.kind,
-        role=token.role,
-        name=token.name,
-        created_at=moment(token.created_at),
-        expires_at=_time(token.expires_at),
-        revoked_at=_time(token.revoked_at),
-        last_used_at=_time(token.last_used_at),
-    )
+    return filled(KnownToken, token)
 
 
 def listed_token_out(token: Token, handle: str) -> ListedToken:
@@ -89,13 +74,7 @@ class SetKey(BaseModel):
 
 
 def key_out(secret: Secret) -> KeyOut:
-    return KeyOut(
-        name=secret.name,
-        whose="organization" if secret.owner_id is None else "me",
-        hint=secret.hint,
-        created_at=moment(secret.created_at),
-        updated_at=moment(secret.updated_at),
-    )
+    return filled(KeyOut, secret, whose="organization" if secret.owner_id is None else "me")
 
 
 class LinkIdentity(BaseModel):
@@ -109,4 +88,4 @@ class LinkIdentity(BaseModel):
 
 
 def identity_out(identity: Identity) -> IdentityOut:
-    return IdentityOut(issuer=identity.issuer, subject=identity.subject, created_at=moment(identity.created_at))
+    return filled(IdentityOut, identity)

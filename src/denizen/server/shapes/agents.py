@@ -22,10 +22,11 @@ from denizen.agents.files import plainly
 from denizen.agents.fitness import Unable
 from denizen.agents.registry import Agent, AgentListing, Life, Status
 from denizen.agents.revising import shown
-from denizen.clock import Instant, moment
+from denizen.clock import moment
 from denizen.cycles.budgets import BudgetRest
 from denizen.errors import InvalidInput
 from denizen.inbox.outside import NESTING, is_deep, storable_data
+from denizen.server.shapes.filling import filled
 from denizen.server.shapes.given import Given, OutsideData
 from denizen.shapes.agents import AgentDetail, AgentOut, AgentTrouble, ListedAgent, RestingOut
 from denizen.shapes.examples import KITCHEN, asked
@@ -111,10 +112,7 @@ def _kept(value: JsonValue) -> JsonValue:
 
 
 def agent_trouble_out(unable: Unable | None) -> AgentTrouble | None:
-    if unable is None:
-        return None
-    retry_at = None if unable.retry_at is None else moment(Instant(unable.retry_at))
-    return AgentTrouble(cause=unable.cause, text=unable.text, actions=list(unable.actions), retry_at=retry_at)
+    return None if unable is None else filled(AgentTrouble, unable)
 
 
 def agent_out(agent: Agent, status: Status, unable: Unable | None = None) -> AgentOut:

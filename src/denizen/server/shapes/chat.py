@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue
 from denizen.agents.chatting import Answer
 from denizen.cycles.ledger import Charge
 from denizen.server.answering import LONGEST_SECONDS, USUAL_SECONDS
+from denizen.server.shapes.filling import filled
 from denizen.server.shapes.memory import MemoryControl
 from denizen.server.shapes.spaces import METADATA_CHARACTERS, NamedOrganization
 from denizen.server.telling import BETWEEN
@@ -59,7 +60,7 @@ class ChatRequest(BaseModel):
 
 
 def chat_usage_out(spent: Charge) -> ChatUsage:
-    return ChatUsage(input_tokens=spent.input_tokens, output_tokens=spent.output_tokens, cost_micros=spent.cost_micros)
+    return filled(ChatUsage, spent)
 
 
 def final_response(answer: Answer) -> FinalResponse:

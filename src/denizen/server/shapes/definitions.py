@@ -12,6 +12,7 @@ from denizen.agents.differences import Change
 from denizen.agents.documents import Plain
 from denizen.agents.files import Declared
 from denizen.inbox.outside import NESTING, is_deep, storable_data
+from denizen.server.shapes.filling import filled
 from denizen.shapes.definitions import Applied, ChangeOut, FieldChangeOut
 from denizen.shapes.examples import asked
 
@@ -57,7 +58,7 @@ class Apply(BaseModel):
 
 def change_out(change: Change) -> ChangeOut:
     fields = [FieldChangeOut(path=each.path, old=_json(each.old), new=_json(each.new)) for each in change.fields]
-    return ChangeOut(kind=change.kind, name=change.name, action=change.action, fields=fields)
+    return filled(ChangeOut, change, fields=fields)
 
 
 def _json(value: Plain) -> Any:

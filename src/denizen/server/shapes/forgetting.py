@@ -6,8 +6,8 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from denizen.clock import moment
 from denizen.forgetting.forgetting import Kind, Receipt
+from denizen.server.shapes.filling import filled
 from denizen.shapes.examples import THING, asked
 from denizen.shapes.forgetting import ReceiptOut
 
@@ -26,12 +26,4 @@ class Forget(BaseModel):
 
 
 def receipt_out(receipt: Receipt, *, dry_run: bool = False) -> ReceiptOut:
-    return ReceiptOut(
-        id=None if dry_run else receipt.id,
-        kind=receipt.kind,
-        subject_id=receipt.subject_id,
-        by_id=receipt.by_id,
-        removed=receipt.removed,
-        created_at=moment(receipt.created_at),
-        dry_run=dry_run,
-    )
+    return filled(ReceiptOut, receipt, id=None if dry_run else receipt.id, dry_run=dry_run)

@@ -10,6 +10,7 @@ from denizen.access.secrets import VALUE_CHARACTERS
 from denizen.masking import masked
 from denizen.models.abilities import Abilities
 from denizen.models.providers import ADDRESS_CHARACTERS
+from denizen.server.shapes.filling import filled
 from denizen.server.shapes.given import Given
 from denizen.shapes.examples import asked
 from denizen.shapes.models import LocalModel, LocalServer, ModelFacts, TestOut
@@ -23,12 +24,9 @@ Key = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_
 
 
 def model_facts_out(known: Abilities) -> ModelFacts:
-    return ModelFacts(
-        tools=known.tools,
-        images=known.images,
-        context_tokens=known.context_tokens,
-        context_source=known.context_source,
-        thinking=known.thinking,
+    return filled(
+        ModelFacts,
+        known,
         input_price=None if known.input_price is None else float(known.input_price),
         output_price=None if known.output_price is None else float(known.output_price),
     )

@@ -15,6 +15,7 @@ from denizen.panel.phases import Phase
 from denizen.panel.rounds import Reply, Round
 from denizen.panel.settings import MOST_ADVISORS, MOST_CROSSTALK, PanelSettings
 from denizen.reflection.settings import ReflectionSettings
+from denizen.server.shapes.filling import filled
 from denizen.server.shapes.given import Given
 from denizen.server.shapes.spaces import NamedOrganization, message_out
 from denizen.shapes import panels as shapes
@@ -104,23 +105,7 @@ class AdvisorOut(shapes.Advisor):
 
 
 def advisor_out(advisor: Advisor) -> AdvisorOut:
-    own = advisor.settings
-    return AdvisorOut(
-        id=advisor.id,
-        handle=advisor.handle,
-        name=advisor.name,
-        description=advisor.description,
-        colour=advisor.colour,
-        group=advisor.group,
-        active=advisor.active,
-        position=advisor.position,
-        model=own.model,
-        max_tokens=own.max_tokens,
-        reasoning=own.reasoning,
-        phases=None if own.phases is None else list(own.phases),
-        assertions=list(own.assertions),
-        reflection=own.reflection,
-    )
+    return filled(AdvisorOut, advisor, advisor.settings)
 
 
 class AdvisorList(Value):
@@ -184,12 +169,7 @@ class SuggestRequest(Given):
 
 
 def suggestion_out(suggestion: Suggestion) -> SuggestionOut:
-    return SuggestionOut(
-        name=suggestion.name,
-        kind=suggestion.kind,
-        description=suggestion.description,
-        reason=suggestion.reason,
-    )
+    return filled(SuggestionOut, suggestion)
 
 
 class PanelCreate(Given):
@@ -231,14 +211,7 @@ class PanelOut(shapes.Panel):
 
 
 def panel_out(panel: Panel, advisors: Iterable[Advisor]) -> PanelOut:
-    return PanelOut(
-        id=panel.id,
-        name=panel.name,
-        private=panel.space.private,
-        turns=panel.turns,
-        settings=panel.settings,
-        advisors=[advisor_out(each) for each in advisors],
-    )
+    return filled(PanelOut, panel, private=panel.space.private, advisors=[advisor_out(each) for each in advisors])
 
 
 class PanelList(Value):
@@ -266,26 +239,16 @@ def reply_out(reply: Reply) -> ReplyOut:
     made_of = reply.recipe or {}
     phase, background = made_of.get("phase"), made_of.get("background", {})
     profile = background.get("profile")
-    return ReplyOut(
+    return filled(
+        ReplyOut,
+        reply,
         advisor=reply.voice,
-        part=reply.part,
-        name=reply.name,
-        state=reply.state,
         completed=reply.is_over,
         content=reply.text or "",
-        thinking=reply.thinking,
         error=None if reply.error_code is None else ReplyError(code=reply.error_code, message=reply.error or ""),
         phase=None if phase is None else PhaseOut.model_validate(phase),
         profile=None if profile is None else ReplyProfile(preset=profile["preset"], reason=profile["reason"]),
         memories=background.get("memory", {}).get("memories", {}),
-        result=None if reply.result is None else dict(reply.result),
-        epoch=reply.epoch,
-        model=reply.model,
-        input_tokens=reply.input_tokens,
-        output_tokens=reply.output_tokens,
-        cost_micros=reply.cost_micros,
-        started_at=_time(reply.started_at),
-        ended_at=_time(reply.ended_at),
     )
 
 
@@ -295,15 +258,7 @@ def tally_out(votes: Mapping[str, Mapping[str, Any]], groups: Sequence[Sequence[
     told = tally(votes, groups)
     return TallyOut(
         leading=told.leading,
-        camps=[
-            CampOut(
-                position=each.position,
-                advisors=list(each.voices),
-                confidence=each.confidence,
-                weight=each.weight,
-            )
-            for each in told.camps
-        ],
+        camps=[filled(CampOut, each, advisors=list(each.voices)) for each in told.camps],
         dissent={one: dict(others) for one, others in told.dissent.items()},
     )
 
@@ -376,16 +331,7 @@ def context_out(shown: AdvisorContext) -> ContextOut:
 
 
 def foretold_out(told: CostEstimate) -> ForetoldOut:
-    return ForetoldOut(
-        advisor=told.voice,
-        name=told.name,
-        model=told.model,
-        input_tokens=told.input_tokens,
-        output_tokens=told.output_tokens,
-        most_output_tokens=told.most_output_tokens,
-        cost_micros=told.cost_micros,
-        most_micros=told.most_micros,
-    )
+    return filled(ForetoldOut, told, advisor=told.voice)
 
 
 def cost_out(told: Iterable[CostEstimate]) -> CostOut:

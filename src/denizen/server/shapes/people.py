@@ -7,10 +7,10 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from denizen.access.people import Profile
-from denizen.clock import moment
 from denizen.cycles.budgets import BudgetSettings
 from denizen.cycles.organization import OrganizationSettings, SecretHosts
 from denizen.server.auth import Caller
+from denizen.server.shapes.filling import filled
 from denizen.server.shapes.given import Given
 from denizen.shapes import people as shapes
 from denizen.shapes.examples import asked, given
@@ -63,16 +63,7 @@ class OrganizationChange(Given):
 
 
 def entity_out(profile: Profile) -> EntityOut:
-    who = profile.entity
-    return EntityOut(
-        id=who.id,
-        kind=who.kind,
-        handle=who.handle,
-        name=who.name,
-        role=profile.role,
-        created_at=moment(profile.created_at),
-        left_at=None if profile.left_at is None else moment(profile.left_at),
-    )
+    return filled(EntityOut, profile.entity, profile)
 
 
 class EntityCreate(Given):
@@ -106,11 +97,5 @@ def me_out(caller: Caller, organization: Organization) -> Me:
         name=who.name,
         role=caller.role,
         organization=OrganizationOut(id=organization.id, name=organization.name),
-        token=TokenOut(
-            id=token.id,
-            kind=token.kind,
-            name=token.name,
-            created_at=moment(token.created_at),
-            expires_at=None if token.expires_at is None else moment(token.expires_at),
-        ),
+        token=filled(TokenOut, token),
     )

@@ -6,17 +6,17 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from denizen.clock import moment
 from denizen.plans.agenda import Plan
 from denizen.plans.goals import Goal, GoalStatus, Priority
 from denizen.plans.notes import Note
 from denizen.plans.schedule import describe
+from denizen.server.shapes.filling import filled
 from denizen.shapes.examples import asked
 from denizen.shapes.plans import GoalOut, NoteOut, PlanOut
 
 
 def goal_out(goal: Goal) -> GoalOut:
-    return GoalOut(number=goal.number, text=goal.text, status=goal.status, priority=goal.priority, outside=goal.outside)
+    return filled(GoalOut, goal)
 
 
 class NewGoal(BaseModel):
@@ -40,7 +40,7 @@ class ChangeGoal(BaseModel):
 
 
 def note_out(note: Note) -> NoteOut:
-    return NoteOut(key=note.key, text=note.text, outside=note.outside)
+    return filled(NoteOut, note)
 
 
 class SetNote(BaseModel):
@@ -52,17 +52,7 @@ class SetNote(BaseModel):
 
 
 def plan_out(plan: Plan) -> PlanOut:
-    return PlanOut(
-        id=plan.id,
-        kind=plan.kind,
-        name=plan.name,
-        instruction=plan.instruction,
-        schedule=describe(plan.schedule),
-        state=plan.state,
-        next_run=moment(plan.next_run),
-        last_run=None if plan.last_run is None else moment(plan.last_run),
-        outside=plan.outside,
-    )
+    return filled(PlanOut, plan, schedule=describe(plan.schedule))
 
 
 class SetPlan(BaseModel):

@@ -10,13 +10,13 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator
 
 from denizen.agents.fitness import Unable
 from denizen.agents.space_statuses import QueuedStatus, ShownStatus
-from denizen.clock import Instant, moment
 from denizen.ids import AgentId, EntityId
 from denizen.panel.unanswered import PanelStatus
 from denizen.server.shapes.agents import agent_trouble_out
+from denizen.server.shapes.filling import filled
 from denizen.server.shapes.given import Given
 from denizen.shapes.examples import asked
-from denizen.shapes.spaces import FLOOR, RUN_LIMIT, AttachmentOut, Author, MemberOut, MessageOut, SpaceOut, StatusOut
+from denizen.shapes.spaces import FLOOR, RUN_LIMIT, Author, MemberOut, MessageOut, SpaceOut, StatusOut
 from denizen.spaces.directory import (
     AGENT_RUN_LIMIT,
     DEFAULT_FLOOR,
@@ -146,55 +146,30 @@ class EditMessage(BaseModel):
 
 
 def message_out(message: Message) -> MessageOut:
-    return MessageOut(
-        id=message.id,
-        space_id=message.space_id,
-        seq=message.seq,
-        author=Author(id=message.author_id, kind=message.author_kind, name=message.author_name),
-        text=message.text,
-        plain=message.plain,
-        mentions=list(message.mentions),
-        reply_to=message.reply_to,
-        metadata=message.metadata,
-        created_at=moment(message.created_at),
-        edited_at=None if message.edited_at is None else moment(message.edited_at),
-        deleted_at=None if message.deleted_at is None else moment(message.deleted_at),
-        outside=message.outside,
-        files=[
-            AttachmentOut(id=each.id, name=each.name, media_type=each.media_type, size=each.size)
-            for each in message.files
-        ],
-    )
+    author = Author(id=message.author_id, kind=message.author_kind, name=message.author_name)
+    return filled(MessageOut, message, author=author)
 
 
 def member_out(
     member: Member, unable: Mapping[AgentId, Unable] | None = None, namesakes: Container[EntityId] = ()
 ) -> MemberOut:
     who = member.entity
-    return MemberOut(
-        id=who.id,
-        kind=who.kind,
-        handle=who.handle,
-        name=who.name,
-        role=member.role,
-        attention=member.attention,
+    return filled(
+        MemberOut,
+        who,
+        member,
         trouble=agent_trouble_out((unable or {}).get(AgentId(who.id))),
         namesake=who.id in namesakes,
     )
 
 
 def status_out(status: ShownStatus) -> StatusOut:
-    return StatusOut(
-        agent_id=status.agent_id,
+    return filled(
+        StatusOut,
+        status,
         name=status.agent_name,
-        cause=status.cause,
-        text=status.text,
-        actions=list(status.actions),
-        message_id=status.message_id,
-        retry_at=None if status.retry_at is None else moment(Instant(status.retry_at)),
         behind=status.behind if isinstance(status, QueuedStatus) else None,
         round_id=status.round_id if isinstance(status, PanelStatus) else None,
-        created_at=moment(Instant(status.created_at)),
     )
 
 
@@ -204,20 +179,11 @@ def space_out(
     statuses: Iterable[ShownStatus],
     unable: Mapping[AgentId, Unable] | None = None,
 ) -> SpaceOut:
-    space, alike = place.space, namesakes(members)
-    return SpaceOut(
-        id=space.id,
-        kind=space.kind,
-        name=space.name,
-        private=space.private,
-        floor=space.floor,
-        agent_run_limit=space.agent_run_limit,
-        stopped=space.stopped,
-        created_at=moment(place.created_at),
-        last_seq=place.last_seq,
-        read_seq=place.read_seq,
-        unread=place.unread,
-        unread_mentions=place.unread_mentions,
+    alike = namesakes(members)
+    return filled(
+        SpaceOut,
+        place.space,
+        place,
         members=[member_out(each, unable, alike) for each in members],
         statuses=[status_out(each) for each in statuses],
     )

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from denizen.access.signatures import Scheme
 from denizen.access.webhooks import Webhook
-from denizen.clock import moment
+from denizen.server.shapes.filling import filled
 from denizen.shapes.webhooks import WebhookOut
 
 
@@ -28,13 +28,4 @@ class CreateWebhook(BaseModel):
 
 
 def webhook_out(webhook: Webhook) -> WebhookOut:
-    return WebhookOut(
-        id=webhook.id,
-        name=webhook.name,
-        scheme=webhook.scheme,
-        urgent=webhook.urgent,
-        path=webhook.path,
-        created_at=moment(webhook.created_at),
-        revoked_at=None if webhook.revoked_at is None else moment(webhook.revoked_at),
-        last_used_at=None if webhook.last_used_at is None else moment(webhook.last_used_at),
-    )
+    return filled(WebhookOut, webhook)
