@@ -129,7 +129,7 @@ async def upload_content(
     files = context_of(request).runtime.files
     file = await files.get(FileId(file_id), reader=caller.entity.id)
     if file.uploader_id != caller.entity.id:
-        raise NotAllowed("Only whoever began an upload sends its bytes.")
+        raise NotAllowed("Only the person who began an upload can send its bytes.")
     return await _out(request, await files.append(file, offset, request.stream()))
 
 

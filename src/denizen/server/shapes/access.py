@@ -21,21 +21,19 @@ NamedWhose = Annotated[
 
 
 class CreateToken(BaseModel):
-    """A way in for a program."""
+    """A new access token for a program."""
 
     model_config = asked(name="Backup script", role="member", expires_at="2096-01-05T09:00:00Z")
 
     name: Annotated[str, Field(min_length=1, max_length=120, description="What it is for.")]
     entity: Annotated[
-        str | None, Field(description="For whom: an id or a `@handle` of your organization; without it, for you.")
+        str | None, Field(description="The owner: an id or a `@handle` of your organization; by default you.")
     ] = None
     role: Annotated[
         PersonalRole | None,
-        Field(description="Of a person's token: at most this much it may do. As you, if not given."),
+        Field(description="The maximum role of a person's token. By default your own."),
     ] = None
-    expires_at: Annotated[
-        AwareDatetime | None, Field(description="Until when it is good; null: until it is revoked.")
-    ] = None
+    expires_at: Annotated[AwareDatetime | None, Field(description="When it expires; null: never.")] = None
 
 
 def known_token_out(token: Token) -> KnownToken:
@@ -47,21 +45,23 @@ def listed_token_out(token: Token, handle: str) -> ListedToken:
 
 
 class CreateLogin(BaseModel):
-    """A link with which one signs in with a browser, once."""
+    """A link to sign in with a browser, once."""
 
     model_config = asked()
 
     entity: Annotated[
-        str | None, Field(description="For whom: an id or a `@handle` of your organization; without it, for you.")
+        str | None, Field(description="The owner: an id or a `@handle` of your organization; by default you.")
     ] = None
 
 
 class OpenSession(BaseModel):
-    """With what one signs in."""
+    """The secret to sign in with."""
 
     model_config = asked(secret="dzl_…")  # noqa: S106
 
-    secret: Annotated[str, Field(min_length=1, max_length=200, description="Of a login link, or an access token.")]
+    secret: Annotated[
+        str, Field(min_length=1, max_length=200, description="The secret of a login link, or an access token.")
+    ]
 
 
 class SetKey(BaseModel):
@@ -69,7 +69,9 @@ class SetKey(BaseModel):
 
     model_config = asked(value="sk-…", whose="organization")
 
-    value: Annotated[str, Field(min_length=1, max_length=VALUE_CHARACTERS, description="Kept sealed; never shown.")]
+    value: Annotated[
+        str, Field(min_length=1, max_length=VALUE_CHARACTERS, description="Stored encrypted; never shown.")
+    ]
     whose: NamedWhose = "organization"
 
 
@@ -78,13 +80,11 @@ def key_out(secret: Secret) -> KeyOut:
 
 
 class LinkIdentity(BaseModel):
-    """As whom the identity provider knows someone."""
+    """The identity of someone at the identity provider."""
 
     model_config = asked(subject="248289761001")
 
-    subject: Annotated[
-        str, Field(min_length=1, max_length=SUBJECT_CHARACTERS, description="What its tokens have as `sub`.")
-    ]
+    subject: Annotated[str, Field(min_length=1, max_length=SUBJECT_CHARACTERS, description="The `sub` of its tokens.")]
 
 
 def identity_out(identity: Identity) -> IdentityOut:

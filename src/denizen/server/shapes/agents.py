@@ -37,7 +37,7 @@ TRIGGER_CHARACTERS = 10_000
 
 
 class CreateAgent(AgentDefinition):
-    """A new agent: its name, and every field of a definition as `docs/definitions.md` tells them."""
+    """A new agent: its name, and the fields of a definition (`docs/definitions.md`)."""
 
     model_config = ConfigDict(
         frozen=True,
@@ -49,10 +49,10 @@ class CreateAgent(AgentDefinition):
         },
     )
 
-    name: Annotated[Name, Field(description="What it is called.")]
-    handle: Annotated[Handle | None, Field(description="By default made from the name.")] = None
+    name: Annotated[Name, Field(description="The name.")]
+    handle: Annotated[Handle | None, Field(description="By default derived from the name.")] = None
     spaces: Annotated[
-        tuple[str, ...], Field(max_length=100, description="Ids of spaces of yours that it is in from the beginning.")
+        tuple[str, ...], Field(max_length=100, description="Ids of your spaces that it becomes a member of.")
     ] = ()
 
     @model_validator(mode="wrap")
@@ -74,7 +74,7 @@ class CreateAgent(AgentDefinition):
 
 
 class EditAgent(RootModel[dict[str, JsonValue]]):
-    """Its `name`, and fields of its definition: what is not there stays, null resets a field to its default.
+    """Its `name`, and fields of its definition: fields that are not sent stay, null resets a field to its default.
 
     A mapping such as `cycle` is changed by its keys; lists are replaced.
     """
@@ -158,7 +158,7 @@ def agent_detail_out(
 
 
 class TryAgain(Given):
-    """Where an agent is to try again."""
+    """The space in which an agent tries again."""
 
     model_config = asked(space=KITCHEN)
 
@@ -173,17 +173,19 @@ def listed_agent_out(each: AgentListing, unable: Unable | None = None) -> Listed
 
 
 class ForkAgent(BaseModel):
-    """A new agent with the past of another."""
+    """A new agent with the history of another."""
 
     model_config = asked(handle="ada-2", name="Ada the Second", at=7)
 
-    handle: Annotated[Handle | None, Field(description="By default that of the other and a number.")] = None
-    name: Annotated[Name | None, Field(description="By default that of the other.")] = None
-    at: Annotated[int | None, Field(ge=1, le=2**53, description="The last cycle it has lived; by default all.")] = None
+    handle: Annotated[Handle | None, Field(description="By default the handle of the other with a number.")] = None
+    name: Annotated[Name | None, Field(description="By default the name of the other.")] = None
+    at: Annotated[
+        int | None, Field(ge=1, le=2**53, description="Copy the history up to this cycle; by default all of it.")
+    ] = None
 
 
 class TriggerAgent(BaseModel):
-    """Something that happened outside, for one agent."""
+    """An event from outside, for one agent."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -192,12 +194,14 @@ class TriggerAgent(BaseModel):
         },
     )
 
-    service: Annotated[str, Field(description="What the event comes from, as the agent is told it.")]
-    text: Annotated[str, Field(max_length=TRIGGER_CHARACTERS, description="What happened, in words.")] = ""
-    data: Annotated[OutsideData, Field(description="What happened, as data.")] = None
+    service: Annotated[str, Field(description="The name of the service, as the agent sees it.")]
+    text: Annotated[str, Field(max_length=TRIGGER_CHARACTERS, description="The event as text.")] = ""
+    data: Annotated[OutsideData, Field(description="The event as data.")] = None
     id: Annotated[
         str | None,
-        Field(min_length=1, max_length=200, description="The service's own id of it: told twice is told once."),
+        Field(
+            min_length=1, max_length=200, description="The service's id of the event: the same id is delivered once."
+        ),
     ] = None
     urgent: Annotated[bool, Field(description="The agent sees it at its next step instead of after its cycle.")] = False
 

@@ -25,7 +25,9 @@ class OpenSpace(Given):
 
     model_config = asked(reason="A complaint about what was said here.")
 
-    reason: Annotated[str, Field(min_length=1, max_length=REASON_CHARACTERS, description="The members will read it.")]
+    reason: Annotated[
+        str, Field(min_length=1, max_length=REASON_CHARACTERS, description="The members of the space see it.")
+    ]
 
 
 def opening_out(opening: Opening) -> OpeningOut:

@@ -15,11 +15,11 @@ from denizen.tools.grants import Grant
 
 
 class AnswerCall(BaseModel):
-    """The answer to what an agent has asked."""
+    """The answer to a question of an agent."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"result": {"confirmed": True}}]})
 
-    result: Annotated[OutsideData, Field(description="What the agent is told: text as it is, anything else as JSON.")]
+    result: Annotated[OutsideData, Field(description="The result for the agent: text as it is, anything else as JSON.")]
 
 
 def call_out(call: Call) -> CallOut:

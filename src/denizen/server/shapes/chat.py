@@ -35,7 +35,7 @@ Metadata = Annotated[dict[str, JsonValue], AfterValidator(_can_be_kept)]
 
 
 class ChatRequest(BaseModel):
-    """Something to say to one agent."""
+    """A message to one agent."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -46,16 +46,16 @@ class ChatRequest(BaseModel):
     agent: Annotated[str, Field(description="Its id, or its `@handle`.")]
     text: Annotated[str, Field(description=f"Markdown, up to {MESSAGE_CHARACTERS:,} characters.")]
     space: Annotated[
-        str | None, Field(description="A space that you and the agent are in; else the private one of you two.")
+        str | None, Field(description="A space that you and the agent are in; by default your private space with it.")
     ] = None
-    metadata: Annotated[Metadata | None, Field(description="Kept with your message as it is.")] = None
+    metadata: Annotated[Metadata | None, Field(description="Stored with your message, unchanged.")] = None
     organization_id: NamedOrganization = None
     memory_control: Annotated[
         MemoryControl | None,
-        Field(alias="memoryControl", description="What shall be remembered of this conversation. It is kept."),
+        Field(alias="memoryControl", description="The memory settings of this conversation. They are stored."),
     ] = None
     seconds: Annotated[
-        float, Field(gt=0, le=LONGEST_SECONDS, description="How long to wait. The agent goes on in any case.")
+        float, Field(gt=0, le=LONGEST_SECONDS, description="How long to wait. The agent continues in any case.")
     ] = USUAL_SECONDS
 
 

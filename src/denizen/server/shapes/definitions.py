@@ -20,14 +20,14 @@ DOCUMENTS: int = 1_000
 
 
 class DocumentIn(BaseModel):
-    """What one document of a definition file says, and where it stands."""
+    """One document of a definition file, and its position."""
 
     model_config = asked(place="agents.yaml:1", document={"kind": "person", "name": "Sam"})
 
-    place: Annotated[str, Field(max_length=1_000, description="Under which its problems are told.")]
+    place: Annotated[str, Field(max_length=1_000, description="The name that errors use for it.")]
     document: Annotated[
         Mapping[str, JsonValue],
-        Field(description="An agent, a space or a person, as `docs/definitions.md` tells them."),
+        Field(description="An agent, a space or a person, in the format of `docs/definitions.md`."),
     ]
 
     @field_validator("document")
@@ -39,14 +39,14 @@ class DocumentIn(BaseModel):
 
 
 class Apply(BaseModel):
-    """Documents, and whether they are only to be tried."""
+    """Documents to apply, or to try."""
 
     model_config = asked(
         documents=[{"place": "agents.yaml:1", "document": {"kind": "person", "name": "Sam"}}], dry_run=True
     )
 
     documents: Annotated[list[DocumentIn], Field(min_length=1, max_length=DOCUMENTS)]
-    dry_run: Annotated[bool, Field(description="Only say what would change.")] = False
+    dry_run: Annotated[bool, Field(description="Only return what would change.")] = False
 
     @field_validator("documents")
     @classmethod

@@ -13,16 +13,16 @@ from denizen.shapes.forgetting import ReceiptOut
 
 
 class Forget(BaseModel):
-    """What shall be gone everywhere."""
+    """What to forget everywhere."""
 
     model_config = asked(kind="message", id=THING, also_replies=False, dry_run=True)
 
     kind: Kind
-    id: Annotated[str, Field(description="Of the message, memory, person or space; a person also by `@handle`.")]
+    id: Annotated[str, Field(description="The id of the message, memory, person or space; a person also by `@handle`.")]
     also_replies: Annotated[
-        bool, Field(description="Of a message: also what agents answered it, and the cycles in which they did.")
+        bool, Field(description="For a message: also the answers of agents, and the cycles that wrote them.")
     ] = False
-    dry_run: Annotated[bool, Field(description="Only say how much would be removed where.")] = False
+    dry_run: Annotated[bool, Field(description="Only return how much would be removed from where.")] = False
 
 
 def receipt_out(receipt: Receipt, *, dry_run: bool = False) -> ReceiptOut:

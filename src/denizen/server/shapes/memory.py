@@ -22,7 +22,7 @@ def memory_out(memory: MemoryItem) -> MemoryOut:
 
 
 class MemoryChange(BaseModel):
-    """What a memory shall say."""
+    """The new text of a memory."""
 
     model_config = asked(text="Noor likes long answers.")
 
@@ -34,13 +34,11 @@ def policy_out(policy: Policy) -> PolicyOut:
 
 
 class PolicyChange(BaseModel):
-    """What shall hold of long-term memory in a conversation. What is not sent stays as it is."""
+    """Long-term memory settings of a conversation. Fields that are not sent stay unchanged."""
 
     model_config = asked(enabled=False)
 
-    enabled: Annotated[bool | None, Field(description="False: nothing is remembered beyond it, nor brought back.")] = (
-        None
-    )
+    enabled: Annotated[bool | None, Field(description="False: no memories are stored or recalled.")] = None
     scopes: Scopes = Scopes()
     share_with_organization: Annotated[
         bool | None, Field(validation_alias=AliasChoices("share_with_organization", "shareWithOrganization"))
@@ -70,7 +68,7 @@ def organization_memory_out(settings: OrganizationMemory | None) -> Organization
 
 
 class OrganizationMemoryChange(BaseModel):
-    """What shall be otherwise. Null gives a switch its default back."""
+    """Changes of the long-term memory settings. Null resets one to its default."""
 
     model_config = asked(publish=False)
 

@@ -234,12 +234,12 @@ def request_out(rebuilt: RebuiltRequest) -> RequestOut:
 
 
 class Rethink(BaseModel):
-    """Which model shall be asked the same."""
+    """The model to ask the same requests."""
 
     model_config = asked(model="openai:gpt-6.1-terra", step=0)
 
     model: Annotated[str, Field(min_length=1, max_length=200)]
-    step: Annotated[int | None, Field(ge=0, le=10_000, description="Only this step; by default all of them.")] = None
+    step: Annotated[int | None, Field(ge=0, le=10_000, description="Only this step; by default all steps.")] = None
 
 
 def answer_again_out(again: NewAnswer) -> AnswerAgain:

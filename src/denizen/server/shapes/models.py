@@ -48,11 +48,11 @@ class TestModel(Given):
         Address | None,
         Field(description="Its base URL; by default as before. Empty: the provider's own, without a gateway."),
     ] = None
-    key: Annotated[Key | None, Field(description="By default the one that is kept. It is not kept by a test.")] = None
+    key: Annotated[Key | None, Field(description="By default the stored one. A test does not store it.")] = None
 
 
 class ChooseModel(TestModel):
-    """The model of agents that name none. The address and the key are kept; the key is never shown again."""
+    """The default model of agents. The address and the key are stored; the key is never shown."""
 
 
 def test_out(result: TestResult) -> TestOut:

@@ -46,30 +46,30 @@ if TYPE_CHECKING:
 
 
 class AdvisorIn(Given):
-    """An advisor, as you describe it."""
+    """A new advisor."""
 
     model_config = asked(name="Martin Buber", description="You look for the encounter.", group="Philosophers")
 
     name: str
-    handle: Annotated[
-        str | None, Field(description="`@handle` addresses it; made from the name where it is not given.")
-    ] = None
+    handle: Annotated[str | None, Field(description="`@handle` addresses it; by default derived from the name.")] = None
     description: Annotated[str, Field(max_length=20_000, description='Who it is; it stands behind "You are …".')] = ""
-    colour: Annotated[str, Field(description="`#rrggbb`; empty: one is given to it.")] = ""
-    group: Annotated[str, Field(max_length=60, description="`@group` addresses all of it.")] = ""
+    colour: Annotated[str, Field(description="`#rrggbb`; empty: chosen automatically.")] = ""
+    group: Annotated[str, Field(max_length=60, description="`@group` addresses all its members.")] = ""
     active: Annotated[bool, Field(description="Whether it answers when nobody is addressed.")] = True
-    model: Annotated[str | None, Field(description="null: the panel's.")] = None
+    model: Annotated[str | None, Field(description="Null: the model of the panel.")] = None
     max_tokens: int | None = None
-    reasoning: Annotated[bool, Field(description="Whether a model that can think before it speaks does so.")] = False
-    phases: Annotated[list[Phase] | None, Field(description="Its own, instead of the panel's.")] = None
-    assertions: Annotated[list[str], Field(max_length=20, description="What is expected of each of its replies.")] = (
-        Field(default_factory=list[str])
-    )
-    reflection: Annotated[ReflectionSettings | None, Field(description="Its own, instead of the panel's.")] = None
+    reasoning: Annotated[bool, Field(description="Whether a reasoning model thinks before it answers.")] = False
+    phases: Annotated[list[Phase] | None, Field(description="Its own, instead of the settings of the panel.")] = None
+    assertions: Annotated[
+        list[str], Field(max_length=20, description="Expectations that each of its replies is checked against.")
+    ] = Field(default_factory=list[str])
+    reflection: Annotated[
+        ReflectionSettings | None, Field(description="Its own, instead of the settings of the panel.")
+    ] = None
 
 
 class AdvisorChange(Given):
-    """What shall be otherwise with an advisor."""
+    """Changes of an advisor. Fields that are not sent stay unchanged."""
 
     model_config = asked(active=False)
 
@@ -90,7 +90,7 @@ class AdvisorChange(Given):
 
 
 class AdvisorOut(shapes.Advisor):
-    """A voice of a panel."""
+    """An advisor of a panel."""
 
     model_config = given(
         id=BUBER, handle="martin-buber", name="Martin Buber", description="You look for the encounter.",
@@ -109,7 +109,7 @@ def advisor_out(advisor: Advisor) -> AdvisorOut:
 
 
 class AdvisorList(Value):
-    """Who advises in a panel, in order."""
+    """The advisors of a panel, in order."""
 
     advisors: list[AdvisorOut]
 
@@ -119,15 +119,17 @@ def advisor_list_out(listed: Iterable[Advisor]) -> AdvisorList:
 
 
 class AdvisorOrder(Given):
-    """In which order the advisors stand."""
+    """The order of the advisors."""
 
     model_config = asked(advisors=[BUBER])
 
-    advisors: Annotated[list[str], Field(max_length=MOST_ADVISORS, description="Ids; the others follow as they stood.")]
+    advisors: Annotated[
+        list[str], Field(max_length=MOST_ADVISORS, description="Ids; the others follow in their present order.")
+    ]
 
 
 class AdvisorFile(Value):
-    """Advisors, to be taken to another panel."""
+    """Exported advisors."""
 
     model_config = given(format="denizen.advisors/1", advisors=[{"name": "Martin Buber"}])
 
@@ -136,13 +138,13 @@ class AdvisorFile(Value):
 
 
 class AdvisorImport(Given):
-    """What `GET …/advisors/export` gave."""
+    """The export of `GET …/advisors/export`."""
 
     model_config = asked(format="denizen.advisors/1", advisors=[{"name": "Martin Buber"}], replace=False)
 
     format: str = "denizen.advisors/1"
     advisors: Annotated[list[dict[str, Any]], Field(max_length=MOST_ADVISORS)]
-    replace: Annotated[bool, Field(description="Whether those that are there are removed.")] = False
+    replace: Annotated[bool, Field(description="Whether the present advisors are removed.")] = False
 
     @property
     def document(self) -> dict[str, Any]:
@@ -151,7 +153,7 @@ class AdvisorImport(Given):
 
 
 class GroupChange(Given):
-    """Whether the advisors of a group answer."""
+    """Whether the advisors of a group are active."""
 
     model_config = asked(group="Philosophers", active=False)
 
@@ -160,7 +162,7 @@ class GroupChange(Given):
 
 
 class SuggestRequest(Given):
-    """What the advisors shall help to think about."""
+    """The topic for suggested advisors."""
 
     model_config = asked(topic="Whether to leave a safe job for a bakery.", count=8)
 
@@ -173,17 +175,17 @@ def suggestion_out(suggestion: Suggestion) -> SuggestionOut:
 
 
 class PanelCreate(Given):
-    """A new panel. You are in it, and run it."""
+    """A new panel, with you as its owner."""
 
     model_config = asked(
         name="Board", advisors=[{"name": "Martin Buber"}, {"name": "Seth Godin"}], settings={"synthesis": "always"}
     )
 
     name: str
-    private: Annotated[bool, Field(description="Whether those who are not in it may not even know of it.")] = False
-    members: Annotated[
-        list[str], Field(max_length=200, description="Who else may ask it: ids, or handles with their `@`.")
-    ] = Field(default_factory=list[str])
+    private: Annotated[bool, Field(description="Whether only members can see it.")] = False
+    members: Annotated[list[str], Field(max_length=200, description="The other members: ids or `@handles`.")] = Field(
+        default_factory=list[str]
+    )
     advisors: Annotated[list[AdvisorIn], Field(max_length=MOST_ADVISORS)] = Field(default_factory=list[AdvisorIn])
     settings: Annotated[dict[str, Any], Field(description="As in `PATCH /api/panels/{panel_id}`.")] = Field(
         default_factory=dict[str, Any]
@@ -191,7 +193,7 @@ class PanelCreate(Given):
 
 
 class PanelChange(Given):
-    """What shall be otherwise with a panel."""
+    """Changes of a panel. Fields that are not sent stay unchanged."""
 
     model_config = asked(settings={"crosstalk": 1, "synthesis": "always", "reflection": {"profile": "basic"}})
 
@@ -202,7 +204,7 @@ class PanelChange(Given):
 
 
 class PanelOut(shapes.Panel):
-    """A space whose advisors answer."""
+    """A panel: a space with advisors who answer."""
 
     model_config = given(id=KITCHEN, name="Board", private=False, turns=3, settings={}, advisors=[])
 
@@ -215,7 +217,7 @@ def panel_out(panel: Panel, advisors: Iterable[Advisor]) -> PanelOut:
 
 
 class PanelList(Value):
-    """The panels you are in."""
+    """Your panels."""
 
     panels: list[PanelOut]
 
@@ -292,7 +294,7 @@ def round_out(told: Round, message: Message | None = None) -> RoundOut:
 
 
 class VoiceChoice(Given):
-    """Whom it is about."""
+    """The advisor of a request."""
 
     model_config = asked(advisor=BUBER)
 
@@ -302,7 +304,7 @@ class VoiceChoice(Given):
 
 
 class CrosstalkRequest(Given):
-    """How often the advisors answer each other."""
+    """The number of cross-talk rounds."""
 
     model_config = asked(rounds=1)
 
@@ -310,11 +312,11 @@ class CrosstalkRequest(Given):
 
 
 class VoteRequest(Given):
-    """What the advisors vote on."""
+    """The question of a vote."""
 
     model_config = asked(question="Should I sign by Friday?")
 
-    question: Annotated[str, Field(max_length=4_000, description="Empty: what the turn was about.")] = ""
+    question: Annotated[str, Field(max_length=4_000, description="Empty: the question of the turn.")] = ""
 
 
 def context_out(shown: AdvisorContext) -> ContextOut:

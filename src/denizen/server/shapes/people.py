@@ -28,7 +28,7 @@ class OrganizationDetail(shapes.Organization):
     model_config = given(id=_HOME, name="Home", settings={"budget": {"dollars_per_day": "5.00"}, "spaces_by": "member"})
 
     settings: Annotated[  # pyright: ignore[reportIncompatibleVariableOverride]
-        OrganizationSettings | None, Field(description="For admins and owners; null for whoever is neither.")
+        OrganizationSettings | None, Field(description="For admins and owners; null for others.")
     ]
 
 
@@ -37,24 +37,26 @@ def organization_detail_out(organization: Organization, settings: OrganizationSe
 
 
 class SettingsChange(Given):
-    """Settings of the organization: those that are sent are changed, null gives one its default back."""
+    """Settings of the organization: fields that are not sent stay unchanged, null resets one to its default."""
 
     model_config = asked(spaces_by="admin")
 
     budget: Annotated[
-        BudgetSettings | None, Field(description="What all agents together may use, by the day (UTC) and for life.")
+        BudgetSettings | None, Field(description="The limits for all agents together, per day (UTC) and in total.")
     ] = None
     spaces_by: Annotated[
         Literal["member", "admin"] | None, Field(description="Who may create spaces: everyone, or admins and owners.")
     ] = None
     secret_hosts: Annotated[
         SecretHosts | None,
-        Field(description="Where each secret may be sent by tools: `name` or `name:port`. Given whole."),
+        Field(
+            description="The hosts to which tools may send each secret: `name` or `name:port`. Replaces the whole list."
+        ),
     ] = None
 
 
 class OrganizationChange(Given):
-    """What shall be otherwise."""
+    """Changes of the organization. Fields that are not sent stay unchanged."""
 
     model_config = asked(name="Our house", settings={"spaces_by": "admin"})
 
@@ -67,25 +69,25 @@ def entity_out(profile: Profile) -> EntityOut:
 
 
 class EntityCreate(Given):
-    """Someone new."""
+    """A new person or service."""
 
     model_config = asked(kind="human", name="Sam", handle="sam", role="member")
 
     kind: Literal["human", "service"] = "human"
     name: str
-    handle: Annotated[str | None, Field(description="Without one, it is made from the name.")] = None
-    role: Annotated[PersonRole | None, Field(description="Of a person; more than `member` is for owners to give.")] = (
+    handle: Annotated[str | None, Field(description="By default derived from the name.")] = None
+    role: Annotated[PersonRole | None, Field(description="For a person; only owners can give more than `member`.")] = (
         None
     )
 
 
 class EntityChange(Given):
-    """What shall be otherwise with someone."""
+    """Changes of a person or service. Fields that are not sent stay unchanged."""
 
     model_config = asked(name="Samira")
 
     name: str | None = None
-    role: Annotated[PersonRole | None, Field(description="Of a person; for owners to change.")] = None
+    role: Annotated[PersonRole | None, Field(description="For a person; only owners can change it.")] = None
 
 
 def me_out(caller: Caller, organization: Organization) -> Me:

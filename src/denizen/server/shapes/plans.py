@@ -30,7 +30,7 @@ class NewGoal(BaseModel):
 
 
 class ChangeGoal(BaseModel):
-    """What shall be different about a goal; what is not there stays."""
+    """Changes of a goal. Fields that are not sent stay unchanged."""
 
     model_config = asked(status="done")
 
@@ -44,7 +44,7 @@ def note_out(note: Note) -> NoteOut:
 
 
 class SetNote(BaseModel):
-    """What shall be noted."""
+    """The text of a note."""
 
     model_config = asked(text="Noor takes it without sugar.")
 
@@ -56,12 +56,12 @@ def plan_out(plan: Plan) -> PlanOut:
 
 
 class SetPlan(BaseModel):
-    """When the agent is woken, in exactly one way of three, and what it is told then."""
+    """A plan: exactly one of `cron`, `at` and `after`, and the instruction."""
 
     model_config = asked(instruction="Look whether the windows are closed.", cron="0 7 * * *", zone="Europe/Berlin")
 
     instruction: str
     cron: Annotated[str | None, Field(description="Minute, hour, day of month, month, day of week.")] = None
     at: Annotated[str | None, Field(description="Once, in ISO 8601.")] = None
-    after: Annotated[str | None, Field(description="Once, after so long: `2 hours`.")] = None
-    zone: Annotated[str | None, Field(description="By default that of the agent.")] = None
+    after: Annotated[str | None, Field(description="Once, after this time: `2 hours`.")] = None
+    zone: Annotated[str | None, Field(description="By default the time zone of the agent.")] = None

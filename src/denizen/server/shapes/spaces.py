@@ -45,7 +45,7 @@ NamedOrganization = Annotated[
 
 
 class SpaceCreate(Given):
-    """A new space. You are in it, and run it."""
+    """A new space, with you as its owner."""
 
     model_config = asked(name="Kitchen", members=["@ada", "@sam"], private=False)
 
@@ -53,11 +53,9 @@ class SpaceCreate(Given):
     members: list[str] = Field(
         default_factory=list[str],
         max_length=MOST_MEMBERS,
-        description="Who else is in it: ids, or handles with their `@`.",
+        description="The other members: ids or `@handles`.",
     )
-    private: Annotated[
-        bool, Field(description="Whether those who are not in it may not even know of it, nor of what is said in it.")
-    ] = False
+    private: Annotated[bool, Field(description="Whether only members can see the space and its messages.")] = False
     floor: Annotated[Floor | None, Field(description=f"{FLOOR} By default `{DEFAULT_FLOOR}`.")] = None
     agent_run_limit: Annotated[
         int | None, Field(ge=0, le=LARGEST_RUN_LIMIT, description=f"{RUN_LIMIT} By default {AGENT_RUN_LIMIT}.")
@@ -65,7 +63,7 @@ class SpaceCreate(Given):
 
 
 class SpaceChange(Given):
-    """What shall be otherwise with a space."""
+    """Changes of a space. Fields that are not sent stay unchanged."""
 
     model_config = asked(name="Big kitchen")
 
@@ -76,17 +74,17 @@ class SpaceChange(Given):
 
 
 class MemberAdd(Given):
-    """Who shall be in the space."""
+    """A new member of a space."""
 
     model_config = asked(entity="@ada", attention="mentions")
 
-    entity: Annotated[str, Field(description="Its id, or its handle with the `@`.")]
-    attention: Annotated[Attention, Field(description="What of the space reaches an agent's inbox.")] = "all"
-    role: Annotated[MemberRole, Field(description="Owners and admins of a space run it.")] = "member"
+    entity: Annotated[str, Field(description="An id or an `@handle`.")]
+    attention: Annotated[Attention, Field(description="Which messages reach an agent's inbox.")] = "all"
+    role: Annotated[MemberRole, Field(description="Owners and admins manage the space.")] = "member"
 
 
 class MemberChange(Given):
-    """What shall be otherwise with a member."""
+    """Changes of a member. Fields that are not sent stay unchanged."""
 
     model_config = asked(attention="none")
 
@@ -95,7 +93,7 @@ class MemberChange(Given):
 
 
 class ReadMark(Given):
-    """How far you have read."""
+    """Your read position."""
 
     model_config = asked(seq=7)
 
@@ -103,7 +101,7 @@ class ReadMark(Given):
 
 
 class PostMessage(BaseModel):
-    """Something to say in a space."""
+    """A message to post."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -114,7 +112,7 @@ class PostMessage(BaseModel):
     text: Annotated[str, Field(description=f"Markdown, up to {MESSAGE_CHARACTERS:,} characters. `@handle` mentions.")]
     reply_to: Annotated[str | None, Field(description="The id of a message in the same space.")] = None
     urgent: Annotated[bool, Field(description="Agents see it at their next step instead of after their cycle.")] = False
-    metadata: Annotated[dict[str, JsonValue] | None, Field(description="Kept with the message as it is.")] = None
+    metadata: Annotated[dict[str, JsonValue] | None, Field(description="Stored with the message, unchanged.")] = None
     organization_id: NamedOrganization = None
     files: Annotated[
         list[str],
@@ -136,7 +134,7 @@ class PostMessage(BaseModel):
 
 
 class EditMessage(BaseModel):
-    """What a message shall say instead."""
+    """The new text of a message."""
 
     model_config = ConfigDict(
         extra="forbid", json_schema_extra={"examples": [{"text": "Good morning, @ada. Did the *second* build pass?"}]}

@@ -54,19 +54,19 @@ def stance_out(stance: Stance) -> StanceOut:
 
 
 class SetStance(BaseModel):
-    """What shall hold in a conversation instead of the agent's settings; what is not there is as the agent has it."""
+    """Settings of one conversation that replace the agent's own. Fields that are not sent stay the agent's."""
 
     model_config = asked(preset="concise", reflection={"profile": "basic"})
 
-    preset: Annotated[str | None, Field(description="One preset, whatever the rules say.", max_length=100)] = None
-    mode: Annotated[str | None, Field(description="What rules and defaults know it by.", max_length=100)] = None
+    preset: Annotated[str | None, Field(description="Always use this preset.", max_length=100)] = None
+    mode: Annotated[str | None, Field(description="The mode that rules and defaults use.", max_length=100)] = None
     reflection: Annotated[
         dict[str, JsonValue] | None, Field(description="As in a definition: `profile`, `sentiment`, `metaprompts`, …")
     ] = None
 
 
 class SetState(BaseModel):
-    """What a state of mind shall be; what is not there stays."""
+    """A state of mind. Fields that are not sent stay unchanged."""
 
     model_config = asked(mood="empathetic", user_skill="novice")
 
@@ -139,7 +139,7 @@ def _preset(presets: Presets, each: Preset) -> PresetOut:
 
 
 class TryProfile(BaseModel):
-    """A message that somebody might say."""
+    """A message to try the rules with."""
 
     model_config = asked(text="Tell me briefly.", mode="ada")
 
