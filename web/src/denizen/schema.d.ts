@@ -9657,7 +9657,7 @@ export interface components {
             messages: components["schemas"]["MessageOut"][];
             /**
              * Next
-             * @description Send it as `before` to continue the search, also if nothing was found yet; null: it is complete.
+             * @description Send it as `before` to continue, also if nothing was found yet; null: it is complete.
              */
             next: string | null;
         };
