@@ -34,6 +34,7 @@ from denizen.cycles.stopping import Stop
 from denizen.cycles.triage import Judge, Sieve
 from denizen.errors import InvalidInput, ModelError, PriceUnknown, SecretKeyMissing, SecretUnreadable, ToolMissing
 from denizen.ids import AgentId, OrganizationId
+from denizen.inbox.stop_requests import StopHints
 from denizen.memory.reminding import Reminder
 from denizen.models import context_size
 from denizen.models.catalog import Models
@@ -80,6 +81,7 @@ class Equipment:
     background_calls: BackgroundCalls
     outside: Outside
     voices: LiveTexts
+    stop_hints: StopHints
     telemetry: Telemetry = OFF
     reminder: Reminder | None = None
     server_budget: ServerBudget | None = None
@@ -122,6 +124,7 @@ class Equipment:
             embedder=self.embedder,
             reminder=self.reminder,
             voices=self.voices,
+            stop_hints=self.stop_hints,
             telemetry=self.telemetry,
             profiling=lambda: self._profiling(agent),
             reflects=agent.reflects,

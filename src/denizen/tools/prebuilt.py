@@ -13,9 +13,10 @@ from denizen.consciousness import log, privacy
 from denizen.errors import InvalidInput, NotFound
 from denizen.files import attaching, storing
 from denizen.ids import MessageId, SpaceId
-from denizen.inbox import delivery
+from denizen.inbox import delivery, stop_requests
 from denizen.inbox.format import entry_text, human_size, quoted_name
 from denizen.inbox.sources import Source, distinct, source_of_author, sources_of_events
+from denizen.inbox.stop_requests import STOPPED
 from denizen.spaces import directory, floor, posting
 from denizen.spaces.markdown import unfenced
 from denizen.spaces.posting import Message
@@ -85,6 +86,8 @@ def send_message(tx: Tx, hand: Hand, arguments: SendMessage) -> Done:
     what = posting.draft(unfenced(arguments.text))
     space_id = SpaceId(arguments.space_id) if arguments.space_id else _active(tx, hand)
     space = directory.require_member(tx, space_id, hand.agent_id)
+    if hand.cut_by is None and (request := hand.stopped.get(space.id)) is not None:
+        raise InvalidInput(stop_requests.refusal(request))
     if _just_said(tx, hand, space.id, what.text):
         raise InvalidInput("You have just said this here, and nobody has spoken since: it was not sent again.")
     stopped = privacy_guard.stopped_message(
@@ -102,8 +105,11 @@ def send_message(tx: Tx, hand: Hand, arguments: SendMessage) -> Done:
         cycle_id=hand.cycle_id,
         answers=floor.asked_by(hand.events, space.id),
         outside=hand.outside,
+        metadata=None if hand.cut_by is None else {STOPPED: {"by": hand.cut_by.by_id}},
     )
     told = _told(success=True, messageId=posted.id)
+    if hand.cut_by is not None:
+        told = _told(success=True, messageId=posted.id, stopped=stop_requests.told_to_agent(hand.cut_by))
     return Done(told, changes=True, sent_to=space.name, sources=frozenset((space.id,)))
 
 
