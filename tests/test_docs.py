@@ -138,8 +138,14 @@ def test_the_readme_draws_the_tree_as_it_is() -> None:
         if not each.name.startswith("__") and each.name != "py.typed"
     ]
     folders = ["bench", "deploy", "examples", "docs", "tests"]
-    missing = [
-        each for each in [*rooms, *folders] if f"{each.removesuffix('.py')}{'.py' if '.' in each else '/'}" not in drawn
-    ]
     told = {word.strip("(),;:") for word in drawn.split()}
+    missing = [each for each in [*rooms, *folders] if (each if "." in each else f"{each}/") not in told]
     assert missing + [each.name for each in COMMANDS if each.name not in told] == []
+
+
+def test_the_files_to_change_together_are_there() -> None:
+    table = (ROOT / "CONTRIBUTING.md").read_text().partition("## Files to change together")[2].partition("\n## ")[0]
+    named = re.findall(r"`([a-z_]+/[a-z_/]+(?:\.py)?)`", table)
+    assert len(named) > 15
+    assert [each for each in named if not (ROOT / "src" / "denizen" / each).exists()] == []
+    assert [each for each in re.findall(r"`(\w+\.ts)`", table) if not list((ROOT / "web" / "src").rglob(each))] == []

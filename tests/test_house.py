@@ -280,7 +280,7 @@ ONLY_CALLED_BY = {
         *{"portability/spaces.py", "portability/stance_lines.py"},
     },
     "spaces.directory.join": {
-        *{"access/space_changes.py", "agents/applying.py", "agents/chatting.py", "agents/managing.py"},
+        *{"access/space_changes.py", "agents/applying.py", "agents/managing.py", "agents/private_spaces.py"},
         *{"panel/panels.py", "welcome.py"},
     },
     "spaces.leaving.leave": {"access/people.py", "access/space_changes.py", "forgetting/forgetting.py"},

@@ -6,7 +6,7 @@ DenizenError
 │   ├── StepFunctionFailed  a function of an agent's cycles failed, or decided what cannot be done
 │   ├── HandleTaken         another entity of the organization has that handle
 │   ├── IdempotencyKeyReused  a key or id was used for something else before
-│   ├── QuotaExceeded       the organization has no room for more files
+│   ├── QuotaExceeded       the organization has no room for more files, or the uploader has too many unused ones
 │   ├── UploadConflict      an upload continues at another place
 │   ├── PriceUnknown        a budget in dollars needs the price of a model that nobody knows
 │   ├── DefinitionsInvalid  files of definitions say what cannot be done

@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 
-from denizen import call, reply, scripted, tool
+from denizen import call, forever, reply, scripted, tool
 from denizen.agents import registry, space_statuses
 from denizen.agents.registry import Agent, define
 from denizen.agents.restrictions import DefinitionPolicy, HostAccess
 from denizen.cli.house import host_access
-from denizen.errors import InvalidInput, SettingsError
+from denizen.errors import InvalidInput, ModelUnknown, SettingsError
+from denizen.memory.settings import MemoryOptions
 from denizen.settings.loading import load
 from denizen.settings.shape import program_of
 from denizen.spaces.directory import Space
@@ -157,3 +158,30 @@ def test_settings_reach_the_policy(tmp_path: Path) -> None:
     (tmp_path / "denizen.toml").write_text(said)
     settings = load(environ={"DENIZEN_HOME": str(tmp_path)}, folder=tmp_path).settings
     assert host_access(settings) == HostAccess(("TOKEN= tool",), ("wiki.lan",), ("weather",))
+
+
+async def test_models_of_python_programs_are_not_reached_through_presets_or_conversations(tmp_path: Path) -> None:
+    """There, too, people of any organization name models. What a program gave to an agent of theirs stays theirs."""
+    async with open_world("sqlite://", presets=tmp_path / "none.json", memory=MemoryOptions()) as world:
+        denizen = world.denizen
+        first = await denizen.organizations.create("First")
+        theirs = forever(lambda messages, info: "{}")
+        rex = await denizen.agents.create("Rex", model=theirs)
+        other = await denizen.organizations.create("Other")
+        eve = await world.person("Eve", organization=other)
+        ada = await denizen.agents.create("Ada", model=scripted(*[reply("Yes."), "Done."] * 12), organization=other)
+        den = await world.space("Den", eve, ada, organization=other)
+        profile = {"modelId": rex.definition.model, "tailTurnsToKeep": 0, "minTurnsToSummarize": 1}
+        document: dict[str, Any] = {
+            "presets": [{"id": "x"}],
+            "memoryCompaction": {"defaultProfile": "own", "profiles": {"own": profile}},
+        }
+        await denizen.organizations.change_presets(document, organization=other)
+        await world.say(eve, "Hello.", den)
+        await world.run()
+        assert theirs.requests == [], "the model of another organization was asked"
+        with pytest.raises(ModelUnknown, match="Your organization has no model"):
+            await denizen.equipment().model_for(ada, rex.definition.model)
+        assert (await denizen.equipment().model_for(ada, ada.definition.model))[0] == ada.definition.model
+        mia = await denizen.agents.create("Mia", model=scripted(), organization=first)
+        assert (await denizen.equipment().model_for(mia, rex.definition.model))[0] == rex.definition.model

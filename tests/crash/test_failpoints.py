@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from bench._crash import KILLED, Town
-from bench._crash_child import Post
 from tests.crash.conftest import Once
+from tests.crash.killing import KILLED, Town
+from tests.crash.life import Post
 from tests.crash.towns import OUTSIDE, REMEMBERING, SCENARIO, Founded
 
 SETTING_UP = ["_only_organization", "create_entity", "create", "_create_space", "attend"]

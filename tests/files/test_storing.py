@@ -11,7 +11,7 @@ from sqlalchemy import func, select
 
 from denizen import InvalidInput, NotFound, QuotaExceeded, UploadConflict
 from denizen.clock import SECOND
-from denizen.files.storing import CHUNK_BYTES, FileLimits, clean_media_type, clean_name
+from denizen.files.storing import CHUNK_BYTES, UNUSED_FILES, FileLimits, clean_media_type, clean_name
 from denizen.files.tidying import tidy
 from denizen.storage.database import statement, value
 from denizen.storage.schema import chunks, contents
@@ -166,3 +166,18 @@ async def test_a_link_is_valid_for_an_hour(world: World) -> None:
     assert not files.is_signed(file, f"{world.clock.now() // SECOND + 9999}-{signed.partition('-')[2]}")
     world.clock.advance(3601)
     assert not files.is_signed(file, signed)
+
+
+async def test_one_person_cannot_take_up_all_the_room(world: World) -> None:
+    """An upload takes up its room before its first byte arrives, so there are not many that no message uses."""
+    files = world.denizen.files
+    noor, sam = await world.person("Noor"), await world.person("Sam")
+    begun = [await files.begin(noor, name="large.bin", size=1000) for _ in range(UNUSED_FILES - 1)]
+    note = await files.upload(noor, b"Soup", name="menu.txt")
+    with pytest.raises(QuotaExceeded, match="You have 50 uploads that no message uses"):
+        await files.begin(noor, name="one-more.bin", size=1)
+    await files.begin(sam, name="other.bin", size=1)
+    await world.denizen.spaces.post(await world.space("Kitchen", noor), noor, "Look.", files=[note])
+    await files.begin(noor, name="one-more.bin", size=1)
+    await files.remove(begun[0], by=noor)
+    await files.begin(noor, name="another.bin", size=1)

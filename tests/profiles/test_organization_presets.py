@@ -114,9 +114,13 @@ async def test_conversations_are_summarized_as_their_organization_says(ready_sql
         ({"presets": [{"id": "x", "addonPromptKeys": ["nowhere"]}]}, "there is no add-on 'nowhere'"),
         ({"presets": [{"id": "x", "addonPromptKeys": ["../../secret"]}]}, "there is no add-on"),
         ({"presets": [{"id": "x"}], "memoryCompaction": {"defaultProfile": "huge"}}, "there is no profile 'huge'"),
+        (
+            {"presets": [{"id": "x"}], "memoryCompaction": {"profiles": {"cheap": {"modelId": "gpt-5"}}}},
+            r"profiles\.cheap\.modelId: There is no model 'gpt-5'",
+        ),
         ({"presets": [{"id": "x"}], "note": "x" * 100_000}, "more than 100,000 characters"),
     ],
-    ids=["empty", "add-on", "path", "compaction", "long"],
+    ids=["empty", "add-on", "path", "compaction", "model", "long"],
 )
 async def test_wrong_presets_are_refused_and_change_nothing(
     tmp_path: Path, document: dict[str, Any], told: str

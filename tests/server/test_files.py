@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from denizen.files.storing import CHUNK_BYTES, FileLimits
+from denizen.server.context import Limits
 from denizen.spaces.directory import Entity
-from tests.server.conftest import House
+from tests.server.conftest import House, served
+from tests.world import World
 
 PICTURE = b"\x89PNG\r\n\x1a\n" + bytes(1000)
 BYTES = {"Content-Type": "application/octet-stream"}
@@ -97,6 +99,22 @@ async def test_a_link_needs_no_token_and_cannot_be_guessed(house: House) -> None
         assert (await house.call("GET", wrong)).status_code == 404
     house.world.clock.advance(3601)
     assert (await house.call("GET", link)).status_code == 404
+
+
+async def test_a_link_is_kept_by_no_shared_cache(house: House) -> None:
+    noor = await house.world.person("Noor")
+    file = await upload(house, noor)
+    link = (await house.call("GET", f"/api/files/{file['id']}/link", noor)).json()["url"]
+    assert (await house.call("GET", link)).headers["cache-control"] == "private, max-age=600"
+    assert (await house.call("GET", f"/api/files/{file['id']}/content", noor)).headers["cache-control"] == "no-store"
+
+
+async def test_links_are_counted_by_address(small_world: World) -> None:
+    """They have no token by which to count, and everyone can ask for them."""
+    async with served(small_world, limits=Limits(requests_per_minute=3)) as house:
+        answers = [await house.call("GET", "/files/x/y/z.png") for _ in range(4)]
+    assert [each.status_code for each in answers] == [404, 404, 404, 429]
+    assert answers[-1].headers["retry-after"]
 
 
 async def test_others_see_nothing_of_a_file(house: House) -> None:

@@ -512,3 +512,32 @@ async def test_a_question_in_no_space_is_for_everyone_around_the_agent(world: Wo
     await world.run()
     assert len(await world.denizen.calls.waiting(noor)) == (0 if others else 1)
     assert [each.to_space_id for each in await world.denizen.minds.crossings(ada)] == ([""] if others else [])
+
+
+@pytest.mark.parametrize("how", ["its text", "its name", "a message by its pointer"])
+async def test_files_and_single_messages_of_a_private_space_are_private_too(small_world: World, how: str) -> None:
+    """The words are not repeated where others read, however the agent came to read them; in the space they are."""
+    world = small_world
+    noor, bert = await world.person("Noor"), await world.person("Bert")
+    file = await world.denizen.files.upload(
+        noor,
+        (SECRET if how == "its text" else "Nothing").encode(),
+        name=f"{SECRET}txt" if how == "its name" else "a.txt",
+    )
+    den = await world.space("Den", noor, private=True)
+    hall = await world.space("Hall", noor, bert)
+    pointer = f"file:{file.id}"
+    if how == "a message by its pointer":
+        # Said before the agent came: it was never told of it.
+        pointer = f"message:{(await world.say(noor, SECRET, den)).id}"
+    turns = call("read_entry", entry=pointer), "Noted.", reply(SECRET), "Kept quiet.", reply(SECRET), "Said it again."
+    ada = await world.agent("Ada", *turns, cycle=QUIET)
+    for space in (den, hall):
+        await world.denizen.spaces.join(space, ada)
+    await world.denizen.spaces.post(den, noor, "Look at this.", files=[file])
+    await world.run()
+    assert await ask(world, bert, hall) == []
+    assert [each.from_space_id for each in await world.denizen.minds.crossings(ada)] == [den.id]
+    await world.say(noor, "Where is it?", den)
+    await world.run()
+    assert (await world.transcript(den))[-1] == f"Ada: {SECRET}"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
+from playwright.async_api import Error as PlaywrightError
 from playwright.async_api import expect
 
 from tests.server.conftest import House
@@ -76,3 +79,37 @@ async def test_no_message_does_harm(house: House, visit: Visit) -> None:
     # And it is as good to write in as ever.
     await write(page, "Stop that.")
     await expect(page.get_by_role("article", name="Noor: Stop that.")).to_be_in_viewport()
+
+
+ATTACK = b"<html xmlns='http://www.w3.org/1999/xhtml'><script>document.title = `hacked`</script></html>"
+FILES = {
+    "<img src=x onerror=window.hacked=1>.html": "text/html",
+    'a"><script>window.hacked=1</script>.xhtml': "application/xhtml+xml",
+    "drawing.svg": "image/svg+xml",
+    "sniffed.png": "image/png",
+    "page.txt": "text/plain",
+    "plan.pdf": "application/pdf",
+    "odd": "text/html;charset=utf-7",
+    "javascript:alert(1)": "",
+}
+
+
+async def test_no_file_does_harm(house: House, visit: Visit) -> None:
+    """Neither by its name, nor where the list of messages shows it, nor opened from there by its link."""
+    denizen, world = house.world.denizen, house.world
+    noor, mallory = await world.person("Noor"), await world.person("Mallory")
+    kitchen = await world.space("Kitchen", noor, mallory)
+    found = [await denizen.files.upload(mallory, ATTACK, name=name, media_type=FILES[name]) for name in FILES]
+    await denizen.spaces.post(kitchen, mallory, "Look at these.", files=found)
+    page = await (await visit(noor)).open(f"/s/{kitchen.id}")
+    files = page.get_by_role("list", name="Files", exact=True)
+    await expect(files.get_by_role("link")).to_have_count(len(FILES))
+    links = await files.get_by_role("link").evaluate_all("all => all.map(each => each.href)")
+    assert [each for each in links if not each.startswith(f"{house.address}/files/")] == []
+    for link in links:
+        tab = await page.context.new_page()
+        with suppress(PlaywrightError):  # A file that is downloaded opens no page.
+            await tab.goto(link)
+        assert await tab.title() != "hacked", link
+        await tab.close()
+    assert await page.evaluate("window.hacked") is None

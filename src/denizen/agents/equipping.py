@@ -15,7 +15,7 @@ from denizen.agents import registry
 from denizen.agents.definition import AgentDefinition
 from denizen.agents.prompt_config import PromptConfig
 from denizen.agents.registry import Agent
-from denizen.agents.restrictions import DefinitionPolicy, may_be_sent, not_allowed_here, sendings
+from denizen.agents.restrictions import DefinitionPolicy, may_be_sent, not_allowed_here, own_models, sendings
 from denizen.bus.port import Bus
 from denizen.clock import Clock
 from denizen.consciousness.settings import profile_for
@@ -32,12 +32,20 @@ from denizen.cycles.speaking import LiveTexts
 from denizen.cycles.steps import Choose, PrepareStep
 from denizen.cycles.stopping import Stop
 from denizen.cycles.triage import Judge, Sieve
-from denizen.errors import InvalidInput, ModelError, PriceUnknown, SecretKeyMissing, SecretUnreadable, ToolMissing
+from denizen.errors import (
+    InvalidInput,
+    ModelError,
+    ModelUnknown,
+    PriceUnknown,
+    SecretKeyMissing,
+    SecretUnreadable,
+    ToolMissing,
+)
 from denizen.ids import AgentId, OrganizationId
 from denizen.inbox.stop_requests import StopHints
 from denizen.memory.reminding import Reminder
 from denizen.models import context_size
-from denizen.models.catalog import Models
+from denizen.models.catalog import OWN, Models
 from denizen.models.discovery import utility_model_for
 from denizen.models.embedders import Embedder
 from denizen.models.prices import Price, Usage, expected_cost
@@ -157,7 +165,15 @@ class Equipment:
         return models, sieve, await self._limits(agent, models, sieve)
 
     async def model_for(self, agent: Agent, name: str) -> tuple[str, Model]:
-        """The model with that name, paid for like this agent's own; `default` is resolved to the real name."""
+        """The model with that name, paid for like this agent's own; `default` is resolved to the real name.
+
+        The name may come from presets or from the settings of a conversation, which people of any organization write.
+        """
+        if name.startswith(OWN) and name not in own_models(agent.definition).values():
+            # As for definitions (`restrictions`): a model object from a Python program is for the first organization.
+            home = agent.entity.organization_id
+            if await self.db.read(directory.first_organization) != home:
+                raise ModelUnknown(f"Your organization has no model {name!r}. Use a model of a provider.")
         ((real, model),) = (await self._resolve_all(agent, [name])).items()
         return real, model
 

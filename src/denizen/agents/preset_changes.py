@@ -74,9 +74,14 @@ def check(document: Mapping[str, JsonValue], config: PromptConfig) -> Presets:
     if found is None or not found.presets:
         raise InvalidInput("Invalid presets. presets: list at least one preset.")
     try:
-        memory_settings.read(document)
+        profiles = memory_settings.read(document).compaction.profiles
     except SettingsError as error:
         raise InvalidInput(f"Invalid presets. {error}") from error
+    for name, profile in profiles.items():
+        try:
+            config.check_model(profile.model)
+        except InvalidInput as error:
+            raise InvalidInput(f"Invalid presets. memoryCompaction.profiles.{name}.modelId: {error}") from error
     return found
 
 

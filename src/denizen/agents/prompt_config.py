@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 
@@ -26,11 +26,17 @@ class PromptConfig:
     """The file of presets with its add-ons, and the server's classifier."""
 
     def __init__(
-        self, presets: Path | None = None, prompts: Path | None = None, classifier: Classifier | None = None
+        self,
+        presets: Path | None = None,
+        prompts: Path | None = None,
+        classifier: Classifier | None = None,
+        check_model: Callable[[str], None] = lambda _: None,
     ) -> None:
+        """`check_model` raises `InvalidInput` for the name of a model that cannot exist."""
         self.library = Library(presets, prompts)
         self.organizations = OrganizationPresets(self.library)
         self.classifier = classifier
+        self.check_model = check_model
         self._read: Mapping[str, JsonValue] | None = None
         self._configuration: Configuration | None = None
 

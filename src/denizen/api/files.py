@@ -13,7 +13,8 @@ from typing import Final
 from denizen.api.subject import EntityRef, Subject, id_of
 from denizen.clock import SECOND
 from denizen.errors import InvalidInput, NotFound, UploadConflict
-from denizen.files import attaching, storing
+from denizen.files import attaching, pictures, storing
+from denizen.files.pictures import Broken, Variant
 from denizen.files.reading import MOST_BYTES, is_text, text_pages
 from denizen.files.storing import CHUNK_BYTES, UNKNOWN_TYPE, File
 from denizen.ids import EntityId, FileId, OrganizationId
@@ -137,6 +138,19 @@ class Files(Subject):
                 raise NotFound("file", found.id)
             start = n * CHUNK_BYTES
             yield data[max(first - start, 0) : last - start]
+
+    async def variant(self, file: FileRef, size: int = pictures.THUMBNAIL) -> Variant | None:
+        """The picture made smaller (`denizen.files.pictures.SIZES`): upright, and without what a camera wrote into it.
+
+        None if it is no picture, or one that cannot be shown.
+        """
+        if size not in pictures.SIZES:
+            raise InvalidInput(f"Pictures are made {' or '.join(map(str, pictures.SIZES))} pixels wide, not {size}.")
+        found = await self._runtime.db.read(storing.get, id_of(file))
+        if not found.is_complete or not pictures.is_picture(found.media_type):
+            return None
+        made = await pictures.variant(self._runtime.db, found.content_id, size)
+        return None if isinstance(made, Broken) else made
 
     async def remove(self, file: FileRef, *, by: EntityRef) -> None:
         """Remove an upload that is not attached to a message."""

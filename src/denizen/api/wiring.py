@@ -162,7 +162,7 @@ class Wiring:
         """The public address of this server."""
         self.telemetry = telemetry or Telemetry(Metrics())
         """The metrics and traces of this runtime; by default metrics only."""
-        self.prompt_config = PromptConfig(presets, prompts, classifier)
+        self.prompt_config = PromptConfig(presets, prompts, classifier, self.model_catalog.check_name)
         """Prompt profiles and metaprompts: the file `presets`, with the add-ons in `prompts`."""
         self._outside = Outside(self.clock, self.answer_address)
         self.draining = False

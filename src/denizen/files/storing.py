@@ -29,6 +29,9 @@ ORGANIZATION_BYTES: Final = 10 * 1024**3
 NAME_CHARACTERS: Final = 255
 UNUSED_MICROSECONDS: Final = 24 * 3600 * SECOND
 """After this time, an upload that no message uses is removed."""
+UNUSED_FILES: Final = 50
+"""How many such uploads one person, agent or service may have. They take up room as soon as they are begun: otherwise
+one member could use up the room of the whole organization without sending a byte."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +87,9 @@ _used = statement(
         contents.c.organization_id == bindparam("organization_id"), contents.c.dropped_at.is_(None)
     )
 )
+_unused_of = statement(
+    select(func.count()).where(files.c.uploader_id == bindparam("uploader_id"), files.c.message_id.is_(None))
+)
 _add_content = insert_into(contents, "id", "organization_id", "digest", "link_key", "size", "created_at")
 _add_file = insert_into(
     files, "id", "organization_id", "uploader_id", "content_id", "name", "media_type", "message_id", "created_at"
@@ -126,7 +132,8 @@ def begin(
 ) -> File:
     """Start an upload of `size` bytes. Idempotent with an `id` of the caller's choosing.
 
-    Raises `InvalidInput` if the file is too large, `QuotaExceeded` if the organization has no room for it.
+    Raises `InvalidInput` if the file is too large, `QuotaExceeded` if the organization has no room for it, or the
+    uploader has too many uploads that no message uses.
     """
     if id is not None and tx.one(_get, id=id) is not None:
         return get(tx, id)
@@ -135,6 +142,11 @@ def begin(
         raise InvalidInput(f"{name} has {size:,} bytes. A file may have {limits.file_bytes:,}.")
     if size < 1:
         raise InvalidInput(f"{name} is empty.")
+    if value(tx, _unused_of, uploader_id=uploader_id) >= UNUSED_FILES:
+        raise QuotaExceeded(
+            f"You have {UNUSED_FILES} uploads that no message uses. Attach them to a message, or remove some: "
+            "unused uploads are removed after a day."
+        )
     used: int = value(tx, _used, organization_id=organization_id)
     if used + size > limits.organization_bytes:
         raise QuotaExceeded(
@@ -251,7 +263,7 @@ def delete_content(tx: Tx, content_id: str) -> None:
 _put = insert_ignore(chunks)
 _arrived = statement(
     select(func.count(), func.coalesce(func.sum(func.length(chunks.c.data)), 0)).where(
-        chunks.c.content_id == bindparam("content_id")
+        chunks.c.content_id == bindparam("content_id"), chunks.c.n >= 0
     )
 )
 _chunk = statement(
@@ -262,7 +274,12 @@ _delete_chunks = statement(
         chunks.c.content_id == bindparam("content"), chunks.c.n.between(bindparam("lo"), bindparam("hi"))
     )
 )
-_last_chunk = statement(select(func.max(chunks.c.n)).where(chunks.c.content_id == bindparam("content_id")))
+_last_chunks = statement(
+    select(chunks.c.n)
+    .where(chunks.c.content_id == bindparam("content_id"))
+    .order_by(chunks.c.n.desc())
+    .limit(bindparam("limit"))
+)
 
 
 def put_chunk(tx: Tx, content_id: str, n: int, data: bytes) -> None:
@@ -302,11 +319,22 @@ def _chunks_of(tx: Tx, content_id: str) -> Iterator[bytes]:
 
 def delete_chunks(tx: Tx, content_id: str, *, most: int = 4) -> bool:
     """Delete the last chunks of a content: a few at a time, because deleting is slow. Returns whether any are left."""
-    last: int | None = value(tx, _last_chunk, content_id=content_id)
-    if last is None:
-        return False
-    tx.run(_delete_chunks, content=content_id, lo=last - most + 1, hi=last)
-    return last >= most
+    last: list[int] = values(tx, _last_chunks, content_id=content_id, limit=most)
+    if last:
+        tx.run(_delete_chunks, content=content_id, lo=last[-1], hi=last[0])
+    return len(last) == most
+
+
+def put_variant(tx: Tx, content_id: str, size: int, data: bytes) -> None:
+    """Store a smaller picture that was made of a content: among its chunks, so that it is deleted with them.
+
+    Another one of the same size that is there already stays: what a model has been shown never changes.
+    """
+    put_chunk(tx, content_id, -size, data)
+
+
+def read_variant(tx: Tx, content_id: str, size: int) -> bytes | None:
+    return read_chunk(tx, content_id, -size)
 
 
 # Names and types that callers give.

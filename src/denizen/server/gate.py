@@ -94,6 +94,9 @@ class Gate:
             return
         _check_host(self._context.reach, headers, visit)
         if scope["path"].startswith(FILE_LINKS):
+            # There is no token by which to count them, and each reads the database.
+            if wait := self._context.requests.take(f"{FILE_LINKS} {visit.address}"):
+                raise too_often(wait, "Too many requests from your address.")
             await self._app(scope, _limited(receive, headers, 0), send)
             return
         page = self._context.web.answer(scope["method"], scope["path"], headers)

@@ -124,7 +124,7 @@ def _deliver_to_others(tx: Tx, before: Message, what: Draft) -> None:
         before.hop,
         False,
     )
-    mentioned = [each for each in posting.deliveries(tx, said) if each.type == "mention"]
+    mentioned = [each for each in posting.decide_deliveries(tx, said) if each.type == "mention"]
     delivery.deliver(
         tx,
         [each for each in mentioned if tx.one(_has_heard, agent_id=each.agent_id, message_id=before.id) is None],

@@ -243,7 +243,7 @@ def post(
         # A person who posts has seen what came before. What an agent has seen is in its log.
         tx.run(_read_own, space=space_id, author=author_id, last=seq)
     said = Said(posted_id, space_id, author_id, kind, handle, what, reply_to, hop, urgent, asked, answers)
-    addressed_to = deliveries(tx, said, setting)
+    addressed_to = decide_deliveries(tx, said, setting)
     if kind == "agent":
         statuses.clear_in_space(tx, author_id, space_id, thinking=cycle_id is not None)
         if any(each.wakes for each in addressed_to) and not floor.may_wake(tx, space_id, run, limit):
@@ -322,7 +322,7 @@ def post_notice(tx: Tx, space_id: SpaceId, author_id: EntityId, what: Draft, abo
         created_at=tx.now,
     )
     said = Said(id, space_id, author_id, "service", author[0], what, None, 0, urgent=False)
-    found = deliveries(tx, said)
+    found = decide_deliveries(tx, said)
     delivery.deliver(tx, [replace(each, wakes=False, waits=False, urgent=False) for each in found])
     tx.announce(space_topic(space_id), MessageCreated(space_id, seq, id, author_id).to_payload())
     return Posted(id, seq, numbered[1])
@@ -375,8 +375,10 @@ class _Listener:
         return self.status == "active" and self.parked is None
 
 
-def deliveries(tx: Tx, said: Said, setting: Floor = "all") -> list[Delivery]:
-    """One event for every agent in the space whose attention covers the message, except its author.
+def decide_deliveries(tx: Tx, said: Said, setting: Floor = "all") -> list[Delivery]:
+    """Decides who receives the message, and whom it wakes. Delivers nothing yet.
+
+    Returns one event for every agent in the space whose attention covers the message, except its author.
 
     Where its author waits for an agent that cannot answer now, the space shows why.
     """

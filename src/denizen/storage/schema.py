@@ -1162,6 +1162,7 @@ chunks = Table(
     "chunks",
     blobs,
     _key("content_id"),
-    Column("n", Integer, primary_key=True),  # 0, 1, 2, ...; all but the last have the same size
+    # 0, 1, 2, ...; all but the last have the same size. -320: the picture made smaller, to at most 320 by 320 pixels
+    Column("n", Integer, primary_key=True),
     Column("data", LargeBinary, nullable=False),
 )

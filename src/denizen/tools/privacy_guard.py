@@ -21,7 +21,7 @@ from itertools import chain
 from typing import Any, Final, cast
 
 from pydantic import JsonValue
-from sqlalchemy import bindparam, func, literal, select
+from sqlalchemy import bindparam, func, literal, or_, select
 
 from denizen.access import audit
 from denizen.access.audit import Actor
@@ -31,6 +31,7 @@ from denizen.consciousness.recall.fetching import said as text_of_passage
 from denizen.consciousness.recall.full_text import PostingList, lists, numbers_of
 from denizen.consciousness.recall.settling import Extent
 from denizen.consciousness.recall.terms import count_terms
+from denizen.files.attaching import Attachment, attachments_from
 from denizen.folding import hidden_letters
 from denizen.ids import AgentId, CycleId, EntityId, SpaceId
 from denizen.inbox.events import Event
@@ -46,6 +47,7 @@ from denizen.storage.database import Tx, insert_into, statement, values
 from denizen.storage.schema import (
     agents,
     crossings,
+    files,
     log,
     memberships,
     messages,
@@ -434,20 +436,20 @@ class _Search:
         """Texts that may hold runs of their words: of this cycle, of the window, the newest, and all others."""
         for event in self._events:
             if event.space_id is not None:
-                yield _Text(event.space_id, event.text)
+                yield _Text(event.space_id, _with_names(event.text, event.files))
         for done in effects.of_cycle(self.tx, self._cycle_id):
             message_id = effects.message_in(done.result) if done.changes else None
             if message_id is not None and (row := self.tx.one(_said, id=message_id)) is not None:
                 yield _Text(row[0], row[1])
         # Once for all of them: an agent that serves many people has a private space with each.
-        for (encoded,) in self.tx.all(_read_in_window, agent_id=self._agent_id, mark="%spaceId: %"):
-            yield from _transcripts(encoded, closed)
+        for (encoded,) in self.tx.all(_read_in_window, agent_id=self._agent_id, **_MARKS):
+            yield from _read_texts(self.tx, encoded, closed)
         # Words that are run together are in no index: the last passages are always compared, and with them everything
         # that the index does not have yet.
         life = settling.extent(self.tx, self._agent_id)
         newest = max(NEWEST, min(life.passages - life.settled, settling.MOST_UNSETTLED))
-        for space_id, text in self.tx.all(_newest, agent_id=self._agent_id, limit=newest):
-            yield _Text(space_id, text or "")
+        for space_id, text, attached in self.tx.all(_newest, agent_id=self._agent_id, limit=newest):
+            yield _Text(space_id, _with_names(text or "", attachments_from(attached)))
         for form in forms:
             yield from self._recalled(form, life)
 
@@ -531,6 +533,8 @@ def _terms_of_runs(words: Sequence[str], length: int) -> Iterator[frozenset[str]
             yield frozenset(count_terms(spelt(gram)))
 
 
+_MARKS: Final = {"page": "%spaceId: %", "file": "%[file:%", "message": "%[message:%"}
+"""In results that show a page of a space, a file, or a message by its pointer."""
 _said = statement(select(messages.c.space_id, messages.c.text).where(messages.c.id == bindparam("id")))
 _read_in_window = statement(
     select(log.c.message)
@@ -539,11 +543,11 @@ _read_in_window = statement(
         log.c.agent_id == bindparam("agent_id"),
         log.c.seq >= minds.c.window_from,
         log.c.kind == "results",
-        log.c.message.like(bindparam("mark")),
+        or_(*(log.c.message.like(bindparam(name)) for name in _MARKS)),
     )
 )
 _newest = statement(
-    select(passages.c.space_id, func.coalesce(messages.c.text, text_of_passage, literal("")))
+    select(passages.c.space_id, func.coalesce(messages.c.text, text_of_passage, literal("")), messages.c.files)
     .select_from(passages.outerjoin(messages, messages.c.id == passages.c.message_id))
     .where(passages.c.agent_id == bindparam("agent_id"), passages.c.kind.in_(("heard", "said")))
     .order_by(passages.c.number.desc())
@@ -567,15 +571,31 @@ def _spelled(letter: str, values: Sequence[Any]) -> dict[str, Any]:
 
 
 _MARK: Final = re.compile(r"spaceId: ([^\]\s]+)\]")
+_POINTER: Final = re.compile(r"^\[(file|message):([^\]\s:]+): characters ", re.MULTILINE)
+"""The header of what `read_entry` shows."""
+_space_of_file = statement(
+    select(messages.c.space_id).join(files, files.c.message_id == messages.c.id).where(files.c.id == bindparam("id"))
+)
+_space_of_message = statement(select(messages.c.space_id).where(messages.c.id == bindparam("id")))
 
 
-def _transcripts(encoded: str, closed: Container[str]) -> Iterator[_Text]:
-    """The results in a log entry that are pages of these spaces."""
+def _read_texts(tx: Tx, encoded: str, closed: Container[str]) -> Iterator[_Text]:
+    """The results in a log entry that are pages, messages or files of these spaces."""
     for part in json.loads(encoded).get("parts", ()):
         content = part.get("content")
         if isinstance(content, str):
-            marked = dict.fromkeys(_MARK.findall(content))
-            yield from (_Text(space_id, content) for space_id in marked if space_id in closed)
+            shown = dict.fromkeys([*_MARK.findall(content), *_spaces_of_pointers(tx, content)])
+            yield from (_Text(space_id, content) for space_id in shown if space_id in closed)
+
+
+def _spaces_of_pointers(tx: Tx, content: str) -> Iterator[str]:
+    for kind, id in _POINTER.findall(content):
+        yield from values(tx, _space_of_file if kind == "file" else _space_of_message, id=id)
+
+
+def _with_names(text: str, attached: Sequence[Attachment]) -> str:
+    """What an agent reads of a message: its text, and the names of its files."""
+    return "\n".join([text, *(each.name for each in attached)])
 
 
 def _worst(

@@ -50,6 +50,8 @@ _HEADERS: Final = {
     "Content-Security-Policy": "sandbox; default-src 'none'; frame-ancestors 'self'",
     "X-Frame-Options": "SAMEORIGIN",
     "Accept-Ranges": "bytes",
+    # Of a link: only the browser that asked may keep it, and not for long. Below /api nothing is kept.
+    "Cache-Control": "private, max-age=600",
 }
 _RANGE: Final = re.compile(r"bytes=(\d{0,15})-(\d{0,15})")
 _ANY: Final = {"content": {"*/*": {"schema": {"type": "string", "format": "binary"}}}}
@@ -129,7 +131,7 @@ async def upload_content(
     files = context_of(request).runtime.files
     file = await files.get(FileId(file_id), reader=caller.entity.id)
     if file.uploader_id != caller.entity.id:
-        raise NotAllowed("Only whoever began an upload sends its bytes.")
+        raise NotAllowed("This upload was begun by somebody else. Begin one of your own.")
     return await _out(request, await files.append(file, offset, request.stream()))
 
 

@@ -1,0 +1,68 @@
+"""Pictures made smaller: for models that see, and for pages. Each is made once, in the jail, and stored.
+
+A variant is a JPEG, upright and without what a camera wrote into the file. It is stored with the content it was made
+of, so that forgetting, backups and organizations cover it, and never changes.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Final
+
+from denizen.files import jail, storing
+from denizen.storage.database import Database
+
+THUMBNAIL: Final = 320
+"""For pages: the longer edge in pixels."""
+SEEN: Final = 1568
+"""For models: providers make larger pictures smaller themselves."""
+SIZES: Final = (THUMBNAIL, SEEN)
+VARIANT_TYPE: Final = "image/jpeg"
+PICTURE_TYPES: Final = frozenset({"image/avif", "image/gif", "image/jpeg", "image/png", "image/webp"})
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """A picture made smaller."""
+
+    width: int
+    height: int
+    data: bytes
+    media_type: str = VARIANT_TYPE
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """A picture that cannot be shown."""
+
+    trouble: str
+    """Why: `it is damaged`."""
+
+
+def is_picture(media_type: str) -> bool:
+    """Whether files of this type can be made smaller."""
+    return media_type in PICTURE_TYPES
+
+
+async def variant(db: Database, content_id: str, size: int) -> Variant | Broken:
+    """The picture at one of `SIZES`; made now if it was not made before.
+
+    The content is one whose bytes are all there. Asked twice at the same time, it may be made twice; both get the one
+    that was stored first.
+    """
+    assert size in SIZES
+    stored = await db.blobs.read(storing.read_variant, content_id, size)
+    if stored is None:
+        data = await db.blobs.read(storing.all_bytes, content_id)
+        made = await jail.run("picture", str(size), data)
+        encoded = json.dumps(made.told).encode() + b"\n" + made.payload
+        await db.blobs.write(storing.put_variant, content_id, size, encoded)
+        stored = await db.blobs.read(storing.read_variant, content_id, size)
+    return _decoded(stored or b'{"trouble": "it was removed"}\n')
+
+
+def _decoded(stored: bytes) -> Variant | Broken:
+    line, _, data = stored.partition(b"\n")
+    told = json.loads(line)
+    return Broken(told["trouble"]) if "trouble" in told else Variant(told["width"], told["height"], data)
