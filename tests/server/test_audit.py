@@ -32,7 +32,7 @@ NOT_AUDITED = {
     "add_member", "change_member", "remove_member", "private_space", "ask_for_answer", "stop_answer", "chat",
     "complete_chat", "embed",
     "answer_call", "answer_by_address", "trigger", "receive_webhook", "close_session", "change_memory",
-    "change_conversation_memory",
+    "change_conversation_memory", "create_file", "upload_content", "delete_file",
     # One call, which costs a few tokens and keeps nothing.
     "test_model",
     # Panels are spaces.

@@ -231,6 +231,11 @@ _unused = statement(
 )
 
 
+def has_unused(tx: Tx) -> bool:
+    """Whether `remove_unused` would remove something."""
+    return tx.one(_unused, before=tx.now - UNUSED_MICROSECONDS, limit=1) is not None
+
+
 def remove_unused(tx: Tx, *, limit: int = 100) -> int:
     """Remove uploads that no message has used for a day. Returns how many."""
     rows = tx.all(_unused, before=tx.now - UNUSED_MICROSECONDS, limit=limit)

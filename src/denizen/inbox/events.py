@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pydantic import JsonValue
 
-from denizen.files.attaching import Attachment
 from denizen.shapes.vocabulary import EventType, Lane, SenderKind
+
+if TYPE_CHECKING:  # it would import the database
+    from denizen.files.attaching import Attachment
 
 ABOUT: Final = "about"
 """Payload key of a notice: the id of the message that it is about."""
