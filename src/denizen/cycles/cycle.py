@@ -209,6 +209,10 @@ async def think(
         structlog.contextvars.reset_contextvars(**bound)
 
 
+class StoppedByPerson(Exception):  # noqa: N818  it is no error
+    """A person has stopped what the model is writing."""
+
+
 async def _live_through(thinking: _Thinking, watch: Watch) -> CycleOutcome:
     try:
         return await thinking.run()
@@ -548,10 +552,7 @@ class _Thinking:
                 with self._with.voices.speaking(speaker):
                     async with self._stoppable(speaker) as until_stopped:
                         response = await self._ask_once(speaker, attempt, until_stopped)
-            except TimeoutError:
-                if not until_stopped.expired():
-                    speaker.abort("interrupted")
-                    raise
+            except StoppedByPerson:
                 return None, speaker
             except ModelError as error:
                 speaker.abort("error")
@@ -577,7 +578,7 @@ class _Thinking:
                 try:
                     async with self._stoppable(speaker):
                         await self._with.clock.sleep(delay)
-                except TimeoutError:
+                except StoppedByPerson:
                     return None, speaker
             except BaseException:
                 speaker.abort("interrupted")
@@ -1005,15 +1006,21 @@ class _Thinking:
 
     @asynccontextmanager
     async def _stoppable(self, speaker: Speaker) -> AsyncGenerator[asyncio.Timeout]:
-        """Raises `TimeoutError` in the block when a person stops what it writes."""
-        async with asyncio.timeout(None) as until_stopped:
+        """Raises `StoppedByPerson` in the block when a person stops what it writes."""
+        until_stopped = asyncio.timeout(None)
 
-            def hear(space_id: SpaceId) -> None:
-                if self._concerns_only(space_id, speaker):
-                    until_stopped.reschedule(0)
+        def hear(space_id: SpaceId) -> None:
+            if self._concerns_only(space_id, speaker):
+                until_stopped.reschedule(0)
 
-            with self._with.stop_hints.listening(self.agent_id, hear):
-                yield until_stopped
+        try:
+            async with until_stopped:
+                with self._with.stop_hints.listening(self.agent_id, hear):
+                    yield until_stopped
+        except TimeoutError as error:
+            if until_stopped.expired():
+                raise StoppedByPerson from error
+            raise
 
     def _concerns_only(self, space_id: SpaceId, speaker: Speaker) -> bool:
         """Whether a stop in this space ends the model call: it writes there now, or nowhere yet and works for no other

@@ -169,7 +169,8 @@ class Speaker:
         speaks = part.tool_name == SEND_MESSAGE and self._may_speak
         if not speaks and part.tool_name not in self._visible:
             return
-        where = self._space_id if self._certain and self._space_id not in self._stopped else None
+        stopped = self._space_id is not None and self._space_id in self._stopped
+        where = self._space_id if self._certain and not stopped else None
         utterance = self._open[index] = _Utterance(position, part.tool_name, where)
         self._newest = utterance if speaks else None
         # Some providers send the whole arguments at once, some their beginning, which is not valid JSON yet.
