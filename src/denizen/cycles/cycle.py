@@ -212,7 +212,7 @@ async def think(
         structlog.contextvars.reset_contextvars(**bound)
 
 
-class StoppedByPerson(Exception):  # noqa: N818  it is no error
+class StoppedByPerson(Exception):
     """A person has stopped what the model is writing."""
 
 
