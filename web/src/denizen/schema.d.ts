@@ -2468,6 +2468,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/spaces/{space_id}/stop": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Stop what agents write in a space
+         * @description The model call ends. What was said so far stays, and its metadata has `stopped`; the agent is told. Answers to
+         *     other spaces go on. A message that only says "stop" does the same.
+         */
+        post: operations["stop_answer"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/spaces/{space_id}/stream": {
         parameters: {
             query?: never;
@@ -3415,7 +3436,7 @@ export interface components {
              * Cause
              * @enum {string}
              */
-            cause: "key" | "model" | "tool" | "price" | "definition" | "failing" | "refused" | "too_large" | "gave_up" | "interrupted" | "limit" | "no_reply" | "budget" | "suspended" | "deleted";
+            cause: "key" | "model" | "tool" | "price" | "definition" | "failing" | "refused" | "too_large" | "gave_up" | "interrupted" | "limit" | "no_reply" | "stopped" | "budget" | "suspended" | "deleted";
             /**
              * Retry At
              * @description When it tries again by itself, if that is known.
@@ -4132,7 +4153,7 @@ export interface components {
              * Cause
              * @description Of the status of the space that the note comes from.
              */
-            cause: ("key" | "model" | "tool" | "price" | "definition" | "failing" | "refused" | "too_large" | "gave_up" | "interrupted" | "limit" | "no_reply" | "budget" | "suspended" | "deleted") | "queued" | null;
+            cause: ("key" | "model" | "tool" | "price" | "definition" | "failing" | "refused" | "too_large" | "gave_up" | "interrupted" | "limit" | "no_reply" | "stopped" | "budget" | "suspended" | "deleted") | "queued" | null;
             /**
              * Cycle
              * @description The number of the agent's cycle, once it has ended.
@@ -10512,7 +10533,7 @@ export interface components {
              * Cause
              * @description `queued`: it is at work elsewhere and comes to this later.
              */
-            cause: ("key" | "model" | "tool" | "price" | "definition" | "failing" | "refused" | "too_large" | "gave_up" | "interrupted" | "limit" | "no_reply" | "budget" | "suspended" | "deleted") | "queued";
+            cause: ("key" | "model" | "tool" | "price" | "definition" | "failing" | "refused" | "too_large" | "gave_up" | "interrupted" | "limit" | "no_reply" | "stopped" | "budget" | "suspended" | "deleted") | "queued";
             /**
              * Created At
              * Format: date-time
@@ -10650,6 +10671,36 @@ export interface components {
              * @default 1
              */
             times: number;
+        };
+        /**
+         * StopAnswer
+         * @description Whose answer is to stop.
+         * @example {
+         *       "agent": "@ada"
+         *     }
+         */
+        StopAnswer: {
+            /**
+             * Agent
+             * @description The id of an agent, or its handle with the `@`. By default all.
+             */
+            agent?: string | null;
+        };
+        /**
+         * StoppedAnswers
+         * @description Which agents were stopped.
+         * @example {
+         *       "agents": [
+         *         "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5"
+         *       ]
+         *     }
+         */
+        StoppedAnswers: {
+            /**
+             * Agents
+             * @description The ids of the agents that were writing; empty if none was.
+             */
+            agents: string[];
         };
         /**
          * StreamAborted
@@ -17759,6 +17810,41 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ReadState"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    stop_answer: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                space_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["StopAnswer"] | null;
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StoppedAnswers"];
                 };
             };
             /** @description What went wrong. */

@@ -14,8 +14,8 @@ from denizen.server.auth import Authenticated, Caller, Person
 from denizen.server.context import context_of
 from denizen.server.idempotency import IdempotencyKey
 from denizen.server.router import new_router
-from denizen.server.shapes.spaces import ReadMark, SpaceChange, SpaceCreate, space_out
-from denizen.shapes.spaces import ReadState, SpaceList, SpaceOut
+from denizen.server.shapes.spaces import ReadMark, SpaceChange, SpaceCreate, StopAnswer, space_out
+from denizen.shapes.spaces import ReadState, SpaceList, SpaceOut, StoppedAnswers
 from denizen.spaces import directory, floor, reading
 from denizen.spaces.directory import Space
 from denizen.storage.database import Tx, storable
@@ -70,6 +70,17 @@ async def ask_for_answer(request: Request, caller: Person, space_id: str, agent_
     """An agent that read a message here and did not reply, or reached a limit before it had, is woken and told that you
     ask for an answer. The status that said so goes."""
     await context_of(request).runtime.db.write(messaging.ask_for_answer, caller.requester, space_id, agent_id)
+
+
+@router.post("/api/spaces/{space_id}/stop", summary="Stop what agents write in a space")
+async def stop_answer(
+    request: Request, caller: Person, space_id: str, whom: StopAnswer | None = None
+) -> StoppedAnswers:
+    """The model call ends. What was said so far stays, and its metadata has `stopped`; the agent is told. Answers to
+    other spaces go on. A message that only says "stop" does the same."""
+    only = None if whom is None else whom.agent
+    stopped = await context_of(request).runtime.db.write(messaging.stop_answer, caller.requester, space_id, only)
+    return StoppedAnswers(agents=list(stopped))
 
 
 @router.post("/api/spaces/{space_id}/continue", summary="Let the agents of a space go on")
