@@ -218,6 +218,14 @@ class SpaceList(Value):
 _KITCHEN = "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f"
 
 
+class StoppedAnswers(Value):
+    """Which agents were stopped."""
+
+    model_config = given(agents=[ADA])
+
+    agents: Annotated[list[str], Field(description="The ids of the agents that were writing; empty if none was.")]
+
+
 class ReadState(Value):
     """Your read position, and the unread messages."""
 

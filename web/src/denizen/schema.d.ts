@@ -2481,6 +2481,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/spaces/{space_id}/stop": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Stop the answers of agents in a space
+         * @description Ends the model call. The text so far stays, with `stopped` in its metadata, and the agent is told. Its
+         *     answers in other spaces continue. A message that only says "stop" does the same.
+         */
+        post: operations["stop_answer"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/spaces/{space_id}/stream": {
         parameters: {
             query?: never;
@@ -3429,7 +3450,7 @@ export interface components {
              * Cause
              * @enum {string}
              */
-            cause: "key" | "model" | "tool" | "price" | "definition" | "failing" | "refused" | "too_large" | "gave_up" | "interrupted" | "limit" | "no_reply" | "budget" | "suspended" | "deleted";
+            cause: "key" | "model" | "tool" | "price" | "definition" | "failing" | "refused" | "too_large" | "gave_up" | "interrupted" | "limit" | "no_reply" | "stopped" | "budget" | "suspended" | "deleted";
             /**
              * Retry At
              * @description When it tries again by itself, if that is known.
@@ -3635,6 +3656,11 @@ export interface components {
          *     }
          */
         AskPanel: {
+            /**
+             * Files
+             * @description Ids of finished uploads.
+             */
+            files?: string[];
             /**
              * Organizationid
              * @description Your organization: with it, what is remembered for all of it may be used. It is not kept.
@@ -4141,7 +4167,7 @@ export interface components {
              * Cause
              * @description Of the status of the space that the note comes from.
              */
-            cause: ("key" | "model" | "tool" | "price" | "definition" | "failing" | "refused" | "too_large" | "gave_up" | "interrupted" | "limit" | "no_reply" | "budget" | "suspended" | "deleted") | "queued" | null;
+            cause: ("key" | "model" | "tool" | "price" | "definition" | "failing" | "refused" | "too_large" | "gave_up" | "interrupted" | "limit" | "no_reply" | "stopped" | "budget" | "suspended" | "deleted") | "queued" | null;
             /**
              * Cycle
              * @description The number of the agent's cycle, once it has ended.
@@ -4212,6 +4238,12 @@ export interface components {
              * @description Its id, or its `@handle`.
              */
             agent: string;
+            /**
+             * Files
+             * @description Files of your message: ids of finished uploads, or data URLs (`data:image/png;base64,…`).
+             * @default []
+             */
+            files: string[];
             /** @description The memory settings of this conversation. They are stored. */
             memoryControl?: components["schemas"]["MemoryControl"] | null;
             /**
@@ -4475,9 +4507,12 @@ export interface components {
         };
         /**
          * ContentPart
-         * @description A part of a message. Only text is supported here.
+         * @description A part of a message: text, a picture, sound or a file.
          */
         ContentPart: {
+            file?: components["schemas"]["FilePart"] | null;
+            image_url?: components["schemas"]["ImageUrl"] | null;
+            input_audio?: components["schemas"]["InputAudio"] | null;
             /** Text */
             text?: string | null;
             /** Type */
@@ -5961,6 +5996,18 @@ export interface components {
             size: number;
         };
         /**
+         * FilePart
+         * @description A file: its bytes as a data URL, or the id of an upload.
+         */
+        FilePart: {
+            /** File Data */
+            file_data?: string | null;
+            /** File Id */
+            file_id?: string | null;
+            /** Filename */
+            filename?: string | null;
+        };
+        /**
          * FinalResponse
          * @description Everything that the agent posted, as one text.
          */
@@ -6504,6 +6551,14 @@ export interface components {
             subject: string;
         };
         /**
+         * ImageUrl
+         * @description A picture, as a data URL.
+         */
+        ImageUrl: {
+            /** Url */
+            url: string;
+        };
+        /**
          * ImportedOut
          * @description An imported agent or space.
          * @example {
@@ -6688,6 +6743,16 @@ export interface components {
              * @description Send it as `after` for the next page; null: this is the last one.
              */
             next: string | null;
+        };
+        /**
+         * InputAudio
+         * @description Sound, encoded as base64.
+         */
+        InputAudio: {
+            /** Data */
+            data: string;
+            /** Format */
+            format: string;
         };
         /**
          * InstanceOut
@@ -10482,7 +10547,7 @@ export interface components {
              * Cause
              * @description `queued`: it is busy elsewhere and answers later.
              */
-            cause: ("key" | "model" | "tool" | "price" | "definition" | "failing" | "refused" | "too_large" | "gave_up" | "interrupted" | "limit" | "no_reply" | "budget" | "suspended" | "deleted") | "queued";
+            cause: ("key" | "model" | "tool" | "price" | "definition" | "failing" | "refused" | "too_large" | "gave_up" | "interrupted" | "limit" | "no_reply" | "stopped" | "budget" | "suspended" | "deleted") | "queued";
             /**
              * Created At
              * Format: date-time
@@ -10620,6 +10685,36 @@ export interface components {
              * @default 1
              */
             times: number;
+        };
+        /**
+         * StopAnswer
+         * @description Whose answer is to stop.
+         * @example {
+         *       "agent": "@ada"
+         *     }
+         */
+        StopAnswer: {
+            /**
+             * Agent
+             * @description The id of an agent, or its handle with the `@`. By default all.
+             */
+            agent?: string | null;
+        };
+        /**
+         * StoppedAnswers
+         * @description Which agents were stopped.
+         * @example {
+         *       "agents": [
+         *         "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5"
+         *       ]
+         *     }
+         */
+        StoppedAnswers: {
+            /**
+             * Agents
+             * @description The ids of the agents that were writing; empty if none was.
+             */
+            agents: string[];
         };
         /**
          * StreamAborted
@@ -11129,6 +11224,12 @@ export interface components {
         TriggerAgent: {
             /** @description The event as data. */
             data?: components["schemas"]["JsonValue"];
+            /**
+             * Files
+             * @description Files that belong to it: ids of your finished uploads, or data URLs (`data:image/png;base64,…`).
+             * @default []
+             */
+            files: string[];
             /**
              * Id
              * @description The service's id of the event: the same id is delivered once.
@@ -14310,7 +14411,10 @@ export interface operations {
                     size: number;
                 };
                 "multipart/form-data": {
-                    /** Format: binary */
+                    /**
+                     * Format: binary
+                     * @example Soup, then pie.
+                     */
                     file: string;
                 };
             };
@@ -17723,6 +17827,41 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ReadState"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    stop_answer: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                space_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["StopAnswer"] | null;
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StoppedAnswers"];
                 };
             };
             /** @description What went wrong. */

@@ -14,8 +14,8 @@ from denizen.server.auth import Authenticated, Caller, Person
 from denizen.server.context import context_of
 from denizen.server.idempotency import IdempotencyKey
 from denizen.server.router import new_router
-from denizen.server.shapes.spaces import ReadMark, SpaceChange, SpaceCreate, space_out
-from denizen.shapes.spaces import ReadState, SpaceList, SpaceOut
+from denizen.server.shapes.spaces import ReadMark, SpaceChange, SpaceCreate, StopAnswer, space_out
+from denizen.shapes.spaces import ReadState, SpaceList, SpaceOut, StoppedAnswers
 from denizen.spaces import directory, floor, reading
 from denizen.spaces.directory import Space
 from denizen.storage.database import Tx, storable
@@ -71,6 +71,18 @@ async def ask_for_answer(request: Request, caller: Person, space_id: str, agent_
     that you ask for an answer. The status in the space is removed.
     """
     await context_of(request).runtime.db.write(messaging.ask_for_answer, caller.requester, space_id, agent_id)
+
+
+@router.post("/api/spaces/{space_id}/stop", summary="Stop the answers of agents in a space")
+async def stop_answer(
+    request: Request, caller: Person, space_id: str, whom: StopAnswer | None = None
+) -> StoppedAnswers:
+    """Ends the model call. The text so far stays, with `stopped` in its metadata, and the agent is told. Its
+    answers in other spaces continue. A message that only says "stop" does the same.
+    """
+    only = None if whom is None else whom.agent
+    stopped = await context_of(request).runtime.db.write(messaging.stop_answer, caller.requester, space_id, only)
+    return StoppedAnswers(agents=list(stopped))
 
 
 @router.post("/api/spaces/{space_id}/continue", summary="Let the agents of a space continue")

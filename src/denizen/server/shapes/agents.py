@@ -25,6 +25,7 @@ from denizen.agents.revising import shown
 from denizen.clock import moment
 from denizen.cycles.budgets import BudgetRest
 from denizen.errors import InvalidInput
+from denizen.files.attaching import MOST_FILES
 from denizen.inbox.outside import NESTING, is_deep, storable_data
 from denizen.server.shapes.filling import filled
 from denizen.server.shapes.given import Given, OutsideData
@@ -197,6 +198,14 @@ class TriggerAgent(BaseModel):
     service: Annotated[str, Field(description="The name of the service, as the agent sees it.")]
     text: Annotated[str, Field(max_length=TRIGGER_CHARACTERS, description="The event as text.")] = ""
     data: Annotated[OutsideData, Field(description="The event as data.")] = None
+    files: Annotated[
+        list[str],
+        Field(
+            max_length=MOST_FILES,
+            description="Files that belong to it: ids of your finished uploads, or data URLs "
+            "(`data:image/png;base64,…`).",
+        ),
+    ] = []
     id: Annotated[
         str | None,
         Field(

@@ -73,6 +73,16 @@ class SpaceChange(Given):
     agent_run_limit: Annotated[int | None, Field(ge=0, le=LARGEST_RUN_LIMIT, description=RUN_LIMIT)] = None
 
 
+class StopAnswer(Given):
+    """Whose answer is to stop."""
+
+    model_config = asked(agent="@ada")
+
+    agent: Annotated[
+        str | None, Field(description="The id of an agent, or its handle with the `@`. By default all.")
+    ] = None
+
+
 class MemberAdd(Given):
     """A new member of a space."""
 
