@@ -19,7 +19,7 @@ from sqlalchemy import bindparam, delete, func, select, update
 from denizen.clock import SECOND
 from denizen.errors import InvalidInput, NotFound, QuotaExceeded
 from denizen.files.reading import kind_of
-from denizen.ids import EntityId, FileId, MessageId, OrganizationId, new_id
+from denizen.ids import AgentId, EntityId, FileId, MessageId, OrganizationId, new_id
 from denizen.storage.database import Tx, insert_ignore, insert_into, statement, storable, value, values
 from denizen.storage.schema import chunks, contents, file_pages, files, heard_files
 
@@ -59,6 +59,8 @@ class File:
     media_type: str
     message_id: MessageId | None
     """The message that it is attached to."""
+    agent_id: AgentId | None
+    """The agent that got it from a tool or a service."""
     created_at: int
     size: int
     digest: str | None
@@ -79,6 +81,7 @@ _file = (
     files.c.name,
     files.c.media_type,
     files.c.message_id,
+    files.c.agent_id,
     files.c.created_at,
     contents.c.size,
     contents.c.digest,
@@ -93,7 +96,9 @@ _used = statement(
     )
 )
 _unused_of = statement(
-    select(func.count()).where(files.c.uploader_id == bindparam("uploader_id"), files.c.message_id.is_(None))
+    select(func.count()).where(
+        files.c.uploader_id == bindparam("uploader_id"), files.c.message_id.is_(None), files.c.agent_id.is_(None)
+    )
 )
 _add_content = insert_into(contents, "id", "organization_id", "digest", "link_key", "size", "created_at")
 _add_file = insert_into(
@@ -283,7 +288,7 @@ def reading_of(tx: Tx, file: File) -> Reading:
 _unused = statement(
     select(*_file)
     .join(contents, contents.c.id == files.c.content_id)
-    .where(files.c.message_id.is_(None), files.c.created_at < bindparam("before"))
+    .where(files.c.message_id.is_(None), files.c.agent_id.is_(None), files.c.created_at < bindparam("before"))
     .order_by(files.c.created_at)
     .limit(bindparam("limit"))
 )

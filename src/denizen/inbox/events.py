@@ -22,6 +22,8 @@ ASKED_BY: Final = "asked_by"
 
 FROM_SPACES: Final = "from_spaces"
 """Payload key of a plan or timer: the ids of the spaces in which the agent made it."""
+FILES: Final = "files"
+"""Payload key of an event that is not a message: its files, as in the column of a message."""
 OUTSIDE: Final = "outside"
 """Payload key of an event that is not a message: whether its text is from outside, or was made from such text."""
 
@@ -65,4 +67,4 @@ class Event:
     outside: bool = False
     """Whether its text is from outside, or was made from such text."""
     files: tuple[Attachment, ...] = ()
-    """The files of a message."""
+    """The files of a message, a trigger or a tool's result."""

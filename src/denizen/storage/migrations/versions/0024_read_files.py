@@ -7,8 +7,8 @@ from alembic import op
 
 from denizen.storage.migrations.columns import integer, text
 
-revision = "0022"
-down_revision = "0021"
+revision = "0024"
+down_revision = "0023"
 
 
 def upgrade() -> None:
