@@ -137,7 +137,7 @@ async def upload_content(
     return await _out(request, await files.append(file, offset, request.stream()))
 
 
-@router.get("/api/organization/files", summary="How much room files take")
+@router.get("/api/organization/files", summary="Get the room that files take")
 async def get_file_usage(request: Request, caller: Admin) -> FileUsage:
     """And how much they may take. Operators set the limits (`files.organization_bytes`, `files.file_bytes`)."""
     runtime = context_of(request).runtime
