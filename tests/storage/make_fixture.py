@@ -1,4 +1,4 @@
-"""Writes fixtures/0021.jsonl: a small but complete life, one JSON object for each row, parents before children.
+"""Writes fixtures/0022.jsonl: a small but complete life, one JSON object for each row, parents before children.
 
     python -m tests.storage.make_fixture
 
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-FILE = Path(__file__).parent / "fixtures" / "0021.jsonl"
+FILE = Path(__file__).parent / "fixtures" / "0022.jsonl"
 START = 1_767_603_600_000_000
 """Microseconds: Monday, 5 January 2026, nine o'clock, UTC."""
 SECOND = 1_000_000
@@ -160,6 +160,21 @@ def attachments() -> Iterator[Row]:
             "name": "log.txt",
             "media_type": "text/plain",
             "message_id": "message-3",
+            "agent_id": None,
+            "created_at": START,
+        },
+    )
+    yield (
+        "files",
+        {
+            "id": "file-2",
+            "organization_id": "org-1",
+            "uploader_id": "entity-ada",
+            "content_id": "content-1",
+            "name": "result.txt",
+            "media_type": "text/plain",
+            "message_id": None,
+            "agent_id": "entity-ada",
             "created_at": START,
         },
     )

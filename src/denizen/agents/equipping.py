@@ -61,6 +61,7 @@ from denizen.tools.outside import Outside
 from denizen.tools.prebuilt import PREBUILT, small_tools
 from denizen.tools.recalling import recall_tool
 from denizen.tools.references import for_host
+from denizen.tools.results import StoreFile
 from denizen.tools.settings import ClientTool, McpServer
 from denizen.tools.tool import CustomTool, OutsideTool, OwnTool, Toolbox
 
@@ -93,6 +94,8 @@ class Equipment:
     server_budget: ServerBudget | None = None
     """The daily limit for all agents of the server together."""
     prompt_config: PromptConfig = field(default_factory=PromptConfig)
+    store_file: StoreFile | None = None
+    """Stores the files that tools return."""
     contexts: Mapping[str, int] = field(default_factory=dict[str, int])
     """The context size of models by name, where a setting gives it."""
 
@@ -133,6 +136,7 @@ class Equipment:
             telemetry=self.telemetry,
             profiling=lambda: self._profiling(agent),
             reflects=agent.reflects,
+            store_file=self.store_file,
         )
         return faculties, budget(definition.window, context, faculties.toolboxes[faculties.profile].tokens)
 

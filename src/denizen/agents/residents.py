@@ -52,6 +52,7 @@ from denizen.storage.database import Database, Tx
 from denizen.tools import calls, privacy_guard
 from denizen.tools.background_calls import BackgroundCalls, again, is_being_cancelled
 from denizen.tools.calls import Call
+from denizen.tools.results import Result
 from denizen.tools.tool import spaces_of
 
 log_line = structlog.get_logger(__name__)
@@ -281,15 +282,15 @@ class Residents:
             if call is not None:
                 self._background_calls.start(self._db, call.id, self._again(call))
 
-    async def _again(self, call: Call) -> str:
+    async def _again(self, call: Call) -> Result:
         """The result of the call when it is repeated here; unknown if its agent lacks something here."""
         try:
             agent = await self._db.read(registry.get, call.agent_id)
             faculties, _ = await self._equip(agent)
         except DenizenError as error:
             log_line.warning("call not made again", agent=call.agent_id, tool=call.tool, error=error.code)
-            return calls.UNKNOWN_OUTCOME
-        return await again(call, faculties.toolbox)
+            return Result(calls.UNKNOWN_OUTCOME)
+        return await again(call, faculties.toolbox, faculties.store_file)
 
     @property
     def _misconfigured(self) -> set[AgentId]:

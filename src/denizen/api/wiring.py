@@ -28,9 +28,9 @@ from denizen.cycles.budgets import BudgetSettings
 from denizen.cycles.server_budget import ServerBudget
 from denizen.cycles.server_models import FOUND_NOTHING, ServerModels
 from denizen.errors import InvalidInput, StorageError
-from denizen.files.storing import FileLimits
+from denizen.files.storing import File, FileLimits
 from denizen.forgetting.erasing import empty_write_ahead_log
-from denizen.ids import AgentId, OrganizationId, SpaceId, new_id
+from denizen.ids import AgentId, FileId, OrganizationId, SpaceId, new_id
 from denizen.inbox import parking
 from denizen.models.catalog import Models
 from denizen.models.discovery import Choice, choose_model, utility_model_for
@@ -50,6 +50,7 @@ from denizen.telemetry.metrics import Metrics
 from denizen.telemetry.telemetry import Telemetry
 from denizen.tools.background_calls import BackgroundCalls
 from denizen.tools.outside import Outside
+from denizen.tools.results import ToolFile
 from denizen.tools.tool import OutsideTool
 
 # What thinks is imported where it is made: a command that only reads and writes the database does not need it.
@@ -548,7 +549,13 @@ class Wiring:
             server_budget=self.server_budget,
             prompt_config=self.prompt_config,
             contexts=self.contexts,
+            store_file=self._store_file,
         )
+
+    async def _store_file(self, agent_id: AgentId, file: ToolFile, file_id: FileId) -> File:
+        from denizen.api.files import Files
+
+        return await Files(self).upload(agent_id, file.data, name=file.name, media_type=file.media_type, id=file_id)
 
     def answer_address(self, call_id: str) -> str:
         """Returns the address at which a service gives its answer to a call; knowing the address is enough to

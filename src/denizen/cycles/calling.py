@@ -31,7 +31,7 @@ from denizen.cycles.ledger import NOTHING, Charge
 from denizen.cycles.records import OpenCycle, calls_of
 from denizen.cycles.written_calls import are_written
 from denizen.errors import InvalidInput, NotAMember, NotFound
-from denizen.ids import AgentId, CallId, CycleId, EntityId, MessageId, SpaceId, new_id
+from denizen.ids import AgentId, CallId, CycleId, EntityId, FileId, MessageId, SpaceId, new_id
 from denizen.inbox.outside import parsed
 from denizen.inbox.sources import Source, distinct
 from denizen.models.request import is_whole
@@ -39,7 +39,7 @@ from denizen.nearest import nearest
 from denizen.spaces import directory
 from denizen.storage.database import Tx, statement, storable
 from denizen.storage.schema import cycles
-from denizen.tools import argument_parsing, calls, declaring, effects, grants, hops, privacy_guard
+from denizen.tools import argument_parsing, calls, declaring, effects, grants, hops, privacy_guard, results
 from denizen.tools.background_calls import LATE_SECONDS
 from denizen.tools.calls import Call, Mode, New
 from denizen.tools.effects import EffectRecord
@@ -134,6 +134,8 @@ class Finished:
     late: bool = False
     """Whether it is still running."""
     failed: bool = False
+    files: tuple[FileId, ...] = ()
+    """Uploads of the agent that belong to the result."""
 
 
 _enter = statement(update(cycles).where(cycles.c.id == bindparam("cycle")).values(active_space_id=bindparam("space")))
@@ -436,6 +438,7 @@ class _CallRunner:
         call = self._step.calls[position]
         told = argument_parsing.noted(self._tools.get(call.tool_name), call.args, self._result_told(position, outcome))
         capped = self._complete(position, told, self._source_of_result(position, outcome))
+        results.give(self._tx, self._agent_id, outcome.files)
         if outcome.late:
             new = replace(self._new_call(position, "late", seconds=LATE_SECONDS), runner=self._lease.holder)
             self.background_calls[position] = calls.run_on(self._tx, self._agent_id, new)

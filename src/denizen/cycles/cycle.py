@@ -95,12 +95,13 @@ from denizen.profiles.choosing import Profiling
 from denizen.storage.database import Database
 from denizen.telemetry.telemetry import OFF, Telemetry
 from denizen.telemetry.traces import under
-from denizen.tools import argument_parsing, hops, privacy_guard
+from denizen.tools import argument_parsing, hops, privacy_guard, results
 from denizen.tools.background_calls import BackgroundCalls, is_being_cancelled
 from denizen.tools.calls import UNKNOWN_OUTCOME
 from denizen.tools.effects import EffectRecord
 from denizen.tools.hops import SeenMessages
 from denizen.tools.prebuilt import SEND_MESSAGE, SKIP
+from denizen.tools.results import Result, StoreFile
 from denizen.tools.tool import CallIdentity, OutsideTool, OwnTool, Toolbox, spaces_of
 
 log_line = structlog.get_logger(__name__)
@@ -173,6 +174,8 @@ class CycleDeps:
     """Returns the current basis for choosing its profiles."""
     reflects: bool = False
     """Whether its cycles are reflected on."""
+    store_file: StoreFile | None = None
+    """Stores the files that its tools return."""
 
     @property
     def toolboxes(self) -> Mapping[Profile, Toolbox]:
@@ -291,7 +294,7 @@ class _Thinking:
         """Whether its server has rejected a forced tool call."""
         self._told_cut_off = 0
         """How often in this cycle the model was told that its answer was cut off."""
-        self._late: dict[tuple[int, int], asyncio.Future[str]] = {}
+        self._late: dict[tuple[int, int], asyncio.Future[Result]] = {}
         """Calls that were no longer waited for, by step and position."""
         mind.add(*cycle.entries)
 
@@ -921,19 +924,22 @@ class _Thinking:
         if work.cancelled():  # not by us: we would not be here
             return Finished(f"{tool.name} failed: it was cancelled.", failed=True)
         try:
-            finished = Finished(work.result())
+            result = work.result()
+            finished = Finished(result.text, files=result.files)
         except Exception as error:  # noqa: BLE001  the model decides what to make of it
             log_line.info("tool failed", tool=tool.name, error=repr(error))
             return Finished(f"{tool.name} failed: {explained(error)}", failed=True)
         failpoints.reach(TOOL_CALLED)
         return finished
 
-    async def _work(self, step: Step, at: int, tool: OutsideTool) -> str:
+    async def _work(self, step: Step, at: int, tool: OutsideTool) -> Result:
         agent_id, cycle_id = self._mind.lease.agent_id, self._cycle.id
         occasion = CallIdentity(agent_id, cycle_id, step.number, at, calling.call_id(cycle_id, step, at))
         with self._watch.outside(step.calls[at], step.number) as doing:
-            doing.result = await tool.call(argument_parsing.check(tool, step.calls[at].args), occasion)
-            return doing.result
+            arguments = argument_parsing.check(tool, step.calls[at].args)
+            result = await results.call(tool, arguments, occasion, self._with.store_file)
+            doing.result = result.text
+            return result
 
     def _run_errands(self, step: Step, background_calls: Mapping[int, CallId]) -> None:
         """Let calls that the cycle does not wait for continue in the background."""

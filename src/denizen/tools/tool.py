@@ -22,6 +22,7 @@ from denizen.inbox.events import Event
 from denizen.inbox.sources import Source
 from denizen.storage.database import Tx
 from denizen.tools.hops import NOTHING, SeenMessages
+from denizen.tools.results import Output
 from denizen.trust.policy import EffectSettings
 from denizen.trust.values import Kind
 
@@ -158,8 +159,8 @@ class OutsideTool:
 
     definition: ToolDefinition
     check: Check
-    call: Callable[[Mapping[str, Any], CallIdentity], Awaitable[str]]
-    """Makes the call; returns the text for the model."""
+    call: Callable[[Mapping[str, Any], CallIdentity], Awaitable[str | Output]]
+    """Makes the call; returns the text for the model, and files if it has any. `results.call` stores these."""
     on_crash: OnCrash = "report"
     independent: bool = False
     """Whether it may run together with its neighbours in the same response."""

@@ -3622,6 +3622,11 @@ export interface components {
          */
         AskPanel: {
             /**
+             * Files
+             * @description Ids of finished uploads.
+             */
+            files?: string[];
+            /**
              * Organizationid
              * @description Your organization: with it, what is remembered for all of it may be used. It is not kept.
              */
@@ -4198,6 +4203,12 @@ export interface components {
              * @description Its id, or its `@handle`.
              */
             agent: string;
+            /**
+             * Files
+             * @description Files of your message: ids of finished uploads, or data URLs (`data:image/png;base64,…`).
+             * @default []
+             */
+            files: string[];
             /** @description What shall be remembered of this conversation. It is kept. */
             memoryControl?: components["schemas"]["MemoryControl"] | null;
             /**
@@ -4461,9 +4472,12 @@ export interface components {
         };
         /**
          * ContentPart
-         * @description A part of a message. Only text can be said to an agent here.
+         * @description A part of a message: text, a picture, sound or a file.
          */
         ContentPart: {
+            file?: components["schemas"]["FilePart"] | null;
+            image_url?: components["schemas"]["ImageUrl"] | null;
+            input_audio?: components["schemas"]["InputAudio"] | null;
             /** Text */
             text?: string | null;
             /** Type */
@@ -5947,6 +5961,18 @@ export interface components {
             size: number;
         };
         /**
+         * FilePart
+         * @description A file: its bytes as a data URL, or the id of an upload.
+         */
+        FilePart: {
+            /** File Data */
+            file_data?: string | null;
+            /** File Id */
+            file_id?: string | null;
+            /** Filename */
+            filename?: string | null;
+        };
+        /**
          * FinalResponse
          * @description Everything that the agent said, as one text.
          */
@@ -6490,6 +6516,14 @@ export interface components {
             subject: string;
         };
         /**
+         * ImageUrl
+         * @description A picture, as a data URL.
+         */
+        ImageUrl: {
+            /** Url */
+            url: string;
+        };
+        /**
          * ImportedOut
          * @description An agent or a space that was taken in.
          * @example {
@@ -6674,6 +6708,16 @@ export interface components {
              * @description Give it as `after` for the next page; null: there is none.
              */
             next: string | null;
+        };
+        /**
+         * InputAudio
+         * @description Sound, encoded as base64.
+         */
+        InputAudio: {
+            /** Data */
+            data: string;
+            /** Format */
+            format: string;
         };
         /**
          * InstanceOut
@@ -11115,6 +11159,12 @@ export interface components {
         TriggerAgent: {
             /** @description What happened, as data. */
             data?: components["schemas"]["JsonValue"];
+            /**
+             * Files
+             * @description Files that belong to it: ids of your finished uploads, or data URLs (`data:image/png;base64,…`).
+             * @default []
+             */
+            files: string[];
             /**
              * Id
              * @description The service's own id of it: told twice is told once.

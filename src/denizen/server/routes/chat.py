@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 from uuid import UUID, uuid5
 
@@ -20,6 +22,7 @@ from denizen.server.answering import wait_while_there
 from denizen.server.auth import Caller, Person
 from denizen.server.context import context_of
 from denizen.server.idempotency import IdempotencyKey
+from denizen.server.inline_files import GivenFile, file_in, store_all
 from denizen.server.metadata import prompt_profile_out, retrieval_out
 from denizen.server.router import new_router
 from denizen.server.shapes.calls import call_out
@@ -48,7 +51,8 @@ async def chat(request: Request, caller: Person, said: ChatRequest, key: Idempot
     policy = None if said.memory_control is None else said.memory_control.as_policy()
     metadata = settled.asserting(said.metadata, said.organization_id, caller.entity.organization_id)
     question = Question(said.agent, said.text, said.space, metadata=metadata, policy=policy)
-    asked = await ask(context.runtime, caller, question, key)
+    given = [file_in(f"files[{at}]", each) for at, each in enumerate(said.files)]
+    asked = await ask(context.runtime, caller, question, key, given)
     answer = await wait_while_there(context, asked, said.seconds, request.receive)
     answer = answer or Answer("working")
     waiting, prompt_config = await context.runtime.db.read(_seen, caller, asked, answer, context.runtime.prompt_config)
@@ -88,10 +92,13 @@ def _remembered(tx: Tx, asked: AwaitedMessage, answer: Answer) -> dict[str, Json
     return told
 
 
-async def ask(runtime: Runtime, caller: Caller, question: Question, key: str | None) -> AwaitedMessage:
-    """Posts the question, once for each key."""
-    what = await posting.draft_off_loop(question.text)
+async def ask(
+    runtime: Runtime, caller: Caller, question: Question, key: str | None, given: Sequence[GivenFile] = ()
+) -> AwaitedMessage:
+    """Posts the question with its files, once for each key."""
+    what = await posting.draft_off_loop(question.text, with_files=bool(given))
     chosen = MessageId(new_id() if key is None else str(uuid5(_KEYS, f"{caller.entity.id} {key}")))
+    question = replace(question, files=await store_all(runtime, caller.entity.id, given, chosen))
     runtime.remember_cause(chosen)
     try:
         return await runtime.db.write(chatting.ask, caller.requester, question, what, chosen)

@@ -54,8 +54,9 @@ _HEADERS: Final = {
     "Cache-Control": "private, max-age=600",
 }
 _RANGE: Final = re.compile(r"bytes=(\d{0,15})-(\d{0,15})")
-_ANY: Final = {"content": {"*/*": {"schema": {"type": "string", "format": "binary"}}}}
-_BYTES: Final = {"content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}}
+_BINARY: Final = {"type": "string", "format": "binary", "examples": ["Soup, then pie."]}
+_ANY: Final = {"content": {"*/*": {"schema": _BINARY}}}
+_BYTES: Final = {"content": {"application/octet-stream": {"schema": _BINARY}}}
 
 
 class NewFile(BaseModel):
@@ -80,7 +81,7 @@ class NewFile(BaseModel):
                 "multipart/form-data": {
                     "schema": {
                         "type": "object",
-                        "properties": {"file": {"type": "string", "format": "binary"}},
+                        "properties": {"file": _BINARY},
                         "required": ["file"],
                     }
                 },

@@ -18,8 +18,9 @@ from denizen.server.idempotency import IdempotencyKey
 from denizen.server.router import new_router
 from denizen.server.routes.spaces import enter
 from denizen.server.shapes.spaces import EditMessage, PostMessage, message_out
-from denizen.server.sse import EventStream, run_feed
-from denizen.server.streams.space import SpaceFeed
+from denizen.server.sse import EventStream
+from denizen.server.streams.audience import SpaceReader
+from denizen.server.streams.sharing import read_space
 from denizen.shapes.examples import ADA, THING, event_stream
 from denizen.shapes.spaces import MessageOut, MessagePage
 from denizen.spaces import posting
@@ -147,8 +148,8 @@ async def stream(
     wanted = after if last_event_id is None else last_event_id
     # A number that was never given, as after a restored backup, would leave the reader deaf until it is.
     start = last if wanted is None else min(wanted, last)
-    story = partial(SpaceFeed, context, caller, SpaceId(space_id), start)
-    return EventStream(context, partial(run_feed, context, story))
+    reader = SpaceReader(caller.entity.id, caller.token.id)
+    return EventStream(context, partial(read_space, context, reader, SpaceId(space_id), start))
 
 
 def _last_seq(tx: Tx, space_id: str, reader: EntityId) -> int:

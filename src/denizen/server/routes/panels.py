@@ -12,7 +12,7 @@ from fastapi import Depends, Query, Request, Response
 from denizen.access import people
 from denizen.access.space_changes import require_space_creator
 from denizen.errors import NotFound
-from denizen.ids import EntityId, SpaceId
+from denizen.ids import EntityId, FileId, SpaceId
 from denizen.memory import settled
 from denizen.panel import advisors, panels, rounds, taking, transcript
 from denizen.panel.panels import Panel
@@ -202,7 +202,9 @@ async def ask_panel(here: Member, asked: AskPanel, key: IdempotencyKey = None) -
     A message posted to the space of the panel does the same. Follow the stream of the space, or read the round again.
     """
     metadata = settled.asserting(None, asked.organization_id, here.caller.entity.organization_id)
-    begun = await paneling.ask(here.context, here.caller, await here.enter(), asked.text, key, metadata)
+    begun = await paneling.ask(
+        here.context, here.caller, await here.enter(), asked.text, key, metadata, [FileId(each) for each in asked.files]
+    )
     return await here.context.runtime.db.read(read_round_out, begun)
 
 

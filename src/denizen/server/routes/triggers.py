@@ -13,6 +13,7 @@ from denizen.ids import AgentId, new_id
 from denizen.server.auth import Authenticated, Caller
 from denizen.server.context import context_of
 from denizen.server.idempotency import IdempotencyKey
+from denizen.server.inline_files import file_in, store_all
 from denizen.server.router import new_router
 from denizen.server.shapes.agents import TriggerAgent
 from denizen.shapes.webhooks import TriggerAccepted
@@ -31,6 +32,9 @@ async def trigger(
     """The event is in the agent's inbox, and wakes it, when this answers. `agent_id` is its id, or its `@handle`."""
     runtime = context_of(request).runtime
     chosen = _event_id(caller, event, key)
+    given = [file_in(f"files[{at}]", each) for at, each in enumerate(event.files)]
+    await runtime.db.read(find_agent, agent_id, caller)  # Before anything is stored for it.
+    files = await store_all(runtime, caller.entity.id, given, chosen)
     await runtime.agents.trigger(
         AgentId(agent_id),
         event.service,
@@ -39,6 +43,7 @@ async def trigger(
         id=chosen,
         urgent=event.urgent,
         must_match=key is not None and event.id is None,
+        files=files,
         by=caller.requester,
     )
     return TriggerAccepted(id=chosen)

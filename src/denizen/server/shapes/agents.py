@@ -25,6 +25,7 @@ from denizen.agents.revising import shown
 from denizen.clock import Instant, moment
 from denizen.cycles.budgets import BudgetRest
 from denizen.errors import InvalidInput
+from denizen.files.attaching import MOST_FILES
 from denizen.inbox.outside import NESTING, is_deep, storable_data
 from denizen.server.shapes.given import Given, OutsideData
 from denizen.shapes.agents import AgentDetail, AgentOut, AgentTrouble, ListedAgent, RestingOut
@@ -197,6 +198,14 @@ class TriggerAgent(BaseModel):
     service: Annotated[str, Field(description="What the event comes from, as the agent is told it.")]
     text: Annotated[str, Field(max_length=TRIGGER_CHARACTERS, description="What happened, in words.")] = ""
     data: Annotated[OutsideData, Field(description="What happened, as data.")] = None
+    files: Annotated[
+        list[str],
+        Field(
+            max_length=MOST_FILES,
+            description="Files that belong to it: ids of your finished uploads, or data URLs "
+            "(`data:image/png;base64,…`).",
+        ),
+    ] = []
     id: Annotated[
         str | None,
         Field(min_length=1, max_length=200, description="The service's own id of it: told twice is told once."),

@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue
 
 from denizen.agents.chatting import Answer
 from denizen.cycles.ledger import Charge
+from denizen.files.attaching import MOST_FILES
 from denizen.server.answering import LONGEST_SECONDS, USUAL_SECONDS
 from denizen.server.shapes.memory import MemoryControl
 from denizen.server.shapes.spaces import METADATA_CHARACTERS, NamedOrganization
@@ -47,6 +48,13 @@ class ChatRequest(BaseModel):
     space: Annotated[
         str | None, Field(description="A space that you and the agent are in; else the private one of you two.")
     ] = None
+    files: Annotated[
+        list[str],
+        Field(
+            max_length=MOST_FILES,
+            description="Files of your message: ids of finished uploads, or data URLs (`data:image/png;base64,…`).",
+        ),
+    ] = []
     metadata: Annotated[Metadata | None, Field(description="Kept with your message as it is.")] = None
     organization_id: NamedOrganization = None
     memory_control: Annotated[

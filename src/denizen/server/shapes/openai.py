@@ -20,13 +20,43 @@ MOST_INPUTS = 256
 NAME_CHARACTERS = 200
 
 
+class ImageUrl(BaseModel):
+    """A picture, as a data URL."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    url: str
+
+
+class FilePart(BaseModel):
+    """A file: its bytes as a data URL, or the id of an upload."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    file_data: str | None = None
+    file_id: str | None = None
+    filename: str | None = None
+
+
+class InputAudio(BaseModel):
+    """Sound, encoded as base64."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    data: str
+    format: str
+
+
 class ContentPart(BaseModel):
-    """A part of a message. Only text can be said to an agent here."""
+    """A part of a message: text, a picture, sound or a file."""
 
     model_config = ConfigDict(extra="ignore")
 
     type: str
     text: str | None = None
+    image_url: ImageUrl | None = None
+    input_audio: InputAudio | None = None
+    file: FilePart | None = None
 
 
 class ChatMessage(BaseModel):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field
 
 from denizen.clock import moment
+from denizen.files.attaching import MOST_FILES
 from denizen.panel.advisors import MOST_SUGGESTED, SUGGESTED_ADVISORS, Advisor
 from denizen.panel.panels import Panel
 from denizen.panel.phases import Phase
@@ -258,6 +259,9 @@ class AskPanel(Given):
             max_length=MESSAGE_CHARACTERS,
             description="Markdown. `@handle` of advisors or groups: only those answer.",
         ),
+    ]
+    files: Annotated[
+        list[str], Field(default_factory=list[str], max_length=MOST_FILES, description="Ids of finished uploads.")
     ]
     organization_id: NamedOrganization = None
 
