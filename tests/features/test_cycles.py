@@ -656,3 +656,30 @@ async def test_a_cycle_stops_after_a_time(world: World) -> None:
 
     ada, _ = await a_question(world, model=forever(slowly), max_seconds=60)
     assert [(each.stop_reason, each.steps) for each in await world.cycles(ada)] == [("max_seconds", 2)]
+
+
+async def test_a_person_stops_an_answer() -> None:
+    """A person can stop what an agent is writing: what was said stays and is marked, and the agent is told.
+
+    Docs: cycles.md
+    Differs: only what is written to that space stops; the same cycle still answers people elsewhere.
+    """
+    written = 0
+
+    async def pause() -> None:
+        nonlocal written
+        written += 1
+        if written == 10:
+            await world.denizen.spaces.stop(hall, by=noor)
+
+    async with open_world("sqlite://") as world:
+        model = scripted(reply("One, two, three, four, five, six, seven, eight, nine."), chunk=4, pause=pause)
+        ada, noor = await world.agent("Ada", model=model), await world.person("Noor")
+        hall = await world.space("Hall", noor, ada)
+        await world.say(noor, "Count.", hall)
+        await world.run()
+        (_, said) = await world.denizen.spaces.messages(hall)
+        assert said.text.startswith("One, two")
+        assert not said.text.endswith("nine.")
+        assert said.metadata == {"stopped": {"by": noor.id}}
+        assert "Noor stopped you here" in (await world.history(ada))[-1]

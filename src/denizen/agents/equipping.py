@@ -42,6 +42,7 @@ from denizen.errors import (
     ToolMissing,
 )
 from denizen.ids import AgentId, OrganizationId
+from denizen.inbox.stop_requests import StopHints
 from denizen.memory.reminding import Reminder
 from denizen.models import context_size
 from denizen.models.catalog import OWN, Models
@@ -89,6 +90,7 @@ class Equipment:
     background_calls: BackgroundCalls
     outside: Outside
     voices: LiveTexts
+    stop_hints: StopHints
     telemetry: Telemetry = OFF
     reminder: Reminder | None = None
     server_budget: ServerBudget | None = None
@@ -133,6 +135,7 @@ class Equipment:
             embedder=self.embedder,
             reminder=self.reminder,
             voices=self.voices,
+            stop_hints=self.stop_hints,
             telemetry=self.telemetry,
             profiling=lambda: self._profiling(agent),
             reflects=agent.reflects,

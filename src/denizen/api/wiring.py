@@ -32,6 +32,7 @@ from denizen.files.storing import File, FileLimits
 from denizen.forgetting.erasing import empty_write_ahead_log
 from denizen.ids import AgentId, FileId, OrganizationId, SpaceId, new_id
 from denizen.inbox import parking
+from denizen.inbox.stop_requests import STOP, StopHints, hinted
 from denizen.models.catalog import Models
 from denizen.models.discovery import Choice, choose_model, utility_model_for
 from denizen.models.embedders import NONE, Embedder, make_embedder
@@ -157,6 +158,7 @@ class Wiring:
         self._triages = dict(triages or {})
         self._pace = pace or Pace()
         self._background_calls = BackgroundCalls()
+        self._stop_hints = StopHints()
         self.public_url = public_url.rstrip("/")
         """The public address of this server."""
         self.telemetry = telemetry or Telemetry(Metrics())
@@ -339,6 +341,11 @@ class Wiring:
                     self._moderator.hint()
                 if self._shared_bus:
                     self._bus.publish(topic, {**payload, "by": self.instance})
+            elif topic == STOP:
+                if (told := hinted(payload)) is not None:
+                    self._stop_hints.hint(*told)
+                if self._shared_bus:
+                    self._bus.publish(topic, {**payload, "by": self.instance})
             elif topic == RECALLABLE:
                 # Lost if no agents run here: the next process that runs them looks for waiting ones.
                 if self._make_recallable is not None:
@@ -387,6 +394,7 @@ class Wiring:
             afterthoughts=Afterthoughts(partial(equipment.reflect_on_next, self._claimant)),
             panel_afterthoughts=Afterthoughts(self.reflecting().reflect_on_next),
             lock=self._lock,
+            stop_hints=self._stop_hints,
         )
         if not self._has_lived:
             # It may have other keys, models and tools than the last process.
@@ -407,10 +415,11 @@ class Wiring:
             stack.callback(self._forget_residents)
             # After them: a hint may come at once. Earlier ones are found by the sweep.
             if self._shared_bus:
-                from denizen.agents.hints import listening
+                from denizen.agents.hints import hearing_stops, listening
                 from denizen.panel.hints import overhearing
 
                 await stack.enter_async_context(listening(self._bus, residents, self.instance))
+                await stack.enter_async_context(hearing_stops(self._bus, self._stop_hints, self.instance))
                 await stack.enter_async_context(overhearing(self._bus, self._moderator, self.instance))
             self._moderator.hint()
             await budgets.reconsider_server(self.db)
@@ -544,6 +553,7 @@ class Wiring:
             background_calls=self._background_calls,
             outside=self._outside,
             voices=self._voices,
+            stop_hints=self._stop_hints,
             telemetry=self.telemetry,
             reminder=self._reminder,
             server_budget=self.server_budget,

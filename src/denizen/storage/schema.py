@@ -275,6 +275,18 @@ events = Table(
     ),
 )
 
+stop_requests = Table(
+    "stop_requests",  # people have told agents to stop what they write to a space; until the cycle ends
+    metadata,
+    _key("agent_id", "agents.id"),
+    _key("space_id", "spaces.id"),
+    _text("cycle_id"),  # the cycle that was open; it may be undone
+    _int("seq"),  # the newest message of the space then
+    _ref("by_id", "entities.id"),
+    _int("created_at"),
+    sqlite_with_rowid=False,
+)
+
 space_statuses = Table(
     "space_statuses",  # why a person who waits for an agent has no answer yet
     metadata,

@@ -15,9 +15,10 @@ from denizen.errors import InvalidInput, NotFound
 from denizen.files import attaching, storing
 from denizen.files.storing import File
 from denizen.ids import MessageId, SpaceId
-from denizen.inbox import delivery
+from denizen.inbox import delivery, stop_requests
 from denizen.inbox.format import entry_text, human_size, quoted_name
 from denizen.inbox.sources import Source, distinct, source_of_author, sources_of_events
+from denizen.inbox.stop_requests import STOPPED
 from denizen.spaces import directory, floor, posting
 from denizen.spaces.markdown import unfenced
 from denizen.spaces.posting import Message
@@ -90,6 +91,8 @@ def send_message(tx: Tx, hand: Hand, arguments: SendMessage) -> Done:
     what = posting.draft(unfenced(arguments.text), with_files=bool(files))
     space_id = SpaceId(arguments.space_id) if arguments.space_id else _active(tx, hand)
     space = directory.require_member(tx, space_id, hand.agent_id)
+    if hand.cut_by is None and (request := hand.stopped.get(space.id)) is not None:
+        raise InvalidInput(stop_requests.refusal(request))
     attached = attaching.attachable(tx, hand.agent_id, files)
     if _just_said(tx, hand, space.id, what.text, {each.digest for each in attached}):
         raise InvalidInput("You have just said this here, and nobody has spoken since: it was not sent again.")
@@ -110,9 +113,12 @@ def send_message(tx: Tx, hand: Hand, arguments: SendMessage) -> Done:
         cycle_id=hand.cycle_id,
         answers=floor.asked_by(hand.events, space.id),
         outside=hand.outside,
+        metadata=None if hand.cut_by is None else {STOPPED: {"by": hand.cut_by.by_id}},
         files=files,
     )
     told = _told(success=True, messageId=posted.id)
+    if hand.cut_by is not None:
+        told = _told(success=True, messageId=posted.id, stopped=stop_requests.told_to_agent(hand.cut_by))
     return Done(told, changes=True, sent_to=space.name, sources=frozenset((space.id,)))
 
 
