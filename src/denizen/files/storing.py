@@ -152,7 +152,7 @@ def begin(
             f"You have {UNUSED_FILES} uploads that no message uses. Attach them to a message, or remove some: "
             "unused uploads are removed after a day."
         )
-    used: int = value(tx, _used, organization_id=organization_id)
+    used = used_by(tx, organization_id)
     if used + size > limits.organization_bytes:
         raise QuotaExceeded(
             f"The files of your organization take {used:,} of {limits.organization_bytes:,} bytes: there is no room "
@@ -199,6 +199,11 @@ def finish(tx: Tx, file_id: FileId, digest: str, pages: Sequence[str] = ()) -> F
         tx.run(_use_content, file=file_id, content=known)
         _drop(tx, file.content_id)
     return get(tx, file_id)
+
+
+def used_by(tx: Tx, organization_id: OrganizationId) -> int:
+    """How many bytes the files of the organization take; unfinished uploads count whole."""
+    return value(tx, _used, organization_id=organization_id)
 
 
 def get(tx: Tx, file_id: str) -> File:
