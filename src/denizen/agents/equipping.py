@@ -241,16 +241,17 @@ class Equipment:
         steps = [] if cycle.prepare_step is None else [cycle.prepare_step]
         for names, known, what, where in (
             (tools, self.tools, "uses tools that", "tools=[...]"),
-            (stops, self.stops, "stops by what", "stops={...}"),
+            (stops, self.stops, "stops by functions that", "stops={...}"),
             (steps, self.steps, "prepares its steps with a function that", "steps={...}"),
-            (routes, self.routes, "is routed by what", "routes={...}"),
-            (judges, self.triages, "has its events sifted by what", "triages={...}"),
+            (routes, self.routes, "is routed by functions that", "routes={...}"),
+            (judges, self.triages, "has its events sorted by a function that", "triages={...}"),
         ):
             missing = [name for name in names if name not in known]
             if missing:
+                setting = "tools" if known is self.tools else f"functions.{where.partition('=')[0]}"
                 raise (ToolMissing if known is self.tools else InvalidInput)(
                     f"The agent @{agent.entity.handle} {what} this runtime does not have: {', '.join(missing)}. "
-                    f"Hand them to Runtime({where})."
+                    f"Name them in the setting `{setting}`, or give them to Runtime({where})."
                 )
 
     async def _resolve_all(self, agent: Agent, names: Iterable[str]) -> dict[str, Model]:

@@ -167,7 +167,7 @@ def begin(
             f"You have {UNUSED_FILES} uploads that no message uses. Attach them to a message, or remove some: "
             "unused uploads are removed after a day."
         )
-    used: int = value(tx, _used, organization_id=organization_id)
+    used = used_by(tx, organization_id)
     if used + size > limits.organization_bytes:
         raise QuotaExceeded(
             f"The files of your organization take {used:,} of {limits.organization_bytes:,} bytes: there is no room "
@@ -226,6 +226,11 @@ def put_pages(tx: Tx, content_id: str, pages: Sequence[str]) -> None:
     """Store the text of a content."""
     numbered = enumerate(pages, start=1)
     tx.many(_add_page, [{"content_id": content_id, "page": page, "text": text} for page, text in numbered])
+
+
+def used_by(tx: Tx, organization_id: OrganizationId) -> int:
+    """How many bytes the files of the organization take; unfinished uploads count whole."""
+    return value(tx, _used, organization_id=organization_id)
 
 
 def get(tx: Tx, file_id: str) -> File:
