@@ -115,7 +115,7 @@ def claim_next(tx: Tx) -> Claim | None:
     if tx.one(_claim, content=content_id, now=tx.now, until=tx.now + CLAIM_SECONDS * SECOND, nth=nth) is None:
         return None  # another process was first
     # The same bytes may have several names.
-    kinds = [kind_of(name, media_type) for name, media_type in tx.all(_named, content_id=content_id)]
+    kinds: list[Kind | None] = [kind_of(name, media_type) for name, media_type in tx.all(_named, content_id=content_id)]
     return Claim(content_id, next(filter(None, kinds), None) if nth <= MOST_TRIES else None)
 
 
