@@ -13,7 +13,7 @@ BROWSER := .venv/.browser
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help run setup test test-all tests test-hard mutants lint types format bench real picture features walk web \
+.PHONY: help run setup test test-all tests test-hard mutants lint types format bench lab real picture features walk web \
 	schema screenshots lock audit clean
 
 help:
@@ -27,6 +27,7 @@ help:
 	@echo "make types    check types only"
 	@echo "make format   format the code and sort its imports"
 	@echo "make bench    run every script in bench/; each ends with one line of JSON"
+	@echo "make lab      try faults on real servers for HOURS=1 (DATABASE=sqlite, KEEP_LAB=.lab); adds up over runs"
 	@echo "make real     live with real models for an hour or two, and go on where it stopped (KEEP=FOLDER, REAL=\"NAME ...\")"
 	@echo "make picture  make docs/chat.svg anew from a real conversation"
 	@echo "make features  write docs/features.md from tests/features"
@@ -112,6 +113,13 @@ format: $(READY)
 
 bench: $(READY)
 	$(BIN)/python -m bench
+
+DATABASE ?= sqlite
+HOURS ?= 1
+KEEP_LAB ?= .lab
+
+lab: $(READY)
+	nice $(BIN)/python -m lab --database $(DATABASE) --hours $(HOURS) --keep $(KEEP_LAB)
 
 # Not part of `make bench`: 1.1 GB of weights are downloaded, and a model of that size takes its time.
 KEEP ?= .real

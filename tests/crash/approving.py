@@ -14,7 +14,6 @@ from typing import Final, Literal
 
 from pydantic_ai.messages import ModelMessage, ToolCallPart, ToolReturnPart
 
-from bench._crash_child import append_line
 from denizen import Runtime, call, failpoints, tool
 from denizen.clock import ManualClock
 from denizen.errors import AlreadySettled
@@ -23,6 +22,7 @@ from denizen.models.scripted import Info, Turn, forever
 from denizen.spaces import directory
 from denizen.spaces.directory import Entity
 from denizen.tools.tool import OutsideTool
+from tests.crash.life import append_line
 
 MODEL: Final = "script:ada"
 EVE: Final = {"to": "eve@evil.example", "body": "The list."}

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from psycopg import connect
 
-from bench._crash import Town
 from tests import servers
+from tests.crash.killing import Town
 from tests.crash.towns import Founded
 
 Once = Callable[[str, Callable[[], Any]], Any]

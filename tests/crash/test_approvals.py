@@ -12,7 +12,6 @@ from typing import Any, Literal
 import pytest
 from sqlalchemy import select
 
-from bench._crash import KILLED, ended, processes
 from denizen.checker import check_database
 from denizen.clock import ManualClock
 from denizen.storage.database import Tx, statement
@@ -20,6 +19,7 @@ from denizen.storage.opening import open_database
 from denizen.storage.schema import audit, calls, grants, log
 from denizen.tools.calls import UNKNOWN_OUTCOME
 from tests.crash.approving import DECIDED, EVE, HOUR, WAITS, Life, found, live
+from tests.crash.killing import KILLED, ended, processes
 
 ASKING = ["commit:carry_on", "committed:carry_on"]
 POINTS = [

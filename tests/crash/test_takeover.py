@@ -15,7 +15,6 @@ from multiprocessing.connection import Connection
 import pytest
 from pydantic import JsonValue
 
-from bench._crash import ended, processes
 from denizen import Runtime, failpoints, leased_tasks
 from denizen.bus.port import Gap, Subscription
 from denizen.bus.streams import (
@@ -34,6 +33,7 @@ from denizen.ids import SpaceId
 from denizen.models.scripted import reply, scripted
 from denizen.server.live import Live
 from denizen.storage import postgresql
+from tests.crash.killing import ended, processes
 from tests.crash.thinking import MODEL, PACE, SHORT, answering, think_and_stop, think_slowly
 from tests.proxy import dark_proxy
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from bench._crash import Town, judge
-from bench._crash_child import HastyClock, Journal, Post, append_line
 from denizen.storage.database import Tx, statement
 from denizen.storage.opening import open_database
+from tests.crash.killing import Town, judge
+from tests.crash.life import HastyClock, Journal, Post, append_line
 
 
 def change(tx: Tx, sql: str) -> None:

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench._crash import Town
-from bench._crash_child import Post
 from tests import servers
+from tests.crash.killing import Town
+from tests.crash.life import Post
 
 SCENARIO = (
     (Post(1, "desk", "noor", "ada", "plain"), Post(2, "square", "finn", "bo", "note")),

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from bench._crash import KILLED
 from denizen import call, reply, scripted, skip, tool
 from denizen.agents.residents import Pace
 from denizen.checker import check_database
@@ -16,6 +15,7 @@ from denizen.models.scripted import Turn
 from denizen.spaces.directory import Space
 from tests.agents.test_life import Held, in_a_hall, until
 from tests.crash.conftest import founded, once  # noqa: F401  fixtures
+from tests.crash.killing import KILLED
 from tests.crash.towns import SCENARIO, Founded
 from tests.scenarios.test_restart import Stuck
 from tests.world import Waiting, World, open_world

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from bench._crash import ended, processes
 from denizen import ManualClock, Runtime
 from denizen.errors import LeaseLost
 from denizen.models.scripted import forever
 from denizen.panel import taking
 from denizen.panel.taking import Outcome
+from tests.crash.killing import ended, processes
 from tests.panel.dying import ask_and_die
 from tests.panel.test_rounds import a_panel, answered, echoing, voices
 from tests.world import UNHURRIED, World, as_text

@@ -18,6 +18,7 @@ from denizen.clock import SECOND
 from denizen.consciousness import log
 from denizen.consciousness.lease import Lease, fence
 from denizen.consciousness.log import Entry
+from denizen.consciousness.recall.file_passages import hear_files
 from denizen.consciousness.recall.passages import remember_next
 from denizen.cycles import answering, budgets, ledger
 from denizen.cycles.answering import Outgoing, Why
@@ -26,7 +27,7 @@ from denizen.cycles.ledger import NOTHING, Charge
 from denizen.cycles.records import OpenCycle
 from denizen.cycles.remembering import delivered_texts, own_words_of, pieces_of
 from denizen.ids import AgentId, CycleId, SpaceId, new_id
-from denizen.inbox import delivery, parking, statuses
+from denizen.inbox import delivery, parking, statuses, stop_requests
 from denizen.inbox.delivery import DEAD_AFTER, back_off
 from denizen.inbox.statuses import EventCause, ParkingCause
 from denizen.profiles import choosing
@@ -131,6 +132,8 @@ def end_cycle_unfenced(tx: Tx, lease: Lease, cycle: OpenCycle, ending: Ending) -
     if cycle.troubled:
         parking.recover(tx, agent_id)
     answering.tell_unanswered(tx, agent_id, cycle, ending.stop_reason, ending.unanswered, retry_at=ending.retry_at)
+    if cycle.stopped:
+        stop_requests.settle(tx, agent_id, cycle.stopped)
     finished = delivery.finish(tx, agent_id, cycle.id)
     lived = tx.one(_lived, agent_id=agent_id)
     assert lived is not None
@@ -170,6 +173,7 @@ def _make_recallable(
     pieces = pieces_of(tx, agent_id, cycle.events, entries, cycle.active_space_id, words)
     pieces += delivered_texts(tx, agent_id, entries, (*cycle.effects, *((sent,) if sent is not None else ())))
     remember_next(tx, agent_id, number, pieces)
+    hear_files(tx, agent_id, number, cycle.events)
 
 
 def _remember(tx: Tx, agent_id: AgentId, cycle_id: CycleId, kept: str) -> None:
@@ -212,6 +216,8 @@ def skip_cycle(tx: Tx, lease: Lease, cycle: OpenCycle, reason: str, charge: Char
     if floor.pass_on(tx, lease.agent_id, cycle.events):
         return False
     delivery.finish(tx, lease.agent_id, cycle.id)
+    if cycle.stopped:
+        stop_requests.settle(tx, lease.agent_id, cycle.stopped)
     if cycle.troubled:
         parking.recover(tx, lease.agent_id)
     _erase(tx, lease.agent_id, cycle)

@@ -1,4 +1,4 @@
-"""Killing processes and starting them again, and judging what is left. Used by the bench and by the crash tests."""
+"""Killing processes and starting them again, and judging what is left."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from typing import Any, Final
 
 from sqlalchemy import func, select
 
-from bench._crash_child import AT_ONCE, HastyClock, Life, Post, append_line, live, read_journal, was_said
 from denizen.checker import Violation, check_database
 from denizen.memory import rolling
 from denizen.storage.database import Database, Tx, statement
 from denizen.storage.opening import open_database
 from denizen.storage.schema import cycles, entities, ledger, memories, messages, rollings
+from tests.crash.life import AT_ONCE, HastyClock, Life, Post, append_line, live, read_journal, was_said
 
 KILLED: Final = -9
 PRELOADED: Final = [
-    "bench._crash_child",
+    "tests.crash.life",
     "denizen.storage.migrating",
     "denizen.storage.postgresql",
     "denizen.storage.sqlite",
     "psycopg_binary",
-    "bench._crash_rehearsal",
+    "tests.crash.rehearsal",
 ]
 DEADLINE_SECONDS: Final = 200.0
 """After which a process that should have ended is taken to hang."""

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import structlog
 
-from bench._crash_child import Life, Post, live
 from denizen.storage.database import Statement
+from tests.crash.life import Life, Post, live
 
 _KINDS = ("plain", "note", "mark", "both", "silent", "confirm", "later", "timer")
 

@@ -1,0 +1,135 @@
+"""Runs the laboratory.
+
+    python -m lab --database sqlite|postgresql [--faults all|NAME,...] [--hours N | --trials N | --short] [--seed N]
+
+Each trial is one fault in a world of real processes and clients. Trials are added to the folder `--keep`, and the line
+of JSON at the end sums up all that it holds for this database. `--report` prints them as a table instead. Findings go
+to stderr, and make the exit status 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import itertools
+import json
+import logging
+import random
+import shutil
+import sys
+import tempfile
+import time
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any, Final
+
+from lab import records
+from lab.faults import FAULTS, PREPARE, Need, skipped
+from lab.instances import prepare
+from lab.model import model_server
+from lab.world import Database, rest, trial, world
+from tests.servers import Server, private_postgres, private_valkey
+
+TRIALS_IN_A_WORLD: Final = 25
+REST_SECONDS: Final = 120.0
+
+
+def main(arguments: list[str]) -> int:
+    """The exit status: 0 if there is nothing wrong in what was kept for this database."""
+    parser = argparse.ArgumentParser(prog="python -m lab", description=__doc__)
+    parser.add_argument("--database", choices=["sqlite", "postgresql"], default="sqlite")
+    parser.add_argument("--faults", default="all", help=f"all, or some of: {', '.join(FAULTS)}")
+    parser.add_argument("--hours", type=float, default=0.0)
+    parser.add_argument("--trials", type=int, default=0)
+    parser.add_argument("--short", action="store_true", help="each fault once")
+    parser.add_argument("--seed", type=int, default=random.randrange(1_000_000))
+    parser.add_argument("--keep", type=Path, help="where trials and histories are kept and added up")
+    parser.add_argument("--report", action="store_true", help="print what was kept as a table")
+    given = parser.parse_args(arguments)
+    logging.getLogger("aiohttp").setLevel(logging.CRITICAL)  # that clients of our model are killed is the point
+    if given.report:
+        print(records.table(given.keep))
+        return 0
+    names = [*FAULTS] if given.faults == "all" else given.faults.split(",")
+    if unknown := [name for name in names if name not in FAULTS]:
+        parser.error(f"There is no fault {unknown[0]!r}. Choose from: {', '.join(FAULTS)}.")
+    for name, why in skipped().items():
+        print(f"Skipped: {name}, because {why}.", file=sys.stderr)
+    names = [name for name in names if given.database in FAULTS[name].databases and name not in skipped()]
+    names.sort(key=lambda name: FAULTS[name].needs)
+    folder = given.keep or Path(tempfile.mkdtemp(prefix="denizen-lab-"))
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        asyncio.run(_run(given.database, names, folder, given))
+        summary = records.summary(folder, given.database)
+        print(json.dumps(summary))
+        return 1 if records.is_wrong(summary) else 0
+    finally:
+        if given.keep is None:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+async def _run(database: Database, names: list[str], folder: Path, given: argparse.Namespace) -> None:
+    wanted = len(names) if given.short else given.trials or (10**9 if given.hours else 100)
+    deadline = time.monotonic() + (given.hours * 3_600 or 10**9)
+    done = 0
+    async with AsyncExitStack() as stack:
+        model = await stack.enter_async_context(model_server(random.Random(given.seed)))
+        context = await asyncio.to_thread(prepare, model.port)
+        postgres = valkey = None
+        if database == "postgresql":
+            locks = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+            postgres = await asyncio.to_thread(stack.enter_context, private_postgres(locks / "postgres"))
+            valkey = await asyncio.to_thread(stack.enter_context, private_valkey(locks / "valkey"))
+        for turn in itertools.count():
+            if done >= wanted or time.monotonic() > deadline:
+                break
+            seed = f"{given.seed}:{database}:{turn}"
+            chance = random.Random(seed)
+            needs, plan = _plan(names[done:] if given.short else names, wanted - done, chance, in_order=given.short)
+            done += await _live(database, folder, context, model, chance, needs, plan, seed, deadline, postgres, valkey)
+
+
+def _plan(names: list[str], most: int, chance: random.Random, *, in_order: bool) -> tuple[Need, list[str]]:
+    """The faults of the next world, and what it must be given: faults that need different worlds are not mixed."""
+    needs = FAULTS[names[0] if in_order else chance.choice(names)].needs
+    fitting = [name for name in names if FAULTS[name].needs == needs]
+    count = min(TRIALS_IN_A_WORLD, most)
+    return needs, fitting[:count] if in_order else [chance.choice(fitting) for _ in range(count)]
+
+
+async def _live(
+    database: Database,
+    folder: Path,
+    context: Any,
+    model: Any,
+    chance: random.Random,
+    needs: Need,
+    plan: list[str],
+    seed: str,
+    deadline: float,
+    postgres: Server | None,
+    valkey: Server | None,
+) -> int:
+    """One world with these faults, one after the other; how many there were."""
+    place = folder / "worlds" / f"{seed.replace(':', '-')}-{time.time_ns() // 10**6}"
+    async with world(
+        database, place, context, model, chance, postgres=postgres, valkey=valkey, prepare=PREPARE[needs]
+    ) as here:
+        trials = []
+        for name in plan:
+            if time.monotonic() > deadline:
+                break
+            trials.append(await trial(here, name, FAULTS[name].strike))
+            if trials[-1].silent:
+                break
+            print(f"{name}: {trials[-1].wait_seconds:g} s", file=sys.stderr, flush=True)
+        verdict = await rest(here, REST_SECONDS)
+    records.add(folder, database, seed, place.name, trials, verdict, here.findings)
+    for each in [*verdict.wrong, *here.findings, *(s for t in trials for s in t.silent)]:
+        print(f"{place.name}: {each}", file=sys.stderr, flush=True)
+    return len(trials)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

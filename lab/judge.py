@@ -1,0 +1,138 @@
+"""What was lost, done twice, out of order or left without a word. Pure: a history in, a verdict out."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from lab.history import Line
+
+_QUESTION = re.compile(r"#(\d+) for ")
+_ANSWER = re.compile(r"^re #(\d+): (\w+)")
+_RUNG = re.compile(r"^rung #(\d+)$")
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Numbers are those of questions; what is not about one stands in words."""
+
+    acknowledged: int
+    answered: int
+    lost: list[str] = field(default_factory=list[str])
+    twice: list[str] = field(default_factory=list[str])
+    out_of_order: list[str] = field(default_factory=list[str])
+    effects_twice: list[str] = field(default_factory=list[str])
+
+    @property
+    def wrong(self) -> list[str]:
+        return [*self.lost, *self.twice, *self.out_of_order, *self.effects_twice]
+
+
+def judge(lines: Sequence[Line]) -> Verdict:
+    """Of a world that has come to rest, and whose transcripts were read."""
+    asked = {line["number"]: line for line in lines if line["what"] == "asking"}
+    acknowledged = [line["number"] for line in lines if line["what"] == "acknowledged"]
+    transcript = [message for line in lines if line["what"] == "transcript" for message in line["messages"]]
+    questions, answers, rung = (
+        Counter(_numbers(transcript, *of)) for of in (("human", _QUESTION), ("agent", _ANSWER), ("agent", _RUNG))
+    )
+    timers = {number for number in answers if asked[number]["kind"] == "timer"}
+    streamed = [line for line in lines if line["what"] == "message"]
+    effects, done_twice = _effects(lines)
+    return Verdict(
+        acknowledged=len(acknowledged),
+        answered=len(answers),
+        lost=[
+            *(f"#{n} was acknowledged and is not there" for n in acknowledged if not questions[n]),
+            *(f"#{n} was not answered" for n in acknowledged if not answers[n]),
+            *(f"the timer of #{n} did not fire" for n in sorted(timers) if not rung[n]),
+            *_missing_effects(transcript, asked, effects),
+            *_not_streamed(transcript, streamed),
+        ],
+        twice=[
+            *(f"#{n} is there {times} times" for n, times in questions.items() if times > 1),
+            *(f"#{n} was answered {times} times" for n, times in answers.items() if times > 1),
+            *(f"the timer of #{n} fired {times} times" for n, times in rung.items() if times > 1),
+            *_streamed_twice(streamed),
+        ],
+        out_of_order=[*_out_of_order(transcript, acknowledged, asked), *_stream_out_of_order(streamed)],
+        effects_twice=done_twice,
+    )
+
+
+def _numbers(messages: Sequence[Line], kind: str, pattern: re.Pattern[str]) -> list[int]:
+    """Which questions these messages are about, in their order."""
+    found = (pattern.search(each["text"]) for each in messages if each["kind"] == kind)
+    return [int(each[1]) for each in found if each is not None]
+
+
+def _effects(lines: Sequence[Line]) -> tuple[set[tuple[str, int]], list[str]]:
+    """A tool that reports runs at most once; one that retries runs under one key."""
+    calls: dict[tuple[str, int], list[str]] = defaultdict(list)
+    for line in lines:
+        if line["what"] == "effect":
+            calls[line["tool"], line["number"]].append(line["key"])
+    twice = [
+        f"{tool} of #{number} was called {len(keys)} times under {len(set(keys))} keys"
+        for (tool, number), keys in calls.items()
+        if (len(keys) if tool == "note" else len(set(keys))) > 1
+    ]
+    return set(calls), twice
+
+
+def _missing_effects(transcript: Sequence[Line], asked: dict[int, Line], effects: set[tuple[str, int]]) -> list[str]:
+    """What an agent says it did, the world has seen."""
+    wanted = {"note": ("note",), "mark": ("mark",)}
+    return [
+        f"{tool} of #{number} is said to be done, and was not"
+        for each in transcript
+        if each["kind"] == "agent" and (found := _ANSWER.match(each["text"])) and found[2] == "done"
+        for number in [int(found[1])]
+        for tool in wanted.get(asked[number]["kind"], ())
+        if (tool, number) not in effects
+    ]
+
+
+def _not_streamed(transcript: Sequence[Line], streamed: Sequence[Line]) -> list[str]:
+    seen = {line["id"] for line in streamed}
+    return [
+        f"message {each['seq']} of {each['space']} never came by the stream"
+        for each in transcript
+        if each["id"] not in seen
+    ]
+
+
+def _streamed_twice(streamed: Sequence[Line]) -> list[str]:
+    times = Counter(line["id"] for line in streamed)
+    return [f"message {message} came {count} times by one stream" for message, count in times.items() if count > 1]
+
+
+def _stream_out_of_order(streamed: Sequence[Line]) -> list[str]:
+    last: dict[str, int] = {}
+    wrong: list[str] = []
+    for line in streamed:
+        before = last.get(line["space"])
+        if before is not None and line["seq"] != before + 1:
+            wrong.append(f"in {line['space']}, message {line['seq']} came by the stream after {before}")
+        last[line["space"]] = line["seq"]
+    return wrong
+
+
+def _out_of_order(transcript: Sequence[Line], acknowledged: Sequence[int], asked: dict[int, Line]) -> list[str]:
+    """In a space, questions stand as they were acknowledged, and an agent answers in that order."""
+    wrong: list[str] = []
+    spaces = sorted({each["space"] for each in transcript})
+    for space in spaces:
+        here = [each for each in transcript if each["space"] == space]
+        stood = list(dict.fromkeys(_numbers(here, "human", _QUESTION)))
+        expected = [n for n in acknowledged if asked[n]["space"] == space and n in stood]
+        if [n for n in stood if n in expected] != expected:
+            wrong.append(f"in {space}, the questions stand as {stood} and were acknowledged as {expected}")
+        for agent in {asked[n]["agent"] for n in expected}:
+            answered = [n for n in dict.fromkeys(_numbers(here, "agent", _ANSWER)) if asked[n]["agent"] == agent]
+            wanted = [n for n in stood if n in answered]
+            if [n for n in answered if n in stood] != wanted:
+                wrong.append(f"in {space}, {agent} answered {answered}, not {wanted}")
+    return wrong

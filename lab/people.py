@@ -1,0 +1,166 @@
+"""People who ask, ask again until they are heard, and read along: the clients whose word counts."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Sequence
+from itertools import count
+from typing import Any, Final
+
+import aiohttp
+
+from lab.history import History, Line
+from lab.instances import Instance
+from lab.model import question
+
+ANSWER_SECONDS: Final = 15
+"""After which a client takes a request to be lost, and asks another instance."""
+PAUSE_SECONDS: Final = 0.05
+
+
+class Person:
+    """One token, several spaces. Everything that it sees is in the history."""
+
+    def __init__(self, history: History, instances: Sequence[Instance], token: str) -> None:
+        self.history = history
+        self.instances = list(instances)
+        self.answered: dict[int, float] = {}
+        """When the answer to each question came by the stream."""
+        self.statuses: dict[str, list[Line]] = {}
+        self.reads = False
+        """Whether its stream has begun: from then on it misses nothing."""
+        self.changed = asyncio.Condition()
+        self._token = token
+        self._numbers = count(1)
+        self._turn = 0
+        self._session = aiohttp.ClientSession(
+            headers={"Authorization": f"Bearer {token}"}, timeout=aiohttp.ClientTimeout(total=ANSWER_SECONDS)
+        )
+
+    async def close(self) -> None:
+        await self._session.close()
+
+    # Asking
+
+    async def ask(self, space: str, agent: str, kind: str, trial: int) -> int:
+        """The question is acknowledged. It is asked again, under the same key, until it is."""
+        number = next(self._numbers)
+        self.history.add("asking", number=number, space=space, agent=agent, kind=kind, trial=trial)
+        body = {"text": question(number, agent, space, kind)}
+        while True:
+            instance = self._next()
+            answer = await self._request(
+                "POST", instance, f"/api/spaces/{space}/messages", json=body, headers={"Idempotency-Key": f"q{number}"}
+            )
+            if answer is not None and answer[0] == 201:
+                self.history.add("acknowledged", number=number, seq=answer[1]["seq"], id=answer[1]["id"])
+                return number
+            if answer is not None and answer[0] < 500 and answer[0] != 429:
+                self.history.add("refused", number=number, status=answer[0], said=str(answer[1])[:500])
+            await asyncio.sleep(PAUSE_SECONDS)
+
+    async def get(self, path: str) -> Any:
+        """What an instance says to that, whichever answers first."""
+        while True:
+            answer = await self._request("GET", self._next(), path)
+            if answer is not None and answer[0] == 200:
+                return answer[1]
+            await asyncio.sleep(PAUSE_SECONDS)
+
+    async def ready(self, instance: Instance, seconds: float = 5) -> tuple[int, list[str]]:
+        """What `/readyz` of that instance says: the status, and what is missing. 0: no answer."""
+        answer = await self._request("GET", instance, "/readyz", timeout=aiohttp.ClientTimeout(total=seconds))
+        return (0, []) if answer is None else (answer[0], answer[1].get("missing", []))
+
+    def _next(self) -> Instance:
+        self._turn += 1
+        return self.instances[self._turn % len(self.instances)]
+
+    async def _request(self, method: str, instance: Instance, path: str, **how: Any) -> tuple[int, Any] | None:
+        try:
+            async with self._session.request(method, instance.url + path, **how) as answer:
+                return answer.status, await answer.json(content_type=None)
+        except (aiohttp.ClientError, TimeoutError, OSError, json.JSONDecodeError):
+            return None
+
+    # Reading
+
+    async def listen(self) -> None:
+        """Read the stream, from another instance whenever one ends, for ever."""
+        last = ""
+        for connection in count(1):
+            instance = self._next()
+            headers = {"Last-Event-ID": last} if last else {}
+            try:
+                async with self._session.get(
+                    instance.url + "/api/stream",
+                    headers=headers,
+                    timeout=aiohttp.ClientTimeout(total=None, sock_connect=ANSWER_SECONDS, sock_read=20),
+                ) as answer:
+                    if answer.status == 200:
+                        async for name, identifier, data in _events(answer):
+                            last = identifier or last
+                            await self._hear(name, data, connection)
+            except (aiohttp.ClientError, TimeoutError, OSError):
+                pass
+            await asyncio.sleep(PAUSE_SECONDS)
+
+    async def _hear(self, name: str, data: Line, connection: int) -> None:
+        if name == "message":
+            kind, text = data["author"]["kind"], data["text"]
+            line = self.history.add(
+                "message",
+                space=data["space_id"],
+                seq=data["seq"],
+                id=data["id"],
+                kind=kind,
+                text=text,
+                connection=connection,
+            )
+            if kind == "agent" and text.startswith("re #"):
+                self.answered.setdefault(int(text[4 : text.index(":")]), line["at"])
+        elif name == "ready":
+            self.reads = True
+        elif name == "space.statuses":
+            self.statuses[data["space"]] = data["statuses"]
+            shown = [[each["name"], each["cause"], each["text"]] for each in data["statuses"]]
+            self.history.add("statuses", space=data["space"], statuses=shown)
+        else:
+            return
+        async with self.changed:
+            self.changed.notify_all()
+
+    def is_told(self, space: str, agent: str) -> bool:
+        """Whether the space says why this agent has not answered."""
+        return any(each["name"].lower() == agent and each["cause"] != "queued" for each in self.statuses.get(space, ()))
+
+    async def transcript(self, space: str) -> list[Line]:
+        """Every message of the space, page by page."""
+        found: list[Line] = []
+        after: int | None = 0
+        while after is not None:
+            page = await self.get(f"/api/spaces/{space}/messages?after={after}&limit=200")
+            found += page["messages"]
+            after = page["next"]
+        return [
+            {"space": space, "seq": m["seq"], "id": m["id"], "kind": m["author"]["kind"], "text": m["text"]}
+            for m in found
+        ]
+
+
+async def _events(answer: aiohttp.ClientResponse) -> AsyncGenerator[tuple[str, str, Any]]:
+    """Server-sent events: name, id, data."""
+    name, identifier, data = "", "", ""
+    async for raw in answer.content:
+        line = raw.decode().rstrip("\n")
+        field, _, value = line.partition(": ")
+        if field == "event":
+            name = value
+        elif field == "id":
+            identifier = value
+        elif field == "data":
+            data = value
+        elif not line and data:
+            yield name, identifier, json.loads(data)
+            name, identifier, data = "", "", ""

@@ -1,0 +1,105 @@
+"""The people, agents and spaces of a world, made over the HTTP API like anything that its clients do."""
+
+from __future__ import annotations
+
+import json
+import time
+import urllib.error
+import urllib.request
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from lab.model import question
+
+AGENTS: Final = ("ines", "juri", "kato")
+SPACES: Final = {"desk": ("ines",), "den": ("juri",), "shed": ("kato",), "square": AGENTS}
+"""Who is there with the one person."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A server, as its owner reaches it. It blocks: for setting up, not for measuring."""
+
+    url: str
+    home: str
+
+    @property
+    def headers(self) -> dict[str, str]:
+        token = (Path(self.home) / "token").read_text().strip()
+        return {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+
+    def until_up(self, seconds: float = 120) -> None:
+        deadline = time.monotonic() + seconds
+        while True:
+            try:
+                with urllib.request.urlopen(self.url + "/readyz", timeout=10):
+                    return
+            except OSError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.05)
+
+    def call(self, path: str, body: object | None = None, key: str = "") -> Any:
+        data = None if body is None else json.dumps(body).encode()
+        headers = {**self.headers, **({"Idempotency-Key": key} if key else {})}
+        request = urllib.request.Request(self.url + path, data=data, headers=headers)
+        try:
+            with urllib.request.urlopen(request, timeout=100) as answer:
+                text = answer.read()
+        except urllib.error.HTTPError as error:
+            raise RuntimeError(f"{path}: {error.read().decode()}") from error
+        return json.loads(text) if text else None
+
+    def ask_and_wait(self, settled: Setting, number: int, kind: str) -> None:
+        """Ask the first agent a question, and wait for the answer."""
+        space = settled.spaces["desk"]
+        before = self.call(f"/api/spaces/{space}")["last_seq"]
+        self.call(f"/api/spaces/{space}/messages", {"text": question(number, "ines", space, kind)}, key=f"r{number}")
+        deadline = time.monotonic() + 100
+        while self.call(f"/api/spaces/{space}")["last_seq"] < before + 2:
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"The rehearsal got no answer to {kind}.")
+            time.sleep(0.02)
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """The ids of what was made."""
+
+    agents: dict[str, str]
+    spaces: dict[str, str]
+
+
+def settle(place: Place, world: str) -> Setting:
+    """The agents and spaces are there. `world` is where their tools reach."""
+    agents = {
+        handle: place.call("/api/agents", _agent(handle, world), key=f"agent-{handle}")["id"] for handle in AGENTS
+    }
+    spaces = {
+        name: place.call(
+            "/api/spaces", {"name": name, "members": [agents[each] for each in there]}, key=f"space-{name}"
+        )["id"]
+        for name, there in SPACES.items()
+    }
+    return Setting(agents, spaces)
+
+
+def _agent(handle: str, world: str) -> dict[str, Any]:
+    host = world.removeprefix("http://")
+    number = {"type": "object", "properties": {"number": {"type": "integer"}}, "required": ["number"]}
+    tools = [
+        {
+            "kind": "http",
+            "name": name,
+            "description": "Tell the world a number.",
+            "method": "POST",
+            "url": f"{world}/world/{name}",
+            "parameters": number,
+            "on_crash": on_crash,
+            "results": "trusted",
+            "allow_private": [host],
+        }
+        for name, on_crash in (("note", "report"), ("mark", "retry"))
+    ]
+    return {"name": handle.title(), "handle": handle, "model": f"openai-chat:{handle}", "tools": tools}

@@ -1,0 +1,357 @@
+"""A world: servers on one database, a model, and a person who talks to agents while faults strike."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import re
+import shutil
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from lab.history import History
+from lab.instances import Instance, ended
+from lab.judge import Verdict, judge
+from lab.model import KINDS, ModelServer
+from lab.people import Person
+from lab.proxy import Proxy, proxy
+from lab.setting import SPACES, Place, Setting, settle
+from tests.servers import Server, fresh_database
+
+Database = Literal["sqlite", "postgresql"]
+
+BOUND_LEASES: Final = 4
+BOUND_SECONDS: Final = 60.0
+"""Whoever waits is answered or told within so many leases and so many seconds after a fault is over. The seconds are
+for a machine with other work to do."""
+TRACEBACKS: Final = 10
+"""More than so many in one trial is a storm."""
+NEVER: Final = ("never retrieved", "was never awaited", "Exception ignored in")
+"""What no log may hold, whatever happened."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How long leases and sweeps last. The short one is for many trials; the other is how Denizen ships."""
+
+    lease_seconds: float = 2.0
+    sweep_seconds: float = 0.3
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {
+            "DENIZEN_AGENTS__LEASE_SECONDS": f"{self.lease_seconds:g}",
+            "DENIZEN_AGENTS__SWEEP_SECONDS": f"{self.sweep_seconds:g}",
+            "DENIZEN_AGENTS__WARM_SECONDS": f"{self.lease_seconds * 2:g}",
+        }
+
+    @property
+    def bound_seconds(self) -> float:
+        return BOUND_LEASES * self.lease_seconds + BOUND_SECONDS
+
+
+DEFAULTS: Final = Pace(30.0, 2.0)
+
+
+@dataclass
+class World:
+    """What a fault may touch."""
+
+    database: Database
+    folder: Path
+    history: History
+    chance: random.Random
+    pace: Pace
+    model: ModelServer
+    instances: list[Instance]
+    setting: Setting
+    person: Person
+    model_proxy: Proxy
+    cleanup: AsyncExitStack
+    """What is undone when all processes have ended, before the database is dropped."""
+    database_proxies: list[Proxy] = field(default_factory=list[Proxy])
+    """One for each instance; none before SQLite."""
+    redis_proxy: Proxy | None = None
+    postgres: Server | None = None
+    valkey: Server | None = None
+    database_name: str = ""
+    listener: asyncio.Task[None] | None = None
+    trials: int = 0
+    findings: list[str] = field(default_factory=list[str])
+
+    @property
+    def some_instance(self) -> Instance:
+        return self.chance.choice(self.instances)
+
+    async def pause(self, most: float = 0.3) -> None:
+        """A random moment passes."""
+        await asyncio.sleep(self.chance.uniform(0, most))
+
+    def find(self, sentence: str) -> None:
+        self.findings.append(sentence)
+        self.history.add("finding", sentence=sentence)
+
+    def proxy_of(self, instance: Instance) -> Proxy:
+        """What is between it and PostgreSQL."""
+        return self.database_proxies[self.instances.index(instance)]
+
+    async def until_ready(self, instance: Instance) -> None:
+        """It takes work again, within the bound."""
+        said: tuple[int, list[str]] = (0, [])
+        try:
+            async with asyncio.timeout(self.pace.bound_seconds):
+                while (said := await self.person.ready(instance))[0] != 200:  # noqa: ASYNC110  it is another process
+                    await asyncio.sleep(0.05)
+        except TimeoutError:
+            self.find(f"{instance.name} is not ready after {self.pace.bound_seconds:g} s: {said}")
+
+    async def check(self) -> None:
+        """`denizen check` finds nothing."""
+        process = self.instances[0].run("check", "--json")
+        await ended(process, 300)
+        if process.exitcode != 0:
+            self.find(f"denizen check ended with {process.exitcode}: {self.instances[0].new_log()[-2000:]}")
+
+    def judge_logs(self) -> None:
+        """No storm of tracebacks, and nothing that no log may hold."""
+        for instance in self.instances:
+            new = instance.new_log()
+            tracebacks = new.count("Traceback (most recent call last)")
+            if tracebacks > TRACEBACKS:
+                self.find(f"{instance.name} logged {tracebacks} tracebacks in one trial: {_last_words(new)}")
+            for words in NEVER:
+                if words in new:
+                    at = new.index(words)
+                    self.find(f"{instance.name} logged: {new[max(at - 300, 0) : at + 700]}")
+
+
+def _last_words(log: str) -> str:
+    return " | ".join(re.findall(r"^\w*(?:Error|Exception|Unknown|Lost)[^\n]{0,150}", log, re.MULTILINE)[-3:])
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One fault and what came of it."""
+
+    fault: str
+    asked: list[int]
+    silent: list[str]
+    wait_seconds: float
+    """How long it took after the fault until everyone was answered or told."""
+
+
+Strike = Any
+"""An async function of a world: the fault begins, and is over when it returns."""
+
+
+async def trial(world: World, fault: str, strike: Strike) -> Trial:
+    """People ask while the fault strikes, and once more when it is over."""
+    world.trials += 1
+    number, first = world.trials, len(world.history.lines)
+    # In a space one question is asked after the other, or nobody could say in which order they were meant.
+    *before, after = world.chance.sample([*SPACES], 3)
+    asking = [asyncio.create_task(_talk(world, number, name, world.chance.randint(1, 3))) for name in before]
+    try:
+        await world.pause()
+        world.history.add("strike", trial=number, fault=fault)
+        await strike(world)
+        over = world.history.add("over", trial=number)["at"]
+        async with asyncio.timeout(world.pace.bound_seconds * 2):
+            await asyncio.gather(*asking, _talk(world, number, after, 1))
+    finally:
+        for each in asking:
+            each.cancel()
+    new = world.history.lines[first:]
+    asked = {line["number"]: line for line in new if line["what"] == "asking"}
+    known = {line["number"]: line["at"] for line in new if line["what"] == "acknowledged"}
+    silent = await _waited(world, asked)
+    for instance in world.instances:
+        await world.until_ready(instance)
+    world.judge_logs()
+    waits = [world.person.answered.get(n, world.history.now()) - max(over, known[n]) for n in asked]
+    done = Trial(fault, sorted(asked), silent, round(max(0.0, *waits), 2))
+    world.history.add("judged", trial=number, fault=fault, silent=silent, wait_seconds=done.wait_seconds)
+    return done
+
+
+async def _talk(world: World, trial: int, name: str, questions: int) -> None:
+    """Questions in one space, each when the one before is acknowledged."""
+    plan = [(world.chance.choice(SPACES[name]), world.chance.choice(KINDS)) for _ in range(questions)]
+    for agent, kind in plan:
+        await world.person.ask(world.setting.spaces[name], agent, kind, trial)
+
+
+async def _waited(world: World, asked: dict[int, Any]) -> list[str]:
+    """Everyone was answered or told; those who were not within the bound."""
+    person = world.person
+
+    def waiting() -> list[int]:
+        return [
+            n
+            for n, line in asked.items()
+            if n not in person.answered and not person.is_told(line["space"], line["agent"])
+        ]
+
+    try:
+        async with asyncio.timeout(world.pace.bound_seconds), person.changed:
+            await person.changed.wait_for(lambda: not waiting())
+    except TimeoutError:
+        return [f"#{n} got neither an answer nor a reason" for n in waiting()]
+    return []
+
+
+async def rest(world: World, seconds: float) -> Verdict:
+    """Everything is answered, or time is up. Then transcripts are read, the database is checked, and all is judged."""
+    asked = {line["number"]: line for line in world.history.lines if line["what"] == "asking"}
+    timers = {n for n, line in asked.items() if line["kind"] == "timer"}
+    rung: set[int] = set()
+
+    def listen(line: dict[str, Any]) -> None:
+        if line["what"] == "message" and line["text"].startswith("rung #"):
+            rung.add(int(line["text"][6:]))
+
+    for line in world.history.lines:
+        listen(line)
+    world.history.listeners.append(listen)
+    try:
+        async with asyncio.timeout(seconds), world.person.changed:
+            await world.person.changed.wait_for(lambda: asked.keys() <= world.person.answered.keys() and timers <= rung)
+    except TimeoutError:
+        pass
+    for name, agent in world.setting.agents.items():
+        for event in (await world.person.get(f"/api/agents/{agent}/inbox?state=dead"))["events"]:
+            world.find(f"{name} has set aside an innocent event: {event['text']}")
+    for space in world.setting.spaces.values():
+        messages = await world.person.transcript(space)
+        await _streamed(world, {each["id"] for each in messages})
+        world.history.add("transcript", space=space, messages=messages)
+    await world.check()
+    return judge(world.history.lines)
+
+
+async def _streamed(world: World, ids: set[str]) -> None:
+    """The stream has brought these messages as well, or had half a minute."""
+
+    def arrived() -> bool:
+        return ids <= {line["id"] for line in world.history.lines if line["what"] == "message"}
+
+    try:
+        async with asyncio.timeout(30), world.person.changed:
+            await world.person.changed.wait_for(arrived)
+    except TimeoutError:
+        pass
+
+
+@asynccontextmanager
+async def world(
+    database: Database,
+    folder: Path,
+    context: Any,
+    model: ModelServer,
+    chance: random.Random,
+    *,
+    pace: Pace | None = None,
+    postgres: Server | None = None,
+    valkey: Server | None = None,
+    prepare: Callable[[World], None] | None = None,
+) -> AsyncGenerator[World]:
+    """A new world, in which everyone is there and someone reads along. Its folder is removed, but for the history.
+
+    `prepare` may change it before its first process starts.
+    """
+    folder.mkdir(parents=True)
+    async with AsyncExitStack() as stack:
+        history = History(folder / "history.jsonl")
+        stack.callback(history.close)
+        model.history = history
+        here = World(
+            database=database,
+            folder=folder,
+            history=history,
+            chance=chance,
+            pace=pace or Pace(),
+            model=model,
+            instances=[],
+            setting=Setting({}, {}),
+            person=Person(history, [], ""),
+            model_proxy=await stack.enter_async_context(proxy("127.0.0.1", model.port)),
+            cleanup=AsyncExitStack(),
+            postgres=postgres,
+            valkey=valkey,
+        )
+        common = {
+            **here.pace.environment,
+            "OPENAI_API_KEY": "none",
+            "OPENAI_BASE_URL": f"http://127.0.0.1:{here.model_proxy.port}/v1",
+            "DENIZEN_BUDGET__TOKENS_PER_DAY": "0",
+        }
+        for each in await _environments(here, stack):
+            number = len(here.instances) + 1
+            name = f"instance-{number}"
+            here.instances.append(Instance(name, folder / name, {**common, **each}, context))
+        await stack.enter_async_context(here.cleanup)
+        if prepare is not None:
+            prepare(here)
+        stack.push_async_callback(_end, here.instances)
+        await _begin(here, stack)
+        yield here
+        model.history = None
+
+
+async def _environments(here: World, stack: AsyncExitStack) -> list[dict[str, str]]:
+    """What each instance is told of its database and bus."""
+    if here.database == "sqlite":
+        return [{}]
+    assert here.postgres is not None
+    assert here.valkey is not None
+    here.database_name = f"lab_{here.chance.getrandbits(40):x}"
+    stack.enter_context(fresh_database(here.postgres.url, here.database_name))
+    socket = str(here.postgres.folder / ".s.PGSQL.5432")
+    here.database_proxies = [
+        await stack.enter_async_context(proxy(socket, None, speaks_postgresql=True)) for _ in range(2)
+    ]
+    port = int(here.valkey.url.split(":")[-1].split("/")[0])
+    here.redis_proxy = await stack.enter_async_context(proxy("127.0.0.1", port))
+    return [
+        {
+            "DATABASE_URL": f"postgresql://postgres@127.0.0.1:{each.port}/{here.database_name}",
+            "REDIS_URL": f"redis://127.0.0.1:{here.redis_proxy.port}/0",
+        }
+        for each in here.database_proxies
+    ]
+
+
+async def _begin(here: World, stack: AsyncExitStack) -> None:
+    """Its processes run, its people and agents are there, and someone reads along."""
+    first, *others = here.instances
+    first.start()
+    place = Place(first.url, str(first.home))
+    await asyncio.to_thread(place.until_up)
+    for each in others:
+        each.start()
+    here.setting = await asyncio.to_thread(settle, place, f"http://127.0.0.1:{here.model.port}")
+    token = place.headers["Authorization"].removeprefix("Bearer ")
+    await here.person.close()
+    here.person = Person(here.history, here.instances, token)
+    here.listener = asyncio.create_task(here.person.listen())
+    stack.push_async_callback(_silence, here)
+    async with asyncio.timeout(here.pace.bound_seconds * 2), here.person.changed:
+        await here.person.changed.wait_for(lambda: here.person.reads)
+    for each in here.instances:
+        await here.until_ready(each)
+
+
+async def _silence(here: World) -> None:
+    assert here.listener is not None
+    here.listener.cancel()
+    await asyncio.gather(here.listener, return_exceptions=True)
+    await here.person.close()
+
+
+async def _end(instances: Sequence[Instance]) -> None:
+    for each in instances:
+        await each.kill()
+        shutil.rmtree(each.folder, ignore_errors=True)

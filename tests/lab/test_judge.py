@@ -1,0 +1,118 @@
+"""The judge of the laboratory finds each kind of fault in a history, and nothing in a good one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import deepcopy
+
+import pytest
+
+from lab.history import Line
+from lab.judge import judge
+
+SPACE = "11111111-1111-1111-1111-111111111111"
+
+
+def message(seq: int, kind: str, text: str) -> Line:
+    return {"space": SPACE, "seq": seq, "id": f"m{seq}", "kind": kind, "text": text}
+
+
+SAID = [
+    message(1, "human", f"@ines #1 for ines in {SPACE}: note"),
+    message(2, "human", f"@ines #2 for ines in {SPACE}: timer"),
+    message(3, "agent", "re #1: done"),
+    message(4, "agent", "re #2: done"),
+    message(5, "agent", "rung #2"),
+]
+GOOD: list[Line] = [
+    {"what": "asking", "number": 1, "space": SPACE, "agent": "ines", "kind": "note"},
+    {"what": "acknowledged", "number": 1},
+    {"what": "asking", "number": 2, "space": SPACE, "agent": "ines", "kind": "timer"},
+    {"what": "acknowledged", "number": 2},
+    {"what": "effect", "tool": "note", "number": 1, "key": "a"},
+    *({"what": "message", **each} for each in SAID),
+    {"what": "transcript", "space": SPACE, "messages": SAID},
+]
+
+
+def test_a_good_history_is_good() -> None:
+    verdict = judge(GOOD)
+    assert verdict.wrong == []
+    assert (verdict.acknowledged, verdict.answered) == (2, 2)
+
+
+def transcript(lines: list[Line]) -> list[Line]:
+    return lines[-1]["messages"]
+
+
+def without(*seqs: int) -> Callable[[list[Line]], None]:
+    def change(lines: list[Line]) -> None:
+        lines[-1]["messages"] = [each for each in transcript(lines) if each["seq"] not in seqs]
+
+    return change
+
+
+def with_one_more(text: str, kind: str = "agent") -> Callable[[list[Line]], None]:
+    def change(lines: list[Line]) -> None:
+        lines[-1]["messages"] = [*transcript(lines), message(6, kind, text)]
+        lines.insert(-1, {"what": "message", **message(6, kind, text)})
+
+    return change
+
+
+def another_effect(lines: list[Line]) -> None:
+    lines.append({"what": "effect", "tool": "note", "number": 1, "key": "a"})
+
+
+def no_effect(lines: list[Line]) -> None:
+    lines[:] = [each for each in lines if each["what"] != "effect"]
+
+
+def swapped_answers(lines: list[Line]) -> None:
+    said = transcript(lines)
+    said[2]["text"], said[3]["text"] = said[3]["text"], said[2]["text"]
+
+
+def swapped_questions(lines: list[Line]) -> None:
+    said = transcript(lines)
+    said[0]["text"], said[1]["text"] = said[1]["text"], said[0]["text"]
+
+
+def streamed(lines: list[Line]) -> list[int]:
+    return [at for at, each in enumerate(lines) if each["what"] == "message"]
+
+
+def gap_in_the_stream(lines: list[Line]) -> None:
+    del lines[streamed(lines)[1]]
+
+
+def stream_repeats(lines: list[Line]) -> None:
+    at = streamed(lines)[-1]
+    lines.insert(at, dict(lines[at]))
+
+
+@pytest.mark.parametrize(
+    ("damage", "lost", "twice", "out_of_order", "effects_twice"),
+    [
+        (without(1), ["#1 was acknowledged and is not there"], 0, 0, 0),
+        (without(3), ["#1 was not answered"], 0, 0, 0),
+        (without(5), ["the timer of #2 did not fire"], 0, 0, 0),
+        (no_effect, ["note of #1 is said to be done, and was not"], 0, 0, 0),
+        (with_one_more(f"@ines #1 for ines in {SPACE}: note", "human"), [], 1, 0, 0),
+        (with_one_more("re #1: done"), [], 1, 0, 0),
+        (with_one_more("rung #2"), [], 1, 0, 0),
+        (another_effect, [], 0, 0, 1),
+        (swapped_answers, [], 0, 1, 0),
+        (swapped_questions, [], 0, 2, 0),
+        (gap_in_the_stream, [f"message 2 of {SPACE} never came by the stream"], 0, 1, 0),
+        (stream_repeats, [], 1, 1, 0),
+    ],
+)
+def test_each_kind_of_damage_is_found(
+    damage: Callable[[list[Line]], None], lost: list[str], twice: int, out_of_order: int, effects_twice: int
+) -> None:
+    lines = deepcopy(GOOD)
+    damage(lines)
+    verdict = judge(lines)
+    found = (verdict.lost, len(verdict.twice), len(verdict.out_of_order), len(verdict.effects_twice))
+    assert found == (lost, twice, out_of_order, effects_twice)
