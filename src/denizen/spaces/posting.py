@@ -249,7 +249,7 @@ def post(
             addressed_to = [replace(each, wakes=False) for each in addressed_to]
     elif kind == "human":
         floor.begin_anew(tx, space_id, run, limit)
-        if space_kind == "conversation" and says_only_stop(plain):
+        if end.kind == "conversation" and says_only_stop(what.rendered.plain):
             addressed_to = _stop_writing(tx, said, seq, addressed_to)
     delivery.deliver(tx, addressed_to)
     tx.announce(space_topic(space_id), MessageCreated(space_id, seq, posted_id, author_id).to_payload())
