@@ -19,18 +19,18 @@ import shutil
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any, Final
 
 from lab import records
-from lab.faults import FAULTS, PREPARE, Need, skipped
+from lab.faults import FAULTS, PREPARE, TRIALS_IN_A_WORLD, Need, skipped
 from lab.instances import prepare
 from lab.model import model_server
 from lab.world import Database, rest, trial, world
 from tests.servers import Server, private_postgres, private_valkey
 
-TRIALS_IN_A_WORLD: Final = 25
 REST_SECONDS: Final = 120.0
 
 
@@ -56,7 +56,7 @@ def main(arguments: list[str]) -> int:
     for name, why in skipped().items():
         print(f"Skipped: {name}, because {why}.", file=sys.stderr)
     names = [name for name in names if given.database in FAULTS[name].databases and name not in skipped()]
-    names.sort(key=lambda name: FAULTS[name].needs)
+    names.sort(key=lambda name: [*TRIALS_IN_A_WORLD].index(FAULTS[name].needs))
     folder = given.keep or Path(tempfile.mkdtemp(prefix="denizen-lab-"))
     folder.mkdir(parents=True, exist_ok=True)
     try:
@@ -86,16 +86,27 @@ async def _run(database: Database, names: list[str], folder: Path, given: argpar
                 break
             seed = f"{given.seed}:{database}:{turn}"
             chance = random.Random(seed)
-            needs, plan = _plan(names[done:] if given.short else names, wanted - done, chance, in_order=given.short)
+            if given.short:
+                needs, plan = _in_order(names[done:])
+            else:
+                needs, plan = _by_chance(names, records.counted(folder, database), chance)
+            plan = plan[: wanted - done]
             done += await _live(database, folder, context, model, chance, needs, plan, seed, deadline, postgres, valkey)
 
 
-def _plan(names: list[str], most: int, chance: random.Random, *, in_order: bool) -> tuple[Need, list[str]]:
-    """The faults of the next world, and what it must be given: faults that need different worlds are not mixed."""
-    needs = FAULTS[names[0] if in_order else chance.choice(names)].needs
+def _in_order(names: list[str]) -> tuple[Need, list[str]]:
+    """The faults of the next world, and what it must be given."""
+    needs = FAULTS[names[0]].needs
+    return needs, list(itertools.takewhile(lambda name: FAULTS[name].needs == needs, names))[: TRIALS_IN_A_WORLD[needs]]
+
+
+def _by_chance(names: list[str], counted: Mapping[str, int], chance: random.Random) -> tuple[Need, list[str]]:
+    """The same, the sooner the further a fault is from its aim."""
+    weights = {name: max(FAULTS[name].aim - counted.get(name, 0), 1) for name in names}
+    worlds = [weight / TRIALS_IN_A_WORLD[FAULTS[name].needs] for name, weight in weights.items()]
+    needs = FAULTS[chance.choices(names, worlds)[0]].needs
     fitting = [name for name in names if FAULTS[name].needs == needs]
-    count = min(TRIALS_IN_A_WORLD, most)
-    return needs, fitting[:count] if in_order else [chance.choice(fitting) for _ in range(count)]
+    return needs, chance.choices(fitting, [weights[name] for name in fitting], k=TRIALS_IN_A_WORLD[needs])
 
 
 async def _live(
@@ -114,7 +125,7 @@ async def _live(
     """One world with these faults, one after the other; how many there were."""
     place = folder / "worlds" / f"{seed.replace(':', '-')}-{time.time_ns() // 10**6}"
     async with world(
-        database, place, context, model, chance, postgres=postgres, valkey=valkey, prepare=PREPARE[needs]
+        database, place, context, model, chance, postgres=postgres, valkey=valkey, prepare=PREPARE.get(needs)
     ) as here:
         trials = []
         for name in plan:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -45,6 +45,12 @@ def add(
 def kept(folder: Path) -> list[dict[str, Any]]:
     path = folder / "worlds.jsonl"
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def counted(folder: Path, database: str) -> Counter[str]:
+    """How many trials of each fault were kept."""
+    worlds = [each for each in kept(folder) if each["database"] == database]
+    return Counter(trial["fault"] for each in worlds for trial in each["trials"])
 
 
 def summary(folder: Path, database: str) -> dict[str, Any]:
