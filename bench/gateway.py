@@ -6,6 +6,8 @@ A server in a process of its own, on SQLite, with `--agents` agents, each in a s
 open streams of those spaces. Their model is scripted and answers at once. Posts come over HTTP, first one after the
 other, for the time from the post to the first byte of the agent's answer on a stream of its space; then `--at-once` of
 them at a time, for posts in a second, each of which is answered. The client shares the machine with the server.
+`readers_100_ratio` is the server's CPU time for a post and its answer in a space that 100 read, divided by that of a
+space that one reads; `reader_1_cpu_ms` is the latter.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+import structlog
 
 from bench.turn import Asked, household
 from denizen import Runtime
@@ -35,14 +38,16 @@ from denizen.server.serving import bind, serve_on
 from denizen.spaces import directory
 
 WARM_UP = 20
+TURNS = 100
 
 
 # The server
 
 
 async def serve(folder: Path, agents: int) -> None:
-    """Tells on stdout where it is and whom it knows, and answers each line on stdin with its memory, until there is
-    none."""
+    """Tells on stdout where it is and whom it knows, and answers each line on stdin with its memory and CPU time, until
+    there is none."""
+    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
     async with Runtime(f"sqlite:///{folder}/gateway.db", pace=Pace(warm_seconds=3_600)) as runtime:
         homes = [await household(runtime, Asked(), number) for number in range(agents)]
         reader = homes[0][0]
@@ -57,7 +62,7 @@ async def serve(folder: Path, agents: int) -> None:
             _tell({"port": listener.getsockname()[1], "token": secret, "spaces": [space.id for *_, space in homes]})
             while await asyncio.to_thread(sys.stdin.readline):
                 gc.collect()
-                _tell({"resident_kb": _resident_kb()})
+                _tell({"resident_kb": _resident_kb(), "cpu_s": time.process_time()})
             stop.set()
 
 
@@ -127,7 +132,7 @@ async def measured(server: subprocess.Popen[str], given: argparse.Namespace) -> 
     port, token, spaces = told["port"], told["token"], [Space(each) for each in told["spaces"]]
     address = f"http://127.0.0.1:{port}"
     async with httpx2.AsyncClient(base_url=address, headers={"Authorization": f"Bearer {token}"}, timeout=60) as client:
-        idle = await _resident(server)
+        idle = (await _ask(server))["resident_kb"]
         async with asyncio.TaskGroup() as tasks:
             readers, listening = [], []
             for number in range(given.readers):
@@ -135,7 +140,7 @@ async def measured(server: subprocess.Popen[str], given: argparse.Namespace) -> 
                 listening.append(begun.wait())
                 readers.append(tasks.create_task(read(port, token, spaces[number % len(spaces)], begun)))
             await asyncio.gather(*listening)
-            busy = await _resident(server)
+            busy = (await _ask(server))["resident_kb"]
             heard = spaces[: given.readers]
             for number in range(WARM_UP):
                 await post(client, heard[number % len(heard)])
@@ -145,12 +150,16 @@ async def measured(server: subprocess.Popen[str], given: argparse.Namespace) -> 
             seconds = time.perf_counter() - began
             for reader in readers:
                 reader.cancel()
+        one = await _cpu_ms_of_a_turn(server, client, told, 1)
+        hundred = await _cpu_ms_of_a_turn(server, client, told, 100)
     cuts = statistics.quantiles(waits, n=100)
     return {
         "first_byte_p50_ms": round(cuts[49] * 1000, 2),
         "first_byte_p99_ms": round(cuts[98] * 1000, 2),
         "posts_per_s": round(given.posts / seconds, 1),
         "kb_per_connection": round((busy - idle) / given.readers, 1),
+        "reader_1_cpu_ms": round(one, 2),
+        "readers_100_ratio": round(hundred / one, 2),
     }
 
 
@@ -177,11 +186,41 @@ async def _line(server: subprocess.Popen[str]) -> dict[str, Any]:
     return json.loads(await asyncio.to_thread(server.stdout.readline))
 
 
-async def _resident(server: subprocess.Popen[str]) -> int:
+async def _ask(server: subprocess.Popen[str]) -> dict[str, Any]:
     assert server.stdin is not None
     server.stdin.write("\n")
     server.stdin.flush()
-    return (await _line(server))["resident_kb"]
+    return await _line(server)
+
+
+async def _cpu_ms_of_a_turn(
+    server: subprocess.Popen[str], client: httpx2.AsyncClient, told: dict[str, Any], readers: int
+) -> float:
+    """The server's CPU time for a post and its answer in a space with so many readers, each of whom hears it."""
+    spaces = [Space(told["spaces"][0]) for _ in range(readers)]
+    async with asyncio.TaskGroup() as tasks:
+        reading, listening = [], []
+        for space in spaces:
+            begun = asyncio.Event()
+            listening.append(begun.wait())
+            reading.append(tasks.create_task(read(told["port"], told["token"], space, begun)))
+        await asyncio.gather(*listening)
+
+        async def turns(count: int) -> None:
+            for _ in range(count):
+                for space in spaces:
+                    space.expect()
+                await post(client, spaces[0])
+                for space in spaces:
+                    await space.answered.wait()
+
+        await turns(WARM_UP)
+        before = (await _ask(server))["cpu_s"]
+        await turns(TURNS)
+        spent = (await _ask(server))["cpu_s"] - before
+        for reader in reading:
+            reader.cancel()
+    return spent * 1000 / TURNS
 
 
 def main() -> None:

@@ -133,6 +133,7 @@ if TYPE_CHECKING:
     from denizen.tools.functions import tool
     from denizen.tools.grants import Grant
     from denizen.tools.privacy_guard import Crossing
+    from denizen.tools.results import ToolFile
     from denizen.tools.settings import ClientTool, GuardSettings, HttpTool, McpServer
     from denizen.tools.tool import OutsideTool
     from denizen.trust.policy import EffectSettings
@@ -284,6 +285,7 @@ __all__ = [
     "TokenRefused",
     "ToolCall",
     "ToolFailed",
+    "ToolFile",
     "ToolMissing",
     "UploadConflict",
     "UrgentRule",
@@ -444,6 +446,7 @@ _PLACES = {
     "TokenNotBelieved": "denizen.errors",
     "TokenRefused": "denizen.errors",
     "ToolCall": "denizen.tools.calls:Call",
+    "ToolFile": "denizen.tools.results",
     "ToolFailed": "denizen.errors",
     "ToolMissing": "denizen.errors",
     "UploadConflict": "denizen.errors",

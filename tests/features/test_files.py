@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from denizen import call, reply
+import base64
+
+from denizen import ToolFile, call, reply, tool
+from tests.server.conftest import served
 from tests.world import as_text, open_world
 
 
@@ -19,3 +22,48 @@ async def test_a_message_has_files_that_agents_read() -> None:
         await world.denizen.spaces.post(hall, noor, "What is there to eat?", files=[menu])
         await world.run()
         assert "Soup, then pie." in as_text(world.model(ada).requests[1][-1])
+
+
+async def test_files_are_sent_in_requests_of_openai_clients(ready_sqlite_url: str) -> None:
+    """Pictures, sound and files in a request of an OpenAI client become files of the message, sent as data URLs.
+
+    Docs: openai.md
+    Differs: an address of another server is refused instead of fetched, because this server may reach machines that the
+        caller cannot.
+    """
+    url = f"data:image/png;base64,{base64.b64encode(b'PNG').decode()}"
+    async with open_world(ready_sqlite_url) as world, served(world) as house:
+        noor = await world.person("Noor")
+        ada = await world.agent("Ada", reply("A picture."), "Told Noor.")
+        parts = [{"type": "image_url", "image_url": {"url": url}}]
+        said = {"model": "ada", "messages": [{"role": "user", "content": parts}]}
+        async with world.denizen.living():
+            answer = await house.call("POST", "/v1/chat/completions", noor, json=said)
+        assert answer.json()["choices"][0]["message"]["content"] == "A picture."
+        assert 'file "file.png" (image/png, 3 bytes)' in as_text(world.model(ada).requests[0][-1])
+
+
+@tool
+def draw_chart() -> ToolFile:
+    """Draw a chart."""
+    return ToolFile(b"PNG", "chart.png")
+
+
+async def test_a_tool_returns_a_file_that_the_agent_sends() -> None:
+    """The result of a tool can be a file: of a Python function, an HTTP tool or an MCP server. The agent can send it.
+
+    Docs: files.md
+    """
+
+    def sends(messages: object, _: object) -> object:
+        told = as_text(messages[-1])  # pyright: ignore[reportIndexIssue, reportUnknownArgumentType]
+        return call("send_message", text="Here.", files=[told.rpartition(": id ")[2].partition(";")[0]])
+
+    async with open_world("sqlite://") as world:
+        noor = await world.person("Noor")
+        ada = await world.agent("Ada", call("draw_chart"), sends, "Sent it.", tools=[draw_chart])
+        hall = await world.space("Hall", noor, ada)
+        await world.denizen.spaces.post(hall, noor, "A chart, please.")
+        await world.run()
+        [_, answer] = await world.denizen.spaces.messages(hall)
+        assert await world.denizen.files.read(answer.files[0].id) == b"PNG"

@@ -45,7 +45,7 @@ from denizen.cycles.ending import Ending
 from denizen.cycles.ledger import Charge
 from denizen.cycles.opening import Opened, Waking, open_cycle, resume_cycle
 from denizen.cycles.records import OpenCycle, calls_of, open_cycle_id
-from denizen.errors import LeaseLost
+from denizen.errors import IdempotencyKeyReused, LeaseLost
 from denizen.ids import AgentId, CycleId, EntityId, MessageId, SpaceId, new_id
 from denizen.inbox import delivery
 from denizen.inbox.delivery import DEAD_AFTER, Delivery
@@ -309,10 +309,14 @@ class Lives(RuleBasedStateMachine):
     @precondition(lambda self: self.messages)
     @rule(which=number, text=texts)
     def a_post_is_repeated(self, which: int, text: str) -> None:
+        """The same message is not posted again, and another one is refused."""
         id = pick(self.messages, which)
-        space, seq, author = self.messages[id][:3]
-        again = self.house.write(posting.post, space, author, posting.draft(text), id=MessageId(id))
+        space, seq, author, said = self.messages[id][:4]
+        again = self.house.write(posting.post, space, author, posting.draft(said), id=MessageId(id))
         assert (again.id, again.seq) == (id, seq)
+        if text != said:
+            with pytest.raises(IdempotencyKeyReused):
+                self.house.write(posting.post, space, author, posting.draft(text), id=MessageId(id))
 
     @precondition(lambda self: self.authors())
     @rule(who=st.lists(number, min_size=2, max_size=5), instance=st.sampled_from(INSTANCES))

@@ -30,12 +30,12 @@ GUARDED: list[tuple[str, str]] = sorted(
         (method, route.path.replace("{space_id}", "{space}"))
         for route in typing_cast("list[APIRoute]", all_routes())
         for method in route.methods or ()
-        if not route.path.startswith(("/hooks/", "/v1/"))
+        if not route.path.startswith(("/hooks/", "/v1/", "/files/"))
     }
     - OPEN
     | {("GET", "/api/openapi.json")}
 )
-"""Every request of the API that needs a token; `test_walk` says which need none."""
+"""Every request of the API that needs a token; `test_walk` says which need none. Links to files are signed instead."""
 BODIES = {
     ("PATCH", "/api/spaces/{space}"): {"name": "Mine"},
     ("PUT", "/api/spaces/{space}/read"): {"seq": 0},

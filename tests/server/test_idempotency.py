@@ -22,6 +22,7 @@ ONCE_BY_NATURE = {
     "/api/panels/{panel_id}/rounds/{round_id}/cancel",
     "/api/spaces/{space_id}/agents/{agent_id}/ask-for-answer",
     "/api/spaces/{space_id}/continue",
+    "/api/spaces/{space_id}/stop",
     "/api/spaces/{space_id}/members",
     "/hooks/calls/{call_id}",
     "/hooks/{webhook_id}",
@@ -54,6 +55,8 @@ TOLD_ONCE = {
 """They tell a secret that is shown once: a second answer could not be the first. What was made in vain is revoked."""
 SEEN_TWICE = {"/api/agents/{agent_id}/goals", "/api/import"}
 """They make another of the same, which is easily seen and removed."""
+REMOVED_AFTER_A_DAY = {"/api/files"}
+"""They make another of the same, which nobody uses."""
 
 
 def test_every_post_takes_a_key_or_needs_none() -> None:
@@ -63,7 +66,7 @@ def test_every_post_takes_a_key_or_needs_none() -> None:
         if method == "POST"
     ]
     without = {path for path, names in posts if "Idempotency-Key" not in names}
-    assert without == ONCE_BY_NATURE | ONLY_ASKING | AGAIN_IS_MEANT | TOLD_ONCE | SEEN_TWICE
+    assert without == ONCE_BY_NATURE | ONLY_ASKING | AGAIN_IS_MEANT | TOLD_ONCE | SEEN_TWICE | REMOVED_AFTER_A_DAY
 
 
 async def test_a_panel_is_filled_and_goes_on_once(small_house: House) -> None:

@@ -33,6 +33,7 @@ async def test_what_is_posted_stands_in_the_space_and_wakes_the_agent(house: Hou
         "mentions": ["ada"],
         "reply_to": None,
         "metadata": {"mood": "curious"},
+        "files": [],
         "created_at": "2026-01-05T09:00:00Z",
         "edited_at": None,
         "deleted_at": None,

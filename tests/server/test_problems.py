@@ -128,7 +128,7 @@ def test_codes_of_the_table_that_are_errors_of_ours_exist() -> None:
         "bad_request", "invalid_json", "unauthorized", "method_not_allowed", "too_large", "unsupported_media_type",
         "host_refused", "idempotency_key_reused", "internal", "cross_site", "rate_limited", "not_ready",
         "agent_unavailable", "message_refused", "nested_too_deep", "request_timeout", "too_many_connections",
-        "too_many_streams", "overloaded",
+        "too_many_streams", "overloaded", "range_not_satisfiable",
     }  # fmt: skip
     assert set(KINDS) - of_http <= {each.code for each in _error_classes()}
 

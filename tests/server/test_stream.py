@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from fastapi import FastAPI
 
 from denizen import Runtime, reply
 from denizen.access import tokens
@@ -305,8 +306,9 @@ async def test_a_reader_that_does_not_read_is_cut_off(small_world: World) -> Non
     world = small_world
     noor, ada = await world.person("Noor"), await world.agent("Ada")
     kitchen = await world.space("Kitchen", noor, ada)
-    bus, topic = world.denizen.bus, space_topic(kitchen.id)
-    async with served(world, limits=Limits(stream_frames=50)) as house, house.stream(noor, kitchen) as attentive:
+    bus, topic, made = world.denizen.bus, space_topic(kitchen.id), list[FastAPI]()
+    limits = Limits(stream_frames=50)
+    async with served(world, limits=limits, made=made) as house, house.stream(noor, kitchen) as attentive:
         await attentive.until("agent.status")
         secret = (await house.headers(noor))["Authorization"]
         host, port = house.address.removeprefix("http://").split(":")
@@ -317,11 +319,12 @@ async def test_a_reader_that_does_not_read_is_cut_off(small_world: World) -> Non
             await loop.sock_sendall(deaf, request.encode())
             began = await loop.sock_recv(deaf, 100)
             assert began.startswith(b"HTTP/1.1 200")
-            await readers(bus, topic, 2)
+            streams = made[0].state.context.streams
+            await share(made[0], kitchen, 2)
 
             sent = 0
             bus.publish(topic, StreamStarted(MessageId("m1"), ada.id, kitchen.id, 0).to_payload())
-            while len(bus._readers[topic]) == 2:  # type: ignore[attr-defined]
+            while streams[noor.id] == 2:
                 piece = "x" * 100_000
                 bus.publish(topic, StreamDelta(MessageId("m1"), ada.id, 0, sent, piece).to_payload())
                 sent += len(piece)
@@ -341,8 +344,9 @@ async def the_rest(deaf: socket.socket) -> bytes:
     return bytes(read)
 
 
-async def readers(bus: Any, topic: str, count: int) -> None:
-    while len(bus._readers[topic]) != count:  # noqa: ASYNC110
+async def share(app: FastAPI, where: Space, count: int) -> None:
+    """Returns when so many readers share the feed of the space."""
+    while app.state.context.shared_feeds[where.id].readers_following != count:  # noqa: ASYNC110
         await asyncio.sleep(0)
 
 

@@ -1,4 +1,4 @@
-"""Writes fixtures/0021.jsonl: a small but complete life, one JSON object for each row, parents before children.
+"""Writes fixtures/0023.jsonl: a small but complete life, one JSON object for each row, parents before children.
 
     python -m tests.storage.make_fixture
 
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-FILE = Path(__file__).parent / "fixtures" / "0021.jsonl"
+FILE = Path(__file__).parent / "fixtures" / "0023.jsonl"
 START = 1_767_603_600_000_000
 """Microseconds: Monday, 5 January 2026, nine o'clock, UTC."""
 SECOND = 1_000_000
@@ -160,6 +160,21 @@ def attachments() -> Iterator[Row]:
             "name": "log.txt",
             "media_type": "text/plain",
             "message_id": "message-3",
+            "agent_id": None,
+            "created_at": START,
+        },
+    )
+    yield (
+        "files",
+        {
+            "id": "file-2",
+            "organization_id": "org-1",
+            "uploader_id": "entity-ada",
+            "content_id": "content-1",
+            "name": "result.txt",
+            "media_type": "text/plain",
+            "message_id": None,
+            "agent_id": "entity-ada",
             "created_at": START,
         },
     )
@@ -607,6 +622,8 @@ def statuses() -> Iterator[Row]:
     where = {"space_id": "space-room", "agent_id": "entity-ada", "cause": "key", "detail": '{"provider": "OpenAI"}'}
     when = {"retry_at": START + 600 * SECOND, "created_at": START, "updated_at": START}
     yield "space_statuses", {**where, "message_id": "message-3", **when}
+    asked = {"agent_id": "entity-grace", "space_id": "space-room", "cycle_id": "cycle-2", "seq": 3}
+    yield "stop_requests", {**asked, "by_id": "entity-sam", "created_at": START}
     told = {"agent_id": "entity-ada", "cause": "key", "detail": '{"provider": "OpenAI"}', "created_at": START}
     sent = {"sent_at": START + SECOND, "tries": 1, "next_at": START + 60 * SECOND}
     yield "alerts", {**told, **sent}

@@ -25,6 +25,7 @@ from denizen.tools import http
 from denizen.tools.addresses import Address, resolve
 from denizen.tools.http import LONGEST, http_tool
 from denizen.tools.outbound import Outbound
+from denizen.tools.results import Output, ToolFile
 from denizen.tools.settings import HttpTool
 from denizen.tools.tool import CallIdentity, OutsideTool
 
@@ -104,7 +105,9 @@ def request(outbound: Outbound, url: str, *arguments: str, **settings: Any) -> O
 
 
 async def use(tool: OutsideTool, **arguments: Any) -> str:
-    return await tool.call(tool.check(arguments), OCCASION)
+    told = await tool.call(tool.check(arguments), OCCASION)
+    assert isinstance(told, str)
+    return told
 
 
 # What is sent
@@ -199,7 +202,6 @@ def test_whatever_the_argument_the_url_keeps_its_shape(value: str):
         ({"text": "Grüße", "charset": "latin-1"}, "Grüße"),
         ({"body": b'{"a":  1}', "content_type": "application/json"}, '{"a":  1}'),
         ({"body": b"<a/>", "content_type": "application/atom+xml"}, "<a/>"),
-        ({"body": b"\x89PNG", "content_type": "image/png"}, "[image/png, 4 bytes]"),
         ({"body": b"gr\xc3\xbc", "headers": {"Content-Type": ""}}, "grü"),
         ({"body": b"\xff\xfe\x00", "headers": {"Content-Type": ""}}, "[no text, 3 bytes]"),
         ({"status": 204}, "HTTP 204 No Content"),
@@ -221,6 +223,37 @@ async def test_the_model_is_told_the_body_or_what_it_is(
 ):
     service.says("/", **response)
     assert await use(request(outbound, service.url("/"))) == told
+
+
+@pytest.mark.parametrize(
+    ("path", "headers", "body", "name"),
+    [
+        ("/pictures/cat", {"Content-Type": "image/png"}, b"\x89PNG", "cat.png"),
+        ("/", {"Content-Type": "image/png"}, b"\x89PNG", "file.png"),
+        ("/a%20b.pdf", {"Content-Type": "application/pdf"}, b"%PDF", "a b.pdf"),
+        (
+            "/x",
+            {"Content-Type": "application/zip", "Content-Disposition": 'attachment; filename="all.zip"'},
+            b"PK",
+            "all.zip",
+        ),
+        ("/x.gz", {"Content-Type": "image/x-raw", "Content-Encoding": "gzip"}, gzip.compress(b"raw"), "x.gz"),
+    ],
+)
+async def test_an_answer_that_is_no_text_is_a_file(
+    service: Service, outbound: Outbound, path: str, headers: dict[str, str], body: bytes, name: str
+):
+    service.says(path.replace("%20", " "), body=body, headers=headers)
+    made = request(outbound, service.url(path))
+    told = await made.call(made.check({}), OCCASION)
+    data = b"raw" if "Content-Encoding" in headers else body
+    assert told == Output("", (ToolFile(data, name, headers["Content-Type"]),))
+
+
+async def test_a_file_that_holds_a_secret_is_only_named(service: Service, outbound: Outbound):
+    service.says("/", body=b"\x00topsecret\x00", content_type="application/octet-stream")
+    made = request(outbound, service.url("/"), headers={"X-Key": "${KEY}"}, secrets={"KEY": "topsecret"})
+    assert await use(made) == "[application/octet-stream, 11 bytes]"
 
 
 async def test_a_long_answer_is_cut_and_the_rest_is_not_read(service: Service, outbound: Outbound):

@@ -28,6 +28,7 @@ from denizen.ids import AgentId, CycleId
 from denizen.tools import mcp
 from denizen.tools.mcp import IDLE_SECONDS, LONGEST, McpConnections, _callable_name
 from denizen.tools.outbound import Outbound
+from denizen.tools.results import Output, ToolFile
 from denizen.tools.settings import McpServer
 from denizen.tools.tool import CallIdentity, OutsideTool
 from tests.servers import free_port
@@ -76,7 +77,9 @@ async def offered(connections: McpConnections, server: McpServer, **secrets: str
 
 
 async def use(tool: OutsideTool, **arguments: Any) -> str:
-    return await tool.call(tool.check(arguments), OCCASION)
+    told = await tool.call(tool.check(arguments), OCCASION)
+    assert isinstance(told, str)
+    return told
 
 
 async def gone(connections: McpConnections) -> None:
@@ -156,7 +159,9 @@ async def test_a_call_tells_what_came_of_it(connections: McpConnections, tmp_pat
         tools["add"].check('{"a": 1, "b": "two"}')
     with pytest.raises(ToolFailed, match="no paper left"):
         await use(tools["fail"], text="no paper left")
-    assert await use(tools["picture"]) == "A dot:\n[image image/png, 8 bytes]"
+    assert await tools["picture"].call({}, OCCASION) == Output(
+        "A dot:", (ToolFile(b"\x89PNG-dot", "image.png", "image/png"),)
+    )
     told = await use(tools["long"], characters=LONGEST * 2)
     assert told.startswith("x" * LONGEST + "\n… [")
     assert len(told) < LONGEST + 100

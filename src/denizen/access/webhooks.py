@@ -8,22 +8,25 @@ from __future__ import annotations
 
 import hashlib
 import secrets as randomness
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Final
+from uuid import UUID, uuid5
 
 from pydantic import JsonValue
 from sqlalchemy import bindparam, or_, select, update
 
 from denizen.access import payloads, signatures
-from denizen.access.payloads import Greeting, WebhookNotice
+from denizen.access.payloads import Greeting, SentFile, WebhookNotice
 from denizen.access.signatures import SCHEMES, Scheme
 from denizen.access.vault import Vault
 from denizen.clock import SECOND, Instant
 from denizen.errors import InvalidInput, NotFound, SignatureWrong
-from denizen.ids import AgentId, new_id
+from denizen.files import attaching
+from denizen.ids import AgentId, FileId, new_id
 from denizen.inbox import delivery
 from denizen.inbox.delivery import Delivery
+from denizen.inbox.events import FILES
 from denizen.spaces.handles import check_name
 from denizen.storage.database import Database, Tx, insert_into, statement, storable
 from denizen.storage.schema import agents, webhooks
@@ -35,6 +38,8 @@ SECRET_CHARACTERS: Final = range(16, 257)
 USE_NOTED_SECONDS: Final = 60
 """The precision of a webhook's last use."""
 
+_KEYS: Final = UUID("8f3f6a0c-0d6e-4a0e-8b8f-9a5d1c7e2b44")
+"""Under which the id of an event and the position of a file become the id of the file."""
 _DECOY: Final = "a secret that nobody has"
 
 
@@ -153,8 +158,18 @@ def revoke(tx: Tx, webhook_id: str) -> None:
         get(tx, webhook_id)
 
 
+StoreFile = Callable[[AgentId, SentFile, FileId], Awaitable[object]]
+"""Uploads a file in the name of the agent, under this id; once, however often it is called."""
+
+
 async def receive(
-    db: Database, vault: Vault, now: Instant, webhook_id: str, headers: Mapping[str, str], body: bytes
+    db: Database,
+    vault: Vault,
+    now: Instant,
+    webhook_id: str,
+    headers: Mapping[str, str],
+    body: bytes,
+    store: StoreFile,
 ) -> Greeting | None:
     """Deliver the request to the inbox of the webhook's agent; once, however often it is sent.
 
@@ -171,7 +186,13 @@ async def receive(
     if webhook is None:
         raise NotFound("webhook", webhook_id)
     told = payloads.read(webhook.scheme, headers, body)
-    await db.write(_receive, webhook, _event_id(webhook.id, signed), told)
+    event_id = _event_id(webhook.id, signed)
+    files: dict[FileId, SentFile] = {}
+    if isinstance(told, WebhookNotice):
+        files = {FileId(str(uuid5(_KEYS, f"{event_id} {at}"))): each for at, each in enumerate(told.files)}
+        for file_id, file in files.items():
+            await store(webhook.agent_id, file, file_id)
+    await db.write(_receive, webhook, event_id, told, tuple(files))
     return told if isinstance(told, Greeting) else None
 
 
@@ -182,13 +203,16 @@ def _opened(tx: Tx, vault: Vault, webhook_id: str) -> tuple[Webhook | None, str]
     return _of(*row[:8]), vault.open(row[8], _purpose(row[0]))
 
 
-def _receive(tx: Tx, webhook: Webhook, event_id: str, told: WebhookNotice | Greeting) -> None:
+def _receive(tx: Tx, webhook: Webhook, event_id: str, told: WebhookNotice | Greeting, files: Sequence[FileId]) -> None:
     tx.run(_note_use, webhook=webhook.id, at=tx.now, before=tx.now - USE_NOTED_SECONDS * SECOND)
     if isinstance(told, Greeting):
         return
     payload: dict[str, JsonValue] = {"service": webhook.name, "text": told.text}
     if told.data is not None:
         payload["data"] = told.data
+    if files:
+        given = attaching.give(tx, webhook.agent_id, attaching.attachable(tx, webhook.agent_id, files))
+        payload[FILES] = [asdict(each) for each in given]
     event = Delivery(webhook.agent_id, event_id, "service_trigger", tx.now, urgent=webhook.urgent, payload=payload)
     delivery.deliver(tx, [event])
 

@@ -6,7 +6,7 @@ cycle, and is done with it. A waiting caller looks again when a hint arrives.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
@@ -77,6 +77,8 @@ class Question:
     metadata: Mapping[str, JsonValue] | None = None
     policy: Policy | None = None
     """Changes what is remembered of the conversation."""
+    files: Sequence[str] = ()
+    """Ids of finished uploads."""
 
 
 def ask(tx: Tx, by: Requester, question: Question, what: Draft, id: MessageId) -> AwaitedMessage:
@@ -95,7 +97,9 @@ def ask(tx: Tx, by: Requester, question: Question, what: Draft, id: MessageId) -
         settled.settle(tx, space_id, question.policy)
     if not directory.is_member(tx, space_id, agent.id):
         raise InvalidInput(f"@{agent.entity.handle} is not in this space. Choose a space that you share, or none.")
-    posted = post_message(tx, by, space_id, what, id=id, metadata=question.metadata, asked=agent.id)
+    posted = post_message(
+        tx, by, space_id, what, id=id, metadata=question.metadata, asked=agent.id, files=question.files
+    )
     found = tx.one(_event_of_message, agent_id=agent.id, message_id=id)
     return AwaitedMessage(id, space_id, posted.seq, agent.id, None if found is None else found[0], agent.reflects)
 

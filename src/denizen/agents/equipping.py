@@ -42,6 +42,7 @@ from denizen.errors import (
     ToolMissing,
 )
 from denizen.ids import AgentId, OrganizationId
+from denizen.inbox.stop_requests import StopHints
 from denizen.memory.reminding import Reminder
 from denizen.models import context_size
 from denizen.models.catalog import OWN, Models
@@ -61,6 +62,7 @@ from denizen.tools.outside import Outside
 from denizen.tools.prebuilt import PREBUILT, small_tools
 from denizen.tools.recalling import recall_tool
 from denizen.tools.references import for_host
+from denizen.tools.results import StoreFile
 from denizen.tools.settings import ClientTool, McpServer
 from denizen.tools.tool import CustomTool, OutsideTool, OwnTool, Toolbox
 
@@ -88,11 +90,14 @@ class Equipment:
     background_calls: BackgroundCalls
     outside: Outside
     voices: LiveTexts
+    stop_hints: StopHints
     telemetry: Telemetry = OFF
     reminder: Reminder | None = None
     server_budget: ServerBudget | None = None
     """The daily limit for all agents of the server together."""
     prompt_config: PromptConfig = field(default_factory=PromptConfig)
+    store_file: StoreFile | None = None
+    """Stores the files that tools return."""
     contexts: Mapping[str, int] = field(default_factory=dict[str, int])
     """The context size of models by name, where a setting gives it."""
 
@@ -130,9 +135,11 @@ class Equipment:
             embedder=self.embedder,
             reminder=self.reminder,
             voices=self.voices,
+            stop_hints=self.stop_hints,
             telemetry=self.telemetry,
             profiling=lambda: self._profiling(agent),
             reflects=agent.reflects,
+            store_file=self.store_file,
         )
         return faculties, budget(definition.window, context, faculties.toolboxes[faculties.profile].tokens)
 
@@ -233,16 +240,17 @@ class Equipment:
         steps = [] if cycle.prepare_step is None else [cycle.prepare_step]
         for names, known, what, where in (
             (tools, self.tools, "uses tools that", "tools=[...]"),
-            (stops, self.stops, "stops by what", "stops={...}"),
+            (stops, self.stops, "stops by functions that", "stops={...}"),
             (steps, self.steps, "prepares its steps with a function that", "steps={...}"),
-            (routes, self.routes, "is routed by what", "routes={...}"),
-            (judges, self.triages, "has its events sifted by what", "triages={...}"),
+            (routes, self.routes, "is routed by functions that", "routes={...}"),
+            (judges, self.triages, "has its events sorted by a function that", "triages={...}"),
         ):
             missing = [name for name in names if name not in known]
             if missing:
+                setting = "tools" if known is self.tools else f"functions.{where.partition('=')[0]}"
                 raise (ToolMissing if known is self.tools else InvalidInput)(
                     f"The agent @{agent.entity.handle} {what} this runtime does not have: {', '.join(missing)}. "
-                    f"Hand them to Runtime({where})."
+                    f"Name them in the setting `{setting}`, or give them to Runtime({where})."
                 )
 
     async def _resolve_all(self, agent: Agent, names: Iterable[str]) -> dict[str, Model]:

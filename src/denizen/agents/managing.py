@@ -6,7 +6,8 @@ requester may write is in `restrictions`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, replace
 
 from pydantic import JsonValue
 
@@ -17,9 +18,11 @@ from denizen.agents.definition import AgentDefinition, changed_fields
 from denizen.agents.registry import Agent
 from denizen.agents.restrictions import DefinitionPolicy
 from denizen.errors import IdempotencyKeyReused, InvalidInput, NotAllowed, NotFound
+from denizen.files import attaching
 from denizen.ids import AgentId, OrganizationId
 from denizen.inbox import delivery
 from denizen.inbox.delivery import Delivery
+from denizen.inbox.events import FILES
 from denizen.nearest import nearest
 from denizen.spaces import directory
 from denizen.storage.database import Tx, long_running
@@ -181,9 +184,10 @@ def try_again(tx: Tx, by: Requester, named: str, space_id: str | None = None) ->
 
 
 def delete(tx: Tx, by: Requester, named: str) -> None:
-    """Delete the agent: it never wakes again. Its history stays."""
+    """Delete the agent: it never wakes again. Its history stays; the files that it got from tools and services go."""
     agent = registry.get(tx, find_managed_agent(tx, by, named))
     registry.delete(tx, agent.id)
+    attaching.remove_files_of_agent(tx, agent.id)
     audit.record(tx, agent.entity.organization_id, by.actor, "delete_agent", agent.id)
 
 
@@ -196,14 +200,21 @@ def trigger(
     *,
     urgent: bool = False,
     must_match: bool = False,
+    files: Sequence[str] = (),
 ) -> None:
     """Put an event from outside into the agent's inbox, and wake the agent. Idempotent by `id`.
 
-    With `must_match`, raises `IdempotencyKeyReused` if the inbox has another event with this `id`.
+    `files` are ids of finished uploads: the agent has them from now on. With `must_match`, raises
+    `IdempotencyKeyReused` if the inbox has another event with this `id`.
     """
     agent = find(tx, by, named)
-    delivery.deliver(tx, [Delivery(agent.id, id, "service_trigger", tx.now, urgent=urgent, payload=payload)])
-    if must_match:
-        stored = delivery.find(tx, agent.id, id)
-        if stored is None or stored.payload != payload:
-            raise IdempotencyKeyReused
+    stored = delivery.find(tx, agent.id, id)
+    if stored is None:
+        event = Delivery(agent.id, id, "service_trigger", tx.now, urgent=urgent, payload=payload)
+        if files:
+            uploader = by.optional_entity_id or agent.id
+            given = attaching.give(tx, agent.id, attaching.attachable(tx, uploader, files))
+            event = replace(event, payload={**payload, FILES: [asdict(each) for each in given]})
+        delivery.deliver(tx, [event])
+    elif must_match and {key: value for key, value in stored.payload.items() if key != FILES} != payload:
+        raise IdempotencyKeyReused

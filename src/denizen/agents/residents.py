@@ -41,6 +41,8 @@ from denizen.cycles.triage import sift
 from denizen.errors import DenizenError, LeaseLost, StorageError
 from denizen.files.tidying import tidy
 from denizen.ids import AgentId, SpaceId
+from denizen.inbox import stop_requests
+from denizen.inbox.stop_requests import StopHints
 from denizen.leased_tasks import LeasedTasks, let_go
 from denizen.memory.reminding import Reminder, shown_in
 from denizen.panel import reflection_cursor, taking
@@ -52,6 +54,7 @@ from denizen.storage.database import Database, Tx
 from denizen.tools import calls, privacy_guard
 from denizen.tools.background_calls import BackgroundCalls, again, is_being_cancelled
 from denizen.tools.calls import Call
+from denizen.tools.results import Result
 from denizen.tools.tool import spaces_of
 
 log_line = structlog.get_logger(__name__)
@@ -103,10 +106,12 @@ class Residents:
         background_calls: BackgroundCalls,
         afterthoughts: Afterthoughts[AgentId],
         panel_afterthoughts: Afterthoughts[SpaceId],
+        stop_hints: StopHints,
         lock: InstanceLock | None = None,
     ) -> None:
         self._db = db
         self._background_calls = background_calls
+        self._stop_hints = stop_hints
         self._afterthoughts = afterthoughts
         self.panel_afterthoughts = panel_afterthoughts
         """For reflection of panels, which have no life here that could trigger it."""
@@ -141,6 +146,7 @@ class Residents:
     async def __aenter__(self) -> Residents:
         self._peers = await self._db.write(leases.appear, self._instance, self._pace.lease_seconds)
         self._known_peers, self._looked_back = self._peers, self._clock.now()
+        await self._look_for_stops()
         await self._tasks.open(alarm=self._keep_time())
         return self
 
@@ -281,15 +287,15 @@ class Residents:
             if call is not None:
                 self._background_calls.start(self._db, call.id, self._again(call))
 
-    async def _again(self, call: Call) -> str:
+    async def _again(self, call: Call) -> Result:
         """The result of the call when it is repeated here; unknown if its agent lacks something here."""
         try:
             agent = await self._db.read(registry.get, call.agent_id)
             faculties, _ = await self._equip(agent)
         except DenizenError as error:
             log_line.warning("call not made again", agent=call.agent_id, tool=call.tool, error=error.code)
-            return calls.UNKNOWN_OUTCOME
-        return await again(call, faculties.toolbox)
+            return Result(calls.UNKNOWN_OUTCOME)
+        return await again(call, faculties.toolbox, faculties.store_file)
 
     @property
     def _misconfigured(self) -> set[AgentId]:
@@ -344,7 +350,16 @@ class Residents:
         self._peers = await self._db.write_first(leases.appear, self._instance, self._pace.lease_seconds)
         for agent_id in held.keys() - before - self._lives.keys():
             await self._let_go_of(Lease(agent_id, self._instance, held[agent_id]))
+        await self._look_for_stops()
         return held
+
+    async def _look_for_stops(self) -> None:
+        """Find the requests to stop whose hint was lost."""
+        found = await self._db.read(stop_requests.pending)
+        if found:
+            await self._db.write(stop_requests.delete_late)
+        for agent_id, space_id in found:
+            self._stop_hints.hint(agent_id, space_id)
 
     async def _let_go_of(self, lease: Lease) -> None:
         """Release a lease that no life here uses: an acquisition or release was not confirmed. Renewed, it would keep

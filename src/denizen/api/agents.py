@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
 from pydantic import JsonValue, ValidationError
@@ -17,6 +18,7 @@ from denizen.agents.documents import AgentDocument
 from denizen.agents.files import Declared
 from denizen.agents.fitness import Fitness, Unable
 from denizen.agents.registry import Agent, Status
+from denizen.api.files import FileRef, Files
 from denizen.api.subject import (
     AgentRef,
     EntityRef,
@@ -183,9 +185,12 @@ class Agents(Subject):
         id: str | None = None,
         urgent: bool = False,
         must_match: bool = False,
+        files: Sequence[Path | FileRef] = (),
         by: Requester = THIS_PROCESS,
     ) -> None:
         """Wake the agent with an event from outside. An `id` makes it safe to send the same event again.
+
+        `files` are uploads of the requester, or paths that are uploaded first.
 
         With `must_match`, raises `IdempotencyKeyReused` if another event was sent with this `id`.
 
@@ -201,10 +206,22 @@ class Agents(Subject):
         # Chosen before the write: after an unknown outcome the same event is sent again, not a second one.
         chosen = id or new_id()
         self._runtime.remember_cause(chosen)
+        uploader = by.optional_entity_id or id_of(agent)
+        attached = [
+            id_of(await Files(self._runtime).upload(uploader, each) if isinstance(each, Path) else each)
+            for each in files
+        ]
 
         async def trigger() -> None:
             await self._runtime.db.write(
-                managing.trigger, by, id_of(agent), chosen, payload, urgent=urgent, must_match=must_match
+                managing.trigger,
+                by,
+                id_of(agent),
+                chosen,
+                payload,
+                urgent=urgent,
+                must_match=must_match,
+                files=attached,
             )
 
         try:

@@ -6,11 +6,11 @@ import asyncio
 import hashlib
 import hmac
 import mimetypes
-from collections.abc import AsyncIterable, AsyncIterator, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-from denizen.api.subject import EntityRef, Subject, id_of
+from denizen.api.subject import EntityRef, OrganizationRef, Subject, id_of
 from denizen.clock import SECOND
 from denizen.errors import InvalidInput, NotFound, UploadConflict
 from denizen.files import attaching, pictures, storing
@@ -38,12 +38,18 @@ class Files(Subject):
     """
 
     async def upload(
-        self, uploader: EntityRef, source: Path | bytes, *, name: str | None = None, media_type: str | None = None
+        self,
+        uploader: EntityRef,
+        source: Path | bytes,
+        *,
+        name: str | None = None,
+        media_type: str | None = None,
+        id: FileId | None = None,
     ) -> File:
         """Upload a file, to attach it to a message. If no message uses it within a day, it is removed.
 
-        Its type is guessed from its name unless given. Raises `InvalidInput` if it is too large, and `QuotaExceeded`
-        if the organization has no room for it.
+        Its type is guessed from its name unless given. An `id` makes it safe to upload it again. Raises `InvalidInput`
+        if it is too large, and `QuotaExceeded` if the organization has no room for it.
 
         ```python
         menu = await denizen.files.upload(noor, b"Soup", name="menu.txt")
@@ -52,8 +58,23 @@ class Files(Subject):
         """
         data = source if isinstance(source, bytes) else await asyncio.to_thread(source.read_bytes)
         named = name or (source.name if isinstance(source, Path) else "file")
-        begun = await self.begin(uploader, name=named, size=len(data), media_type=media_type)
-        return await self.append(begun, 0, _parts(data))
+        return await self.store(uploader, named, len(data), lambda first: _parts(data, first), media_type, id)
+
+    async def store(
+        self,
+        uploader: EntityRef,
+        name: str,
+        size: int,
+        parts_from: Callable[[int], AsyncIterable[bytes]],
+        media_type: str | None = None,
+        id: FileId | None = None,
+    ) -> File:
+        """Upload a file whose bytes are made as they are needed, from a given one on."""
+        begun = await self.begin(uploader, name=name, size=size, media_type=media_type, id=id)
+        if begun.is_complete:
+            return begun
+        arrived = await self.arrived(begun)
+        return await self.append(begun, arrived, parts_from(arrived))
 
     async def begin(
         self,
@@ -152,6 +173,10 @@ class Files(Subject):
         made = await pictures.variant(self._runtime.db, found.content_id, size)
         return None if isinstance(made, Broken) else made
 
+    async def used(self, organization: OrganizationRef | None = None) -> int:
+        """How many bytes the files of the organization take. The limit is `files.organization_bytes`."""
+        return await self._runtime.db.read(storing.used_by, await self._runtime.organization_id(organization))
+
     async def remove(self, file: FileRef, *, by: EntityRef) -> None:
         """Remove an upload that is not attached to a message."""
         await self._runtime.db.write(_remove, id_of(file), id_of(by))
@@ -193,6 +218,6 @@ def _remove(tx: Tx, file_id: FileId, by: EntityId) -> None:
     storing.remove(tx, file)
 
 
-async def _parts(data: bytes) -> AsyncIterator[bytes]:
-    for start in range(0, len(data), CHUNK_BYTES):
+async def _parts(data: bytes, first: int) -> AsyncIterator[bytes]:
+    for start in range(first, len(data), CHUNK_BYTES):
         yield data[start : start + CHUNK_BYTES]

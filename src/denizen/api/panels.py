@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Unpack
 
 from pydantic import JsonValue
 
 from denizen.access.requesters import Requester
 from denizen.api.advisors import AdvisorLike, check_reflection, drafted
+from denizen.api.files import FileRef
 from denizen.api.spaces import Spaces
 from denizen.api.subject import EntityRef, OrganizationRef, PanelRef, Subject, id_of
 from denizen.errors import InvalidInput
@@ -80,10 +82,11 @@ class Panels(Subject):
         *,
         id: MessageId | None = None,
         metadata: Mapping[str, JsonValue] | None = None,
+        files: Sequence[Path | FileRef] = (),
     ) -> Round:
         """Post a message to the panel. Returns its round, which the advisors answer; `denizen.rounds.get` has their
         answers."""
-        posted = await Spaces(self._runtime).post(id_of(panel), author, text, id=id, metadata=metadata)
+        posted = await Spaces(self._runtime).post(id_of(panel), author, text, id=id, metadata=metadata, files=files)
         begun = await self._runtime.db.read(rounds.begun_by, posted.id)
         if begun is None:
             raise InvalidInput("Only what a person says to a panel is answered.")

@@ -28,10 +28,11 @@ from denizen.cycles.budgets import BudgetSettings
 from denizen.cycles.server_budget import ServerBudget
 from denizen.cycles.server_models import FOUND_NOTHING, ServerModels
 from denizen.errors import InvalidInput, StorageError
-from denizen.files.storing import FileLimits
+from denizen.files.storing import File, FileLimits
 from denizen.forgetting.erasing import empty_write_ahead_log
-from denizen.ids import AgentId, OrganizationId, SpaceId, new_id
+from denizen.ids import AgentId, FileId, OrganizationId, SpaceId, new_id
 from denizen.inbox import parking
+from denizen.inbox.stop_requests import STOP, StopHints, hinted
 from denizen.models.catalog import Models
 from denizen.models.discovery import Choice, choose_model, utility_model_for
 from denizen.models.embedders import NONE, Embedder, make_embedder
@@ -50,6 +51,7 @@ from denizen.telemetry.metrics import Metrics
 from denizen.telemetry.telemetry import Telemetry
 from denizen.tools.background_calls import BackgroundCalls
 from denizen.tools.outside import Outside
+from denizen.tools.results import ToolFile
 from denizen.tools.tool import OutsideTool
 
 # What thinks is imported where it is made: a command that only reads and writes the database does not need it.
@@ -156,6 +158,7 @@ class Wiring:
         self._triages = dict(triages or {})
         self._pace = pace or Pace()
         self._background_calls = BackgroundCalls()
+        self._stop_hints = StopHints()
         self.public_url = public_url.rstrip("/")
         """The public address of this server."""
         self.telemetry = telemetry or Telemetry(Metrics())
@@ -338,6 +341,11 @@ class Wiring:
                     self._moderator.hint()
                 if self._shared_bus:
                     self._bus.publish(topic, {**payload, "by": self.instance})
+            elif topic == STOP:
+                if (told := hinted(payload)) is not None:
+                    self._stop_hints.hint(*told)
+                if self._shared_bus:
+                    self._bus.publish(topic, {**payload, "by": self.instance})
             elif topic == RECALLABLE:
                 # Lost if no agents run here: the next process that runs them looks for waiting ones.
                 if self._make_recallable is not None:
@@ -386,6 +394,7 @@ class Wiring:
             afterthoughts=Afterthoughts(partial(equipment.reflect_on_next, self._claimant)),
             panel_afterthoughts=Afterthoughts(self.reflecting().reflect_on_next),
             lock=self._lock,
+            stop_hints=self._stop_hints,
         )
         if not self._has_lived:
             # It may have other keys, models and tools than the last process.
@@ -406,10 +415,11 @@ class Wiring:
             stack.callback(self._forget_residents)
             # After them: a hint may come at once. Earlier ones are found by the sweep.
             if self._shared_bus:
-                from denizen.agents.hints import listening
+                from denizen.agents.hints import hearing_stops, listening
                 from denizen.panel.hints import overhearing
 
                 await stack.enter_async_context(listening(self._bus, residents, self.instance))
+                await stack.enter_async_context(hearing_stops(self._bus, self._stop_hints, self.instance))
                 await stack.enter_async_context(overhearing(self._bus, self._moderator, self.instance))
             self._moderator.hint()
             await budgets.reconsider_server(self.db)
@@ -543,12 +553,19 @@ class Wiring:
             background_calls=self._background_calls,
             outside=self._outside,
             voices=self._voices,
+            stop_hints=self._stop_hints,
             telemetry=self.telemetry,
             reminder=self._reminder,
             server_budget=self.server_budget,
             prompt_config=self.prompt_config,
             contexts=self.contexts,
+            store_file=self._store_file,
         )
+
+    async def _store_file(self, agent_id: AgentId, file: ToolFile, file_id: FileId) -> File:
+        from denizen.api.files import Files
+
+        return await Files(self).upload(agent_id, file.data, name=file.name, media_type=file.media_type, id=file_id)
 
     def answer_address(self, call_id: str) -> str:
         """Returns the address at which a service gives its answer to a call; knowing the address is enough to

@@ -112,6 +112,10 @@ class LocalSubscription:
         self._bus.remove(self, tuple({*before} - {*topics}))
         self._bus.add(self, topics)
 
+    @property
+    def is_empty(self) -> bool:
+        return not self._queue
+
     def __aiter__(self) -> Self:
         return self
 

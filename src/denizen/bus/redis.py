@@ -311,6 +311,10 @@ class RedisSubscription:
         await self._local.follow(*topics)
         await self._bus.follow()
 
+    @property
+    def is_empty(self) -> bool:
+        return self._local.is_empty
+
     def __aiter__(self) -> Self:
         return self
 

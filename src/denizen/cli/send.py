@@ -16,6 +16,7 @@ from denizen.cli.console import print_json, stderr
 from denizen.client import Client, Message
 from denizen.errors import InvalidInput
 from denizen.ids import new_id
+from denizen.shapes.webhooks import TriggerAccepted
 
 
 def send(
@@ -61,17 +62,23 @@ def trigger(
     data: Annotated[str | None, typer.Option(help="Data of the event, as JSON; `-` reads it from stdin.")] = None,
     id: Annotated[str | None, typer.Option(help="Idempotency key: the same id is delivered only once.")] = None,
     urgent: Annotated[bool, typer.Option("--urgent", help="The agent sees it in the middle of a cycle.")] = False,
+    file: Annotated[
+        list[Path] | None, typer.Option(help="A file that belongs to it; give it several times for several files.")
+    ] = None,
     as_json: AsJson = False,
     url: Url = None,
     token: Token = None,
 ) -> None:
     """Send an event to an agent. It wakes and decides what to do."""
-    if not text and data is None:
-        raise InvalidInput("Say what has happened, or give --data.")
+    if not text and data is None and not file:
+        raise InvalidInput("Say what has happened, or give --data or --file.")
     told, given = _text(text), _data(data)
-    accepted = use_api(
-        context, url, token, lambda client: client.trigger(agent, service, told, data=given, id=id, urgent=urgent)
-    )
+
+    async def work(client: Client) -> TriggerAccepted:
+        files = [(await client.upload(each)).id for each in file or ()]
+        return await client.trigger(agent, service, told, data=given, id=id, urgent=urgent, files=files)
+
+    accepted = use_api(context, url, token, work)
     if as_json:
         print_json({"id": accepted.id, "agent": agent})
     else:

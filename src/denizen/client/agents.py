@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from datetime import date
 from typing import Final
@@ -110,9 +110,13 @@ class Agents(Connection):
         id: str | None = None,
         urgent: bool = False,
         key: str | None = None,
+        files: Sequence[str] = (),
     ) -> TriggerAccepted:
-        """Sends an event to the agent. With an `id` or a key, a repeated event is delivered once."""
-        told = those_given(service=service, text=text, data=data, id=id, urgent=urgent)
+        """Sends an event to the agent. With an `id` or a key, a repeated event is delivered once.
+
+        `files`: the ids of uploads, or data URLs.
+        """
+        told = those_given(service=service, text=text, data=data, id=id, urgent=urgent, files=list(files) or None)
         return await self._ask(
             TriggerAccepted, "POST", path_to("agents", agent, "trigger"), json=told, headers=keyed(key)
         )
@@ -128,9 +132,14 @@ class Agents(Connection):
         key: str | None = None,
         organization_id: str | None = None,
         memory_control: Mapping[str, JsonValue] | None = None,
+        files: Sequence[str] = (),
     ) -> ChatAnswer:
-        """Posts a message to an agent, and returns its answer when its cycle ends or the time is over."""
+        """Posts a message to an agent, and returns its answer when its cycle ends or the time is over.
+
+        `files`: the ids of uploads, or data URLs.
+        """
         said = those_given(agent=agent, text=text, space=space, metadata=metadata, seconds=seconds)
+        said |= those_given(files=list(files) or None)
         said |= those_given(organizationId=organization_id, memoryControl=memory_control)
         waiting = httpx2.Timeout(REQUEST_SECONDS, read=seconds + _GRACE_SECONDS)
         return await self._ask(ChatAnswer, "POST", "/api/chat", json=said, headers=keyed(key), timeout=waiting)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any
 
@@ -98,10 +98,17 @@ class Panels(Connection):
         return (await self._ask(SuggestionList, "POST", path, json=body, timeout=waiting)).suggestions
 
     async def ask_panel(
-        self, panel_id: str, text: str, *, key: str | None = None, organization_id: str | None = None
+        self,
+        panel_id: str,
+        text: str,
+        *,
+        key: str | None = None,
+        organization_id: str | None = None,
+        files: Sequence[str] = (),
     ) -> RoundOut:
-        """Posts a message to the panel, which begins a round."""
-        path, said = path_to("panels", panel_id, "rounds"), those_given(text=text, organizationId=organization_id)
+        """Posts a message to the panel, which begins a round. `files`: the ids of uploads."""
+        path = path_to("panels", panel_id, "rounds")
+        said = those_given(text=text, organizationId=organization_id, files=list(files) or None)
         return await self._ask(RoundOut, "POST", path, json=said, headers=keyed(key))
 
     async def rounds(self, panel_id: str, *, before: int | None = None, limit: int = 20) -> RoundPage:

@@ -29,22 +29,24 @@ from denizen.cycles.answering import Outgoing
 from denizen.cycles.call_results import refusal_result
 from denizen.cycles.ledger import NOTHING, Charge
 from denizen.cycles.records import OpenCycle, calls_of
+from denizen.cycles.stopped_answers import NOT_RUN
 from denizen.cycles.written_calls import are_written
 from denizen.errors import InvalidInput, NotAMember, NotFound
-from denizen.ids import AgentId, CallId, CycleId, EntityId, MessageId, SpaceId, new_id
+from denizen.ids import AgentId, CallId, CycleId, EntityId, FileId, MessageId, SpaceId, new_id
 from denizen.inbox.outside import parsed
 from denizen.inbox.sources import Source, distinct
+from denizen.inbox.stop_requests import StopRequest
 from denizen.models.request import is_whole
 from denizen.nearest import nearest
 from denizen.spaces import directory
 from denizen.storage.database import Tx, statement, storable
 from denizen.storage.schema import cycles
-from denizen.tools import argument_parsing, calls, declaring, effects, grants, hops, privacy_guard
+from denizen.tools import argument_parsing, calls, declaring, effects, grants, hops, privacy_guard, results
 from denizen.tools.background_calls import LATE_SECONDS
 from denizen.tools.calls import Call, Mode, New
 from denizen.tools.effects import EffectRecord
 from denizen.tools.hops import SeenMessages, hop_of_plan
-from denizen.tools.prebuilt import MERGED
+from denizen.tools.prebuilt import MERGED, SEND_MESSAGE
 from denizen.tools.privacy_guard import FoundWords
 from denizen.tools.tool import AskTool, Done, Hand, OutsideTool, OwnTool, Tool, Toolbox
 from denizen.trust import origins
@@ -91,6 +93,10 @@ class Step:
     """The calls that people were asked to answer, by position."""
     shown: SeenMessages = hops.NOTHING
     """What the request held besides the events of the cycle, if something is to be sent."""
+    stopped_by: StopRequest | None = None
+    """The request of a person who stopped this response: its messages are sent, no other call runs."""
+    stopped_at: int | None = None
+    """The position of the call whose message is not complete because of that."""
 
     @property
     def cut_off(self) -> int | None:
@@ -134,6 +140,8 @@ class Finished:
     late: bool = False
     """Whether it is still running."""
     failed: bool = False
+    files: tuple[FileId, ...] = ()
+    """Uploads of the agent that belong to the result."""
 
 
 _enter = statement(update(cycles).where(cycles.c.id == bindparam("cycle")).values(active_space_id=bindparam("space")))
@@ -267,6 +275,8 @@ class _CallRunner:
             elif position in self._step.asked:
                 # Its answer is still to come.
                 self._waiting.add(position)
+            elif self._step.stopped_by is not None and call.tool_name != SEND_MESSAGE:
+                self._record(position, Done(NOT_RUN))
             elif position == self._step.cut_off:
                 self._record(position, Done(refusal_result(InvalidInput(CUT_OFF_CALL))))
             elif (refusal := self._refused(tool, call)) is not None:
@@ -436,6 +446,7 @@ class _CallRunner:
         call = self._step.calls[position]
         told = argument_parsing.noted(self._tools.get(call.tool_name), call.args, self._result_told(position, outcome))
         capped = self._complete(position, told, self._source_of_result(position, outcome))
+        results.give(self._tx, self._agent_id, outcome.files)
         if outcome.late:
             new = replace(self._new_call(position, "late", seconds=LATE_SECONDS), runner=self._lease.holder)
             self.background_calls[position] = calls.run_on(self._tx, self._agent_id, new)
@@ -541,6 +552,9 @@ class _CallRunner:
             self._cycle.remembered,
             self._step.shown,
             self._step.response.outside is not None,
+            # The messages of a response that was stopped were shown before.
+            {} if self._step.stopped_by is not None else self._cycle.stopped,
+            self._step.stopped_by if position == self._step.stopped_at else None,
         )
         try:
             done = tool.run(self._tx, hand, argument_parsing.check(tool, call.args))

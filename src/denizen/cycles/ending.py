@@ -26,7 +26,7 @@ from denizen.cycles.ledger import NOTHING, Charge
 from denizen.cycles.records import OpenCycle
 from denizen.cycles.remembering import delivered_texts, own_words_of, pieces_of
 from denizen.ids import AgentId, CycleId, SpaceId, new_id
-from denizen.inbox import delivery, parking, statuses
+from denizen.inbox import delivery, parking, statuses, stop_requests
 from denizen.inbox.delivery import DEAD_AFTER, back_off
 from denizen.inbox.statuses import EventCause, ParkingCause
 from denizen.profiles import choosing
@@ -128,6 +128,8 @@ def end_cycle_unfenced(tx: Tx, lease: Lease, cycle: OpenCycle, ending: Ending) -
     if cycle.troubled:
         parking.recover(tx, agent_id)
     answering.tell_unanswered(tx, agent_id, cycle, ending.stop_reason, ending.unanswered, retry_at=ending.retry_at)
+    if cycle.stopped:
+        stop_requests.settle(tx, agent_id, cycle.stopped)
     delivery.finish(tx, agent_id, cycle.id)
     counted = tx.one(_live_on, agent=agent_id, cycle=cycle.id, at=tx.now)
     assert counted is not None
@@ -204,6 +206,8 @@ def skip_cycle(tx: Tx, lease: Lease, cycle: OpenCycle, reason: str, charge: Char
     if floor.pass_on(tx, lease.agent_id, cycle.events):
         return False
     delivery.finish(tx, lease.agent_id, cycle.id)
+    if cycle.stopped:
+        stop_requests.settle(tx, lease.agent_id, cycle.stopped)
     if cycle.troubled:
         parking.recover(tx, lease.agent_id)
     _erase(tx, lease.agent_id, cycle)

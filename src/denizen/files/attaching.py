@@ -1,17 +1,17 @@
-"""Attaches files to messages, in the transaction that posts the message, and says who may read them."""
+"""Attaches files to messages and events, in the transaction that stores those, and says who may read them."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Final
+from typing import Any, Final
 
 from sqlalchemy import bindparam, select, update
 
 from denizen.errors import InvalidInput, NotFound
 from denizen.files.storing import File, get, new_file_id, remove, text_of
-from denizen.ids import EntityId, FileId, MessageId
+from denizen.ids import AgentId, EntityId, FileId, MessageId
 from denizen.storage.database import Tx, insert_into, statement, values
 from denizen.storage.schema import files, memberships, messages
 
@@ -21,7 +21,7 @@ MOST_FILES: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """A file of a message. What it says never changes."""
+    """A file of a message or an event. What it says never changes."""
 
     id: FileId
     name: str
@@ -31,9 +31,20 @@ class Attachment:
 
 
 _attach = statement(update(files).where(files.c.id == bindparam("file")).values(message_id=bindparam("message")))
+_give = statement(update(files).where(files.c.id == bindparam("file")).values(agent_id=bindparam("agent")))
 _copy = insert_into(
-    files, "id", "organization_id", "uploader_id", "content_id", "name", "media_type", "message_id", "created_at"
+    files,
+    "id",
+    "organization_id",
+    "uploader_id",
+    "content_id",
+    "name",
+    "media_type",
+    "message_id",
+    "agent_id",
+    "created_at",
 )
+_of_agent = statement(select(files.c.id).where(files.c.agent_id == bindparam("agent_id")))
 _of_message = statement(select(files.c.id).where(files.c.message_id == bindparam("message_id")))
 _reads_message = statement(
     select(memberships.c.entity_id)
@@ -43,13 +54,14 @@ _reads_message = statement(
 
 
 def readable(tx: Tx, file_id: str, reader_id: EntityId) -> File:
-    """The file, if the reader is in the space of its message, or uploaded it and it is not attached yet.
+    """The file, if the reader is in the space of its message, is the agent that has it, or uploaded it and nobody has
+    it yet.
 
     Raises the same `NotFound` if not, or if it does not exist.
     """
     file = get(tx, file_id)
     if file.message_id is None:
-        if file.uploader_id == reader_id:
+        if (file.agent_id or file.uploader_id) == reader_id:
             return file
     elif tx.one(_reads_message, message_id=file.message_id, reader_id=reader_id) is not None:
         return file
@@ -70,35 +82,68 @@ def attachable(tx: Tx, author_id: EntityId, file_ids: Sequence[str]) -> list[Fil
 def attach(tx: Tx, message_id: MessageId, author_id: EntityId, found: Sequence[File]) -> str:
     """Attach the files to a message that was posted in this transaction. Returns the JSON for its column.
 
-    A file that another message has already stays there: this one gets a file of its own with the same content.
+    A file that a message or an agent has already stays there: this message gets a file of its own with the same
+    content.
     """
     return json.dumps([asdict(_attached(tx, message_id, author_id, each)) for each in found])
 
 
+def give(tx: Tx, agent_id: AgentId, found: Sequence[File]) -> list[Attachment]:
+    """Let the agent have these files for good: a tool's result, or what a service sent. Only the agent can read them.
+
+    As in `attach`, a file that somebody has already is copied.
+    """
+    return [_given(tx, agent_id, each) for each in found]
+
+
 def _attached(tx: Tx, message_id: MessageId, author_id: EntityId, file: File) -> Attachment:
+    if file.message_id is not None or file.agent_id is not None:
+        return _copied(tx, file, author_id, message_id=message_id)
+    tx.run(_attach, file=file.id, message=message_id)
+    return _as_attachment(file, file.id)
+
+
+def _given(tx: Tx, agent_id: AgentId, file: File) -> Attachment:
+    if file.agent_id == agent_id:
+        return _as_attachment(file, file.id)
+    if file.message_id is not None or file.agent_id is not None:
+        return _copied(tx, file, agent_id, agent_id=agent_id)
+    tx.run(_give, file=file.id, agent=agent_id)
+    return _as_attachment(file, file.id)
+
+
+def _copied(
+    tx: Tx, file: File, owner_id: EntityId, *, message_id: MessageId | None = None, agent_id: AgentId | None = None
+) -> Attachment:
+    file_id = new_file_id()
+    tx.run(
+        _copy,
+        id=file_id,
+        organization_id=file.organization_id,
+        uploader_id=owner_id,
+        content_id=file.content_id,
+        name=file.name,
+        media_type=file.media_type,
+        message_id=message_id,
+        agent_id=agent_id,
+        created_at=tx.now,
+    )
+    return _as_attachment(file, file_id)
+
+
+def _as_attachment(file: File, file_id: FileId) -> Attachment:
     assert file.digest is not None
-    file_id = file.id
-    if file.message_id is None:
-        tx.run(_attach, file=file_id, message=message_id)
-    else:
-        file_id = new_file_id()
-        tx.run(
-            _copy,
-            id=file_id,
-            organization_id=file.organization_id,
-            uploader_id=author_id,
-            content_id=file.content_id,
-            name=file.name,
-            media_type=file.media_type,
-            message_id=message_id,
-            created_at=tx.now,
-        )
     return Attachment(file_id, file.name, file.media_type, file.size, file.digest)
 
 
 def attachments_from(column: str | None) -> tuple[Attachment, ...]:
     """Decode the column of a message."""
-    return tuple(Attachment(**each) for each in json.loads(column)) if column else ()
+    return attachments_in(json.loads(column)) if column else ()
+
+
+def attachments_in(stored: Any) -> tuple[Attachment, ...]:
+    """The same, of JSON that was decoded: in the payload of an event."""
+    return tuple(Attachment(**each) for each in stored)
 
 
 def words_of(tx: Tx, attached: Sequence[Attachment]) -> list[str]:
@@ -110,4 +155,10 @@ def words_of(tx: Tx, attached: Sequence[Attachment]) -> list[str]:
 def remove_files_of(tx: Tx, message_id: str) -> None:
     """The message is deleted or forgotten: so are its files."""
     for file_id in values(tx, _of_message, message_id=message_id):
+        remove(tx, get(tx, file_id))
+
+
+def remove_files_of_agent(tx: Tx, agent_id: str) -> None:
+    """The agent is deleted: so are the files that it got from tools and services. Those in messages stay."""
+    for file_id in values(tx, _of_agent, agent_id=agent_id):
         remove(tx, get(tx, file_id))

@@ -18,7 +18,7 @@ from sqlalchemy import bindparam, delete, func, select, update
 
 from denizen.clock import SECOND
 from denizen.errors import InvalidInput, NotFound, QuotaExceeded
-from denizen.ids import EntityId, FileId, MessageId, OrganizationId, new_id
+from denizen.ids import AgentId, EntityId, FileId, MessageId, OrganizationId, new_id
 from denizen.storage.database import Tx, insert_ignore, insert_into, statement, storable, value, values
 from denizen.storage.schema import chunks, contents, file_pages, files
 
@@ -54,6 +54,8 @@ class File:
     media_type: str
     message_id: MessageId | None
     """The message that it is attached to."""
+    agent_id: AgentId | None
+    """The agent that got it from a tool or a service."""
     created_at: int
     size: int
     digest: str | None
@@ -74,6 +76,7 @@ _file = (
     files.c.name,
     files.c.media_type,
     files.c.message_id,
+    files.c.agent_id,
     files.c.created_at,
     contents.c.size,
     contents.c.digest,
@@ -88,7 +91,9 @@ _used = statement(
     )
 )
 _unused_of = statement(
-    select(func.count()).where(files.c.uploader_id == bindparam("uploader_id"), files.c.message_id.is_(None))
+    select(func.count()).where(
+        files.c.uploader_id == bindparam("uploader_id"), files.c.message_id.is_(None), files.c.agent_id.is_(None)
+    )
 )
 _add_content = insert_into(contents, "id", "organization_id", "digest", "link_key", "size", "created_at")
 _add_file = insert_into(
@@ -147,7 +152,7 @@ def begin(
             f"You have {UNUSED_FILES} uploads that no message uses. Attach them to a message, or remove some: "
             "unused uploads are removed after a day."
         )
-    used: int = value(tx, _used, organization_id=organization_id)
+    used = used_by(tx, organization_id)
     if used + size > limits.organization_bytes:
         raise QuotaExceeded(
             f"The files of your organization take {used:,} of {limits.organization_bytes:,} bytes: there is no room "
@@ -196,6 +201,11 @@ def finish(tx: Tx, file_id: FileId, digest: str, pages: Sequence[str] = ()) -> F
     return get(tx, file_id)
 
 
+def used_by(tx: Tx, organization_id: OrganizationId) -> int:
+    """How many bytes the files of the organization take; unfinished uploads count whole."""
+    return value(tx, _used, organization_id=organization_id)
+
+
 def get(tx: Tx, file_id: str) -> File:
     row = tx.one(_get, id=storable(file_id))
     if row is None:
@@ -225,10 +235,15 @@ def text_of(tx: Tx, file: File) -> str | None:
 _unused = statement(
     select(*_file)
     .join(contents, contents.c.id == files.c.content_id)
-    .where(files.c.message_id.is_(None), files.c.created_at < bindparam("before"))
+    .where(files.c.message_id.is_(None), files.c.agent_id.is_(None), files.c.created_at < bindparam("before"))
     .order_by(files.c.created_at)
     .limit(bindparam("limit"))
 )
+
+
+def has_unused(tx: Tx) -> bool:
+    """Whether `remove_unused` would remove something."""
+    return tx.one(_unused, before=tx.now - UNUSED_MICROSECONDS, limit=1) is not None
 
 
 def remove_unused(tx: Tx, *, limit: int = 100) -> int:

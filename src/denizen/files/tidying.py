@@ -17,8 +17,8 @@ async def tidy(db: Database) -> None:
 
     Safe to repeat and to run in several processes.
     """
-    while await db.write(storing.remove_unused):
-        pass
+    while await db.read(storing.has_unused):
+        await db.write(storing.remove_unused)
     for content_id in await db.read(_dropped, 0):
         while await db.blobs.write(storing.delete_chunks, content_id):
             pass

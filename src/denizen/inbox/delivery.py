@@ -16,10 +16,10 @@ from sqlalchemy import and_, bindparam, func, or_, select, update
 from denizen.bus.streams import WAKE
 from denizen.clock import SECOND
 from denizen.errors import NotFound
-from denizen.files.attaching import attachments_from
+from denizen.files.attaching import attachments_from, attachments_in
 from denizen.ids import AgentId, CycleId, SpaceId
 from denizen.inbox import statuses
-from denizen.inbox.events import OUTSIDE, Event, EventType, Lane
+from denizen.inbox.events import FILES, OUTSIDE, Event, EventType, Lane
 from denizen.inbox.statuses import EventCause
 from denizen.shapes.vocabulary import OpenState
 from denizen.storage.database import Tx, insert_ignore, statement
@@ -325,7 +325,7 @@ def _event(row: tuple[Any, ...]) -> Event:
         sender_handle=handle,
         sender_role=role,
         outside=bool(outside) or kind == "service_trigger" or payload.get(OUTSIDE) is True,
-        files=attachments_from(files),
+        files=attachments_in(payload[FILES]) if FILES in payload else attachments_from(files),
     )
 
 

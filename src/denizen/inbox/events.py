@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pydantic import JsonValue
 
-from denizen.files.attaching import Attachment
 from denizen.shapes.vocabulary import EventType, Lane, SenderKind
+
+if TYPE_CHECKING:  # it would import the database
+    from denizen.files.attaching import Attachment
 
 ABOUT: Final = "about"
 """Payload key of a notice: the id of the message that it is about."""
@@ -20,6 +22,8 @@ ASKED_BY: Final = "asked_by"
 
 FROM_SPACES: Final = "from_spaces"
 """Payload key of a plan or timer: the ids of the spaces in which the agent made it."""
+FILES: Final = "files"
+"""Payload key of an event that is not a message: its files, as in the column of a message."""
 OUTSIDE: Final = "outside"
 """Payload key of an event that is not a message: whether its text is from outside, or was made from such text."""
 
@@ -63,4 +67,4 @@ class Event:
     outside: bool = False
     """Whether its text is from outside, or was made from such text."""
     files: tuple[Attachment, ...] = ()
-    """The files of a message."""
+    """The files of a message, a trigger or a tool's result."""

@@ -16,14 +16,16 @@ import unicodedata
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pydantic import JsonValue
 
 from denizen.clock import SECOND, moment, zone_or_utc
-from denizen.files.attaching import Attachment
 from denizen.folding import fold
 from denizen.inbox.events import Event, EventType
+
+if TYPE_CHECKING:  # commands that ask a server format texts, and do without a database
+    from denizen.files.attaching import Attachment
 
 MID_CYCLE_UPDATE = "MID-CYCLE UPDATE"
 """The label of events that are added to a running cycle: no time, no closing sentence."""

@@ -6,7 +6,7 @@ import asyncio
 from collections import Counter, OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from starlette.requests import HTTPConnection
 from starlette.types import Scope
@@ -17,6 +17,10 @@ from denizen.server.failed_sign_ins import FailedSignIns
 from denizen.server.rates import Rates
 from denizen.server.reach import Reach
 from denizen.server.web_files import WebFiles
+
+if TYPE_CHECKING:
+    from denizen.ids import SpaceId
+    from denizen.server.streams.sharing import SharedFeed
 
 REMEMBERED: Final = 10_000
 
@@ -78,10 +82,13 @@ class Context:
     """Decides which of them are recorded in the audit log."""
     streams: Counter[str] = field(default_factory=lambda: Counter[str]())
     """The number of open streams, by entity."""
+    shared_feeds: dict[SpaceId, SharedFeed] = field(init=False)
+    """The feeds that several readers of a space share."""
     known: OrderedDict[bytes, None] = field(default_factory=lambda: OrderedDict[bytes, None]())
     """The hashes of secrets that were valid when last used."""
 
     def __post_init__(self) -> None:
+        self.shared_feeds = {}
         self.requests = Rates(self.limits.requests_per_minute, self.runtime.clock)
         self.failed_sign_ins = FailedSignIns(self.runtime.clock)
         self.failures = Rates(self.limits.failed_logins_per_minute, self.runtime.clock)

@@ -5,6 +5,7 @@ Plain ASGI around the whole app, so that it applies to all answers, streams and 
 
 from __future__ import annotations
 
+import re
 from email.utils import formatdate
 from typing import Final
 
@@ -40,6 +41,8 @@ IMPORT: Final = ("POST", "/api/import")
 """Where a whole file is sent, line by line, instead of a JSON document."""
 FILES: Final = "/api/files"
 """Below this path, files are uploaded: as a form, or as they are."""
+WITH_FILES: Final = re.compile(r"/v1/chat/completions|/api/chat|/api/agents/[^/]+/trigger")
+"""Paths of JSON that may hold files as data URLs."""
 FILE_LINKS: Final = "/files/"
 """Signed links to files, which are valid for an hour: a browser that shows a picture sends no token."""
 LINES: Final = ("application/jsonl", "application/x-ndjson")
@@ -117,6 +120,9 @@ class Gate:
             limit = self._context.runtime.file_limits.file_bytes + FORM_BYTES
         elif scope["method"] in ("POST", "PUT", "PATCH"):
             _check_media_type(headers, ("application/json",), "Send JSON, with `Content-Type: application/json`.")
+            if WITH_FILES.fullmatch(scope["path"]):
+                # Base64 takes a third more; and clients of OpenAI's API send earlier pictures again.
+                limit += 2 * self._context.runtime.file_limits.file_bytes
         await self._app(scope, _limited(receive, headers, limit), send)
         if caller is not None:
             await note_use(self._context.runtime, caller.token)

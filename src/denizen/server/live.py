@@ -58,6 +58,12 @@ class Live:
         self._missed: dict[MessageId, SpaceId] = {}
         self._asked: set[MessageId] = set()
 
+    @property
+    def told(self) -> object:
+        """The texts in progress and statuses that the reader has. Equal for readers that have the same."""
+        texts = {id_: (each.epoch, each.space, each.length) for id_, each in self._writing.items()}
+        return texts, dict(self._statuses)
+
     def said(self, message_id: MessageId) -> None:
         """Notes that the reader has the message. Later frames about it are dropped."""
         self._writing.pop(message_id, None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from pydantic import JsonValue
@@ -12,7 +12,7 @@ from denizen.bus.streams import WANTED, PanelDelta, ReplyChanged, RoundChanged, 
 from denizen.clock import SECOND
 from denizen.cycles.ledger import Charge
 from denizen.errors import NotFound
-from denizen.ids import MessageId
+from denizen.ids import MessageId, new_id
 from denizen.panel import panels, unanswered
 from denizen.panel.panels import Panel
 from denizen.panel.rounds import SPOKEN, Round
@@ -20,6 +20,7 @@ from denizen.server.answering import Pass, listening, something_came
 from denizen.server.auth import Caller
 from denizen.server.context import Context
 from denizen.server.idempotency import id_for
+from denizen.server.inline_files import GivenFile, store_all
 from denizen.server.round_text import RoundText
 from denizen.server.sse import Ear
 from denizen.server.streams.panel import PanelLive
@@ -55,11 +56,13 @@ async def ask(
     text: str,
     key: str | None,
     metadata: Mapping[str, JsonValue] | None = None,
+    given: Sequence[GivenFile] = (),
 ) -> Round:
-    """Posts the message in the panel, which starts a round; with the same key, only once."""
+    """Posts the message with its files in the panel, which starts a round; with the same key, only once."""
     chosen = id_for(caller, f"round {panel.id}", key)
-    id = None if chosen is None else MessageId(chosen)
-    return await context.runtime.panels.ask(panel, caller.requester, text, id=id, metadata=metadata)
+    id = MessageId(chosen or new_id())
+    files = await store_all(context.runtime, caller.entity.id, given, id)
+    return await context.runtime.panels.ask(panel, caller.requester, text, id=id, metadata=metadata, files=files)
 
 
 async def answer(context: Context, asked: Round, pass_on: Pass | None = None) -> Round:

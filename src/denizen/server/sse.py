@@ -10,7 +10,7 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
-from typing import Final, Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias, TypeVar
 
 import structlog
 from starlette.responses import Response
@@ -39,7 +39,7 @@ _LINE_BREAKS: Final = str.maketrans({char: f"\\u{ord(char):04x}" for char in "\u
 
 Say: TypeAlias = Callable[[bytes], Awaitable[None]]
 """Sends to the reader; waits while it does not read."""
-Tell: TypeAlias = Callable[[Say], Awaitable[None]]
+Tell: TypeAlias = Callable[[Say], Awaitable[object]]
 """Sends one reader everything, and returns when there is no more to send."""
 Heard: TypeAlias = tuple[str, StreamFrame]
 """A topic, and a frame from it."""
@@ -98,8 +98,21 @@ class Feed(Protocol):
         ...
 
 
-async def run_feed(context: Context, write: Callable[[Say], Feed], say: Say) -> None:
-    """Runs a feed until the bus is closed. Raises if the reader loses access or is too slow."""
+FeedType = TypeVar("FeedType", bound=Feed)
+
+
+async def run_feed(
+    context: Context,
+    write: Callable[[Say], FeedType],
+    say: Say,
+    *,
+    rests: Callable[[FeedType, Ear], bool] | None = None,
+) -> bool:
+    """Runs a feed until the bus is closed. Raises if the reader loses access or is too slow.
+
+    `rests` is called whenever everything was sent and no frame waits; the feed ends if it returns True, and so does
+    this. Between its call and the end of the feed nothing else happens.
+    """
     gathered = _Gathered(say)
     story, clock = write(gathered.say), context.runtime.clock
     await story.approach()
@@ -119,13 +132,19 @@ async def run_feed(context: Context, write: Callable[[Say], Feed], say: Say) -> 
                     await gathered.heard()
                 else:
                     await gathered.send()
-                    if not await clock.wait(ear.arrived, context.limits.heartbeat_seconds):
+                    if rests is not None and ear.is_empty and rests(story, ear):
+                        return True
+                    ear.is_waited_for = True
+                    arrived = await clock.wait(ear.arrived, context.limits.heartbeat_seconds)
+                    ear.is_waited_for = False
+                    if not arrived:
                         await say(HEARTBEAT)
                         await story.look()
         except DenizenError:
             # What was sent before belongs to the reader.
             await gathered.send()
             raise
+    return False
 
 
 class _Gathered:
@@ -173,9 +192,16 @@ class Ear:
         self.arrived = asyncio.Event()
         self.over = False
         """Whether the bus is closed."""
+        self.is_waited_for = False
+        """Whether the feed waits for frames, and has sent everything before."""
         self._frames = frames
         self._limit = limit
         self._waiting: deque[Heard | Gap] = deque()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the feed has handled every frame that was published so far."""
+        return not self._waiting and self._frames.is_empty
 
     async def follow(self, topics: Iterable[str]) -> None:
         """Listens to these topics from now on."""

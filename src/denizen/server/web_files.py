@@ -21,9 +21,12 @@ WEB_FOLDER: Final = Path(__file__).with_name("web")
 
 CONTENT_SECURITY_POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; media-src 'self'; font-src 'self'; "
-    "connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+    "frame-src 'self'; connect-src 'self'; worker-src 'self'; manifest-src 'self'; base-uri 'none'; "
+    "form-action 'self'; frame-ancestors 'none'"
 )
 
+_SCRIPT_POLICY: Final = "default-src 'none'; script-src 'self'; connect-src 'self'; frame-ancestors 'none'"
+"""For scripts: a worker has the policy of its own file, not of the page that started it."""
 _ASSETS: Final = "/assets/"
 _INDEX: Final = "/index.html"
 _NOT_PAGES: Final = ("/api", "/v1", "/hooks", "/metrics", "/healthz", "/readyz")
@@ -111,6 +114,8 @@ def _sent(file: _File, headers: Headers, *, for_ever: bool) -> Response:
         "ETag": etag,
         "Vary": "Accept-Encoding",
     }
+    if file.media_type == "text/javascript":
+        sent["Content-Security-Policy"] = _SCRIPT_POLICY
     if etag in headers.get("if-none-match", ""):
         return Response(status_code=304, headers=sent)
     if squeezed:

@@ -16,9 +16,9 @@ from denizen.errors import IdempotencyKeyReused, InvalidInput, NotAMember, NotFo
 from denizen.files import attaching
 from denizen.files.attaching import Attachment, attachments_from
 from denizen.ids import AgentId, EntityId, MessageId, SpaceId, new_id
-from denizen.inbox import delivery, parking, statuses
+from denizen.inbox import delivery, parking, statuses, stop_requests
 from denizen.inbox.delivery import Delivery
-from denizen.inbox.urgency import rule_from
+from denizen.inbox.urgency import rule_from, says_only_stop
 from denizen.spaces import floor
 from denizen.spaces.directory import Floor, is_member
 from denizen.spaces.floor import Takers
@@ -250,9 +250,32 @@ def post(
             addressed_to = [replace(each, wakes=False) for each in addressed_to]
     elif kind == "human":
         floor.begin_anew(tx, space_id, run, limit)
+        if space_kind == "conversation" and says_only_stop(plain):
+            addressed_to = _stop_writing(tx, said, seq, addressed_to)
     delivery.deliver(tx, addressed_to)
     tx.announce(space_topic(space_id), MessageCreated(space_id, seq, posted_id, author_id).to_payload())
     return Posted(posted_id, seq, space_kind)
+
+
+_rules = statement(
+    select(agents.c.id, agents.c.urgent)
+    .join(memberships, memberships.c.entity_id == agents.c.id)
+    .where(memberships.c.space_id == bindparam("space_id"))
+)
+
+
+def _stop_writing(tx: Tx, said: Said, seq: int, deliveries: Sequence[Delivery]) -> list[Delivery]:
+    """Stop the agents that work for the author and are writing in the space; if it mentions some, only those.
+
+    They have done what the message says, so they read it when they wake next, and nobody waits for an answer to it.
+    """
+    handle, kind = said.author_handle, said.author_kind
+    mentioned = [each.agent_id for each in deliveries if each.type == "mention"]
+    rules = tx.all(_rules, space_id=said.space_id)
+    own = [id for id, rule in rules if rule_from(rule).is_for(handle=handle, kind=kind)]
+    meant = [id for id in own if id in mentioned or not said.what.rendered.mentions]
+    stopped = stop_requests.ask(tx, said.space_id, said.author_id, seq, meant)
+    return [replace(each, wakes=False, waits=False) if each.agent_id in stopped else each for each in deliveries]
 
 
 def is_outside_author(kind: str, role: str) -> bool:

@@ -275,6 +275,18 @@ events = Table(
     ),
 )
 
+stop_requests = Table(
+    "stop_requests",  # people have told agents to stop what they write to a space; until the cycle ends
+    metadata,
+    _key("agent_id", "agents.id"),
+    _key("space_id", "spaces.id"),
+    _text("cycle_id"),  # the cycle that was open; it may be undone
+    _int("seq"),  # the newest message of the space then
+    _ref("by_id", "entities.id"),
+    _int("created_at"),
+    sqlite_with_rowid=False,
+)
+
 space_statuses = Table(
     "space_statuses",  # why a person who waits for an agent has no answer yet
     metadata,
@@ -1103,7 +1115,8 @@ panel_reflecting = Table(
     Column("holder", Text),  # the instance that reflects on the next one; void when that instance is gone
 )
 
-_UNATTACHED = text("message_id IS NULL")
+_UNATTACHED = text("message_id IS NULL AND agent_id IS NULL")
+_OF_AGENT = text("agent_id IS NOT NULL")
 _ATTACHED = text("message_id IS NOT NULL")
 _DROPPED = text("dropped_at IS NOT NULL")
 
@@ -1131,9 +1144,11 @@ files = Table(
     _text("name"),
     _text("media_type"),
     Column("message_id", Text, ForeignKey("messages.id")),  # NULL: not attached yet
+    Column("agent_id", Text),  # the agent that got it from a tool or a service; NULL: none
     _int("created_at"),
     Index("ix_files_message", "message_id", sqlite_where=_ATTACHED, postgresql_where=_ATTACHED),
     Index("ix_files_unattached", "created_at", sqlite_where=_UNATTACHED, postgresql_where=_UNATTACHED),
+    Index("ix_files_agent", "agent_id", sqlite_where=_OF_AGENT, postgresql_where=_OF_AGENT),
     Index("ix_files_content", "content_id"),
 )
 

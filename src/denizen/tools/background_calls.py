@@ -17,8 +17,9 @@ import structlog
 from denizen.errors import AlreadySettled, NotFound, explained
 from denizen.ids import CallId, CycleId
 from denizen.storage.database import Database
-from denizen.tools import calls
+from denizen.tools import calls, results
 from denizen.tools.calls import Call
+from denizen.tools.results import Result, StoreFile
 from denizen.tools.tool import CallIdentity, OutsideTool, Toolbox
 
 log_line = structlog.get_logger(__name__)
@@ -37,7 +38,7 @@ class BackgroundCalls:
         """The running calls."""
         self._begun: set[CallId] = set()
         """Calls that were begun here and are not known to be settled, including those that were running at a stop."""
-        self._untold: dict[CallId, str] = {}
+        self._untold: dict[CallId, Result] = {}
         """Results of calls that could not be stored in the database."""
         self._expecting: set[CycleId] = set()
         """The cycles whose calls may be stored already, and are about to start."""
@@ -70,7 +71,7 @@ class BackgroundCalls:
         for call_id, result in untold.items():
             self.start(db, call_id, _known(result))
 
-    def start(self, db: Database, call_id: CallId, work: Awaitable[str], *, late: bool = False) -> None:
+    def start(self, db: Database, call_id: CallId, work: Awaitable[Result], *, late: bool = False) -> None:
         """Run this call; its result or error settles it."""
         tasks = self._late if late else self._awaited
         self._at_hand.add(call_id)
@@ -79,16 +80,16 @@ class BackgroundCalls:
         tasks.add(task)
         task.add_done_callback(tasks.discard)
 
-    async def _carry_out(self, db: Database, call_id: CallId, work: Awaitable[str]) -> None:
+    async def _carry_out(self, db: Database, call_id: CallId, work: Awaitable[Result]) -> None:
         try:
             result = await _result_of(work)
             await self._tell(db, call_id, result)
         finally:
             self._at_hand.discard(call_id)
 
-    async def _tell(self, db: Database, call_id: CallId, result: str) -> None:
+    async def _tell(self, db: Database, call_id: CallId, result: Result) -> None:
         try:
-            await db.write(calls.answer, call_id, result)
+            await db.write(calls.answer, call_id, result.text, files=result.files)
         except (AlreadySettled, NotFound) as error:
             log_line.warning("result of a call came to nothing", call=call_id, error=error.code)
         except Exception as error:  # noqa: BLE001  whatever it is, the work was done, and is not to be done again
@@ -117,16 +118,16 @@ def is_being_cancelled() -> bool:
     return task is not None and task.cancelling() > 0
 
 
-async def again(call: Call, toolbox: Toolbox) -> str:
+async def again(call: Call, toolbox: Toolbox, store: StoreFile | None) -> Result:
     """Make a call again that another process was carrying out when it died. Returns the result."""
     tool = toolbox.by_name.get(call.tool)
     if not isinstance(tool, OutsideTool):
-        return f"There is no tool {call.tool!r} any more. Whether the call was carried out is unknown."
+        return Result(f"There is no tool {call.tool!r} any more. Whether the call was carried out is unknown.")
     occasion = CallIdentity(call.agent_id, call.cycle_id, call.step, call.position, call.id)
-    return await tool.call(tool.check(call.arguments), occasion)
+    return await results.call(tool, tool.check(call.arguments), occasion, store)
 
 
-async def _result_of(work: Awaitable[str]) -> str:
+async def _result_of(work: Awaitable[Result]) -> Result:
     """The result or error as text; raises only if we are to stop."""
     try:
         async with asyncio.timeout(LATE_SECONDS):
@@ -134,10 +135,10 @@ async def _result_of(work: Awaitable[str]) -> str:
     except asyncio.CancelledError:
         if is_being_cancelled():
             raise
-        return "Failed: it was cancelled."
+        return Result("Failed: it was cancelled.")
     except Exception as error:  # noqa: BLE001  the model decides what to make of it
-        return f"Failed: {explained(error)}"
+        return Result(f"Failed: {explained(error)}")
 
 
-async def _known(result: str) -> str:
+async def _known(result: Result) -> Result:
     return result

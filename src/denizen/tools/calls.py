@@ -21,7 +21,7 @@ from denizen.bus.streams import WAKE, CallChanged, agent_topic, space_topic
 from denizen.clock import SECOND
 from denizen.consciousness import privacy
 from denizen.errors import AlreadySettled, NotAllowed, NotFound
-from denizen.ids import AgentId, CallId, CycleId, EntityId, MessageId, SpaceId
+from denizen.ids import AgentId, CallId, CycleId, EntityId, FileId, MessageId, SpaceId
 from denizen.inbox import delivery
 from denizen.inbox.delivery import Delivery
 from denizen.inbox.events import FROM_SPACES, OUTSIDE
@@ -33,7 +33,7 @@ from denizen.spaces import directory, posting
 from denizen.spaces.posting import Draft
 from denizen.storage.database import Tx, insert_into, statement, storable
 from denizen.storage.schema import calls, instances, memberships, messages
-from denizen.tools import grants
+from denizen.tools import grants, results
 from denizen.tools.tool import OnCrash
 
 BATCH: Final = 100
@@ -313,10 +313,11 @@ def _settled_as(
     return row[0]
 
 
-def answer(tx: Tx, id: str, result: str, by: EntityId | None = None) -> Call:
+def answer(tx: Tx, id: str, result: str, by: EntityId | None = None, files: tuple[FileId, ...] = ()) -> Call:
     """Give the call this result. Raises `NotFound` for an unknown call and `AlreadySettled` for one that has an answer.
 
-    If the cycle waits for it, it continues; otherwise, or if the answer comes late, the agent gets an event.
+    If the cycle waits for it, it continues; otherwise, or if the answer comes late, the agent gets an event. `files`
+    are uploads of the agent that belong to the result: it has them for good.
     """
     call = get(tx, id)
     told = _decided(tx, call, result, by) if call.asks_approval else result
@@ -331,6 +332,7 @@ def answer(tx: Tx, id: str, result: str, by: EntityId | None = None) -> Call:
         tell(tx, call, result, by, id=f"call:{call.id}:late", outside=_is_outside(tx, call, by))
     else:
         raise AlreadySettled(_why_settled(get(tx, id)))
+    results.give(tx, call.agent_id, files)
     return get(tx, id)
 
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, overload
+from typing import Any, cast, overload
 
 from pydantic import ValidationError
 from pydantic_core import to_json
 
 from denizen.errors import InvalidInput
+from denizen.tools.results import Output, ToolFile
 from denizen.tools.tool import CallIdentity, OnCrash, OutsideTool, Results, explain_arguments
 from denizen.trust.values import Kind
 
@@ -62,6 +63,8 @@ def tool(
     After `seconds` the cycle goes on; what the tool answers later is told to the agent as an event. With `background`
     the cycle does not wait at all. A `visible` call is shown to the people in the space, with its result.
 
+    It may return a file (`ToolFile`), or a list of texts and files: the agent has the files then, and can send them.
+
     What it answers is trusted, as your code is. If it answers what others wrote (a web page, an e-mail, a file), say
     `results="outside"`. Once an agent has read such text, from this or any other tool, a function that has an effect
     runs by itself only if what matters in its arguments stands in a person's words; otherwise a person is asked.
@@ -93,12 +96,24 @@ def _from_function(function: Callable[..., Any], name: str | None) -> OutsideToo
         except ValidationError as error:
             raise InvalidInput(explain_arguments(definition.name, error)) from error
 
-    async def call(arguments: Mapping[str, Any], _: CallIdentity) -> str:
+    async def call(arguments: Mapping[str, Any], _: CallIdentity) -> str | Output:
         if inspect.iscoroutinefunction(function):
-            return as_text(await function(**arguments))
-        return as_text(await asyncio.to_thread(function, **arguments))
+            return as_output(await function(**arguments))
+        return as_output(await asyncio.to_thread(function, **arguments))
 
     return OutsideTool(definition, check, call, results="trusted")
+
+
+def as_output(value: object) -> str | Output:
+    """A returned value for the model: as text, and the files in it, if it is a file or a list with files."""
+    several: tuple[object, ...] = (
+        tuple(cast("Sequence[object]", value)) if isinstance(value, list | tuple) else (value,)
+    )
+    files = tuple(each for each in several if isinstance(each, ToolFile))
+    if not files:
+        return as_text(cast("object", value))
+    texts = [as_text(each) for each in several if not isinstance(each, ToolFile)]
+    return Output("\n".join(texts), files)
 
 
 def as_text(value: object) -> str:

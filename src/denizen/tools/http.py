@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import codecs
 import json
+import mimetypes
 import re
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
+from email.message import Message
 from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import quote, unquote, urlencode
@@ -21,10 +23,12 @@ import httpx2
 from pydantic_ai.tools import ToolDefinition
 
 from denizen.errors import InvalidInput, ToolFailed
+from denizen.files.storing import FILE_BYTES
 from denizen.masking import masked, without
 from denizen.telemetry.traces import passed_on
 from denizen.tools.outbound import Outbound
 from denizen.tools.references import Secret, filled
+from denizen.tools.results import Output, ToolFile
 from denizen.tools.schemas import checker
 from denizen.tools.settings import PLACE, HttpTool
 from denizen.tools.tool import CallIdentity, OutsideTool
@@ -48,17 +52,17 @@ def http_tool(
 ) -> OutsideTool:
     """The tool that makes this request."""
 
-    async def call(arguments: Mapping[str, Any], occasion: CallIdentity) -> str:
+    async def call(arguments: Mapping[str, Any], occasion: CallIdentity) -> str | Output:
         fixed, secrets = filled(settings.headers, secret)
         try:
             request = _request(settings, arguments, fixed, _own_headers(settings, occasion, answer_to))
-            status, text = await _ask(outbound.client(settings.allow_private), request, secrets)
+            status, told = await _ask(outbound.client(settings.allow_private), request, secrets)
         except httpx2.HTTPError as error:
             # Without its cause, which may hold what was sent.
             raise ToolFailed(without(_trouble(settings, error), secrets)) from None
         if settings.mode == "async" and not 200 <= status < 300:
-            raise ToolFailed(text)
-        return text
+            raise ToolFailed(told if isinstance(told, str) else told.text)
+        return told
 
     return OutsideTool(
         definition=ToolDefinition(
@@ -188,8 +192,8 @@ def _content(body: str, rest: Mapping[str, Any]) -> tuple[bytes | None, dict[str
 # Request and response
 
 
-async def _ask(client: httpx2.AsyncClient, request: _Request, secrets: Sequence[str]) -> tuple[int, str]:
-    """The status and the text for the model, after redirects."""
+async def _ask(client: httpx2.AsyncClient, request: _Request, secrets: Sequence[str]) -> tuple[int, str | Output]:
+    """The status and the text for the model, or a file, after redirects."""
     for _ in range(REDIRECTS + 1):
         sent = client.build_request(request.method, request.url, headers=dict(request.headers), content=request.content)
         answer = await client.send(sent, stream=True, follow_redirects=False)
@@ -229,7 +233,10 @@ def _origin(url: httpx2.URL) -> tuple[str, str, int | None]:
     return url.scheme, url.host, url.port or {"http": 80, "https": 443}.get(url.scheme)
 
 
-async def _told(answer: httpx2.Response, secrets: Sequence[str]) -> str:
+async def _told(answer: httpx2.Response, secrets: Sequence[str]) -> str | Output:
+    kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if answer.is_success and kind and not _TEXTUAL.match(kind):
+        return await _file(answer, kind, secrets)
     raw, whole = await _read(answer)
     text = without(_readable(raw, answer.headers, whole), secrets)
     line = f"HTTP {answer.status_code} {_phrase(answer.status_code)}".rstrip()
@@ -240,14 +247,35 @@ async def _told(answer: httpx2.Response, secrets: Sequence[str]) -> str:
     return text or line
 
 
-async def _read(answer: httpx2.Response) -> tuple[bytes, bool]:
+async def _file(answer: httpx2.Response, kind: str, secrets: Sequence[str]) -> str | Output:
+    """An answer that is not text: a file, if it is small enough."""
+    raw, whole = await _read(answer, FILE_BYTES)
+    encoding = answer.headers.get("content-encoding", "identity").strip().lower()
+    data = _unpacked(raw, encoding, FILE_BYTES)
+    size = f"{len(raw):,}" if whole else f"more than {FILE_BYTES:,}"
+    if not whole or not data or len(data) > FILE_BYTES or any(each.encode() in data for each in secrets if each):
+        return without(f"[{kind}, {size} bytes]", secrets) if raw else ""
+    name = without(_file_name(answer), secrets)
+    return Output("", (ToolFile(data, name, kind),))
+
+
+def _file_name(answer: httpx2.Response) -> str:
+    """The name that the service gives, otherwise the last part of the path."""
+    given = Message()
+    given["content-disposition"] = answer.headers.get("content-disposition", "")
+    named = given.get_filename() or unquote(answer.url.path.rstrip("/").rpartition("/")[2]) or "file"
+    kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
+    return named if "." in named else f"{named}{mimetypes.guess_extension(kind) or ''}"
+
+
+async def _read(answer: httpx2.Response, most: int = LONGEST) -> tuple[bytes, bool]:
     """The bytes as they were sent, and whether these are all."""
     raw = bytearray()
     async with aclosing(answer.aiter_raw()) as parts:
         async for part in parts:
             raw += part
-            if len(raw) > LONGEST + _SLACK:
-                return bytes(raw[: LONGEST + _SLACK]), False
+            if len(raw) > most + _SLACK:
+                return bytes(raw[: most + _SLACK]), False
     return bytes(raw), True
 
 
@@ -269,7 +297,7 @@ def _readable(raw: bytes, headers: httpx2.Headers, whole: bool) -> str:
         return f"[no text, {size} bytes]"
 
 
-def _unpacked(raw: bytes, encoding: str) -> bytes | None:
+def _unpacked(raw: bytes, encoding: str, most: int = LONGEST) -> bytes | None:
     """The decompressed body, never more than the limit: a small body can unpack to a very large one."""
     if encoding in ("identity", ""):
         return raw
@@ -277,7 +305,7 @@ def _unpacked(raw: bytes, encoding: str) -> bytes | None:
         return None
     try:
         # 32 more than the window's size: gzip or zlib is detected from the data.
-        return zlib.decompressobj(zlib.MAX_WBITS | 32).decompress(raw, LONGEST + _SLACK)
+        return zlib.decompressobj(zlib.MAX_WBITS | 32).decompress(raw, most + _SLACK)
     except zlib.error:
         return None
 

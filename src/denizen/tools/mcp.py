@@ -10,13 +10,16 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import json
+import mimetypes
 import os
 import re
+from base64 import b64decode
 from collections.abc import AsyncGenerator, Callable, Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Final, Self
+from urllib.parse import unquote
 
 import structlog
 from pydantic_ai.tools import ToolDefinition
@@ -26,6 +29,7 @@ from denizen.errors import AddressRefused, ToolFailed
 from denizen.masking import without
 from denizen.tools.outbound import Outbound
 from denizen.tools.references import Secret, filled
+from denizen.tools.results import Output, ToolFile
 from denizen.tools.schemas import UnusableSchema, checker, compile_schema
 from denizen.tools.settings import McpServer
 from denizen.tools.tool import CallIdentity, OutsideTool
@@ -136,7 +140,7 @@ class McpConnections:
         for place in schema.unusable_patterns:
             self._warn(name, "mcp tool: a pattern cannot be used and is not checked", f"{called}: {place}")
 
-        async def call(arguments: Mapping[str, Any], _: CallIdentity) -> str:
+        async def call(arguments: Mapping[str, Any], _: CallIdentity) -> str | Output:
             return await server.call(offer.name, arguments, again=settings.on_crash == "retry")
 
         return OutsideTool(
@@ -224,8 +228,11 @@ class _Server:
             log_line.warning("mcp server unreachable", server=self._reach.name, error=str(error), tools_known=known)
         return self._offers or ()
 
-    async def call(self, tool: str, arguments: Mapping[str, Any], *, again: bool) -> str:
-        """Call the tool and return its text. A call that was surely not sent is retried once; others if `again`."""
+    async def call(self, tool: str, arguments: Mapping[str, Any], *, again: bool) -> str | Output:
+        """Call the tool and return its text and files.
+
+        A call that was surely not sent is retried once; others if `again`.
+        """
         for last in (False, True):
             link = await self._connected()
             try:
@@ -238,10 +245,11 @@ class _Server:
                         link.over.set()
                     continue
                 raise ToolFailed(self._hidden(_trouble(self._reach.name, code, error))) from None
-            told = self._hidden(_told(result))
             if result.is_error:
-                raise ToolFailed(told or "It gave no reason.")
-            return told
+                raise ToolFailed(self._hidden(_told(result)) or "It gave no reason.")
+            files = tuple(file for each in result.content if (file := self._file(each)) is not None)
+            told = self._hidden(_told(result, with_files=not files))
+            return Output(told, files) if files else told
         raise AssertionError
 
     async def close(self) -> None:
@@ -293,6 +301,12 @@ class _Server:
                 if cursor is None:
                     break
         self._offers = offers
+
+    def _file(self, content: ContentBlock) -> ToolFile | None:
+        """The file in a part of a result; None if it is text, cannot be read or holds a secret."""
+        if (found := _file_in(content)) is None or any(each.encode() in found.data for each in self._reach.secrets):
+            return None
+        return replace(found, name=self._hidden(found.name))
 
     def _hidden(self, text: str) -> str:
         return without(text, self._reach.secrets)
@@ -531,9 +545,10 @@ class _Murmur(asyncio.Protocol):
 # Results
 
 
-def _told(result: CallToolResult) -> str:
-    """The texts of a result; for everything else, what it is."""
-    text = "\n".join(_part(each) for each in result.content)
+def _told(result: CallToolResult, *, with_files: bool = True) -> str:
+    """The texts of a result; for everything else, what it is. Without files, if these are told elsewhere."""
+    parts = [each for each in result.content if with_files or _file_in(each) is None]
+    text = "\n".join(_part(each) for each in parts)
     if not text and result.structured_content is not None:
         text = json.dumps(result.structured_content, ensure_ascii=False)
     if len(text) > LONGEST:
@@ -554,6 +569,29 @@ def _part(content: ContentBlock) -> str:
             if (text := getattr(held, "text", None)) is not None:
                 return str(text)
             return f"[resource {held.uri}, {held.mime_type or 'no text'}, {_size(getattr(held, 'blob', ''))} bytes]"
+
+
+def _file_in(content: ContentBlock) -> ToolFile | None:
+    """A picture, sound, or an embedded resource that is not text."""
+    match content.type:
+        case "image" | "audio":
+            name = f"{content.type}{mimetypes.guess_extension(content.mime_type) or ''}"
+            return _decoded(content.data, name, content.mime_type)
+        case "resource":
+            held = content.resource
+            blob = getattr(held, "blob", None)
+            name = unquote(str(held.uri).partition("?")[0].rstrip("/").rpartition("/")[2]) or "file"
+            return None if blob is None else _decoded(blob, name, held.mime_type)
+        case _:
+            return None
+
+
+def _decoded(encoded: str, name: str, media_type: str | None) -> ToolFile | None:
+    try:
+        data = b64decode(encoded, validate=True)
+    except ValueError:
+        return None
+    return ToolFile(data, name, media_type) if data else None
 
 
 def _size(base64: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import Any, Final
 
@@ -12,10 +13,12 @@ from pydantic import Field
 from denizen.consciousness import log, privacy
 from denizen.errors import InvalidInput, NotFound
 from denizen.files import attaching, storing
+from denizen.files.storing import File
 from denizen.ids import MessageId, SpaceId
-from denizen.inbox import delivery
+from denizen.inbox import delivery, stop_requests
 from denizen.inbox.format import entry_text, human_size, quoted_name
 from denizen.inbox.sources import Source, distinct, source_of_author, sources_of_events
+from denizen.inbox.stop_requests import STOPPED
 from denizen.spaces import directory, floor, posting
 from denizen.spaces.markdown import unfenced
 from denizen.spaces.posting import Message
@@ -56,6 +59,8 @@ class SendMessage(Arguments):
     # Before the text, so that a model that writes in this order names the space first: then the text can stream there.
     space_id: str | None = None
     text: str = Field(description="Markdown; @handle mentions someone.")
+    # Not shown in the definition, which every request pays for: the model is told of it where it has a file to send.
+    files: list[str] | None = None
 
 
 class ReadMessages(Arguments):
@@ -82,14 +87,20 @@ def enter_space(tx: Tx, hand: Hand, arguments: EnterSpace) -> Done:
 
 def send_message(tx: Tx, hand: Hand, arguments: SendMessage) -> Done:
     """Post the message to the active space, or to the one it names, unless it would carry private words there."""
-    what = posting.draft(unfenced(arguments.text))
+    files = [each.removeprefix("file:") for each in arguments.files or ()]
+    what = posting.draft(unfenced(arguments.text), with_files=bool(files))
     space_id = SpaceId(arguments.space_id) if arguments.space_id else _active(tx, hand)
     space = directory.require_member(tx, space_id, hand.agent_id)
-    if _just_said(tx, hand, space.id, what.text):
+    if hand.cut_by is None and (request := hand.stopped.get(space.id)) is not None:
+        raise InvalidInput(stop_requests.refusal(request))
+    attached = attaching.attachable(tx, hand.agent_id, files)
+    if _just_said(tx, hand, space.id, what.text, {each.digest for each in attached}):
         raise InvalidInput("You have just said this here, and nobody has spoken since: it was not sent again.")
     stopped = privacy_guard.stopped_message(
         tx, hand.agent_id, hand.cycle_id, space.id, what, hand.events, hand.remembered
     )
+    if stopped is None:
+        stopped = privacy_guard.stopped_files(tx, hand.agent_id, hand.cycle_id, space.id, attached, hand.events)
     if stopped is not None:
         return Done(stopped.told)
     posted = posting.post(
@@ -102,17 +113,21 @@ def send_message(tx: Tx, hand: Hand, arguments: SendMessage) -> Done:
         cycle_id=hand.cycle_id,
         answers=floor.asked_by(hand.events, space.id),
         outside=hand.outside,
+        metadata=None if hand.cut_by is None else {STOPPED: {"by": hand.cut_by.by_id}},
+        files=files,
     )
     told = _told(success=True, messageId=posted.id)
+    if hand.cut_by is not None:
+        told = _told(success=True, messageId=posted.id, stopped=stop_requests.told_to_agent(hand.cut_by))
     return Done(told, changes=True, sent_to=space.name, sources=frozenset((space.id,)))
 
 
-def _just_said(tx: Tx, hand: Hand, space_id: SpaceId, text: str) -> bool:
-    """Whether this cycle has said the same there, and nobody anything since."""
+def _just_said(tx: Tx, hand: Hand, space_id: SpaceId, text: str, digests: AbstractSet[str | None]) -> bool:
+    """Whether this cycle has said the same there, with the same files, and nobody anything since."""
     for message in posting.messages_before(tx, space_id, posting.END, limit=_OWN_MESSAGES)[::-1]:
         if message.author_id != hand.agent_id or message.cycle_id != hand.cycle_id:
             return False
-        if message.text == text:
+        if message.text == text and {each.digest for each in message.files} == digests:
             return True
     return False
 
@@ -189,8 +204,12 @@ def _read_file(tx: Tx, hand: Hand, id: str) -> Done:
     text = storing.text_of(tx, file)
     if text is None:
         told = f"{quoted_name(file.name)} ({file.media_type}, {human_size(file.size)}) has no text that can be read."
-        return Done(told, sources=spaces)
-    return Done(text, sources=spaces, outside=(Source("file", file.name),))
+        return Done(f"{told}\n{_how_to_send(file)}", sources=spaces)
+    return Done(f"{_how_to_send(file)}\n{text}", sources=spaces, outside=(Source("file", file.name),))
+
+
+def _how_to_send(file: File) -> str:
+    return f'[send_message with files=["{file.id}"] sends it to people]'
 
 
 _LISTS: Final[Mapping[str, Callable[[Tx, Hand], Done]]] = {
@@ -241,7 +260,13 @@ def _told(**fields: object) -> str:
     return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
 
 
-SEND: Final = OwnTool(SEND_MESSAGE, "Say something, in the current space or another.", SendMessage, send_message)
+SEND: Final = OwnTool(
+    SEND_MESSAGE,
+    "Say something, in the current space or another.",
+    SendMessage,
+    send_message,
+    shown=("space_id", "text"),
+)
 READ_ENTRY: Final = OwnTool(
     "read_entry",
     'Show a cut text by its pointer, or "inbox", "plans", "memories", "cycles".',

@@ -31,15 +31,18 @@ from denizen.consciousness.recall.fetching import said as text_of_passage
 from denizen.consciousness.recall.full_text import PostingList, lists, numbers_of
 from denizen.consciousness.recall.settling import Extent
 from denizen.consciousness.recall.terms import count_terms
+from denizen.files import storing
 from denizen.files.attaching import Attachment, attachments_from
+from denizen.files.storing import File
 from denizen.folding import hidden_letters
 from denizen.ids import AgentId, CycleId, EntityId, SpaceId
 from denizen.inbox.events import Event
+from denizen.inbox.format import quoted_name
 from denizen.inbox.outside import parsed
 from denizen.memory import items
 from denizen.memory.audience import audience
 from denizen.memory.items import MemoryItem
-from denizen.spaces import directory
+from denizen.spaces import directory, posting
 from denizen.spaces.markdown import render
 from denizen.spaces.posting import Draft, draft
 from denizen.spaces.quotes import LETTERS, Gram, Lettered, grams, quoted_grams, said, spelled, spelt
@@ -58,7 +61,7 @@ from denizen.storage.schema import (
 from denizen.tools import effects
 from denizen.tools.settings import GuardSettings
 from denizen.tools.tool import SEND_MESSAGE
-from denizen.trust.policy import Attempt, Decision, EffectSettings, PrivateWords, decide
+from denizen.trust.policy import PRIVATE_WORDS, Attempt, Decision, EffectSettings, PrivateWords, decide
 
 MOST_WORDS: Final = 20_000
 """How many words of a message are checked; a longer one has at most 100,000 characters, and the rest is compared with
@@ -170,6 +173,44 @@ def stopped_message(
         return None
     record_refusal(tx, agent_id, cycle_id, SEND_MESSAGE, decided, found)
     return decided
+
+
+def stopped_files(
+    tx: Tx,
+    agent_id: AgentId,
+    cycle_id: CycleId,
+    to_space_id: SpaceId,
+    attached: Sequence[File],
+    events: Sequence[Event],
+) -> Decision | None:
+    """Why these files may not be sent there, if they may not; a refusal is recorded.
+
+    A file from a private space may be sent where everyone is in that space. The text of a file that the agent got from
+    a tool is checked as a message is.
+    """
+    if not attached or not _settings(tx, agent_id).enabled:
+        return None
+    readers = _members(tx, to_space_id) - {agent_id}
+    for file in attached:
+        if file.message_id is None:
+            text = storing.text_of(tx, file)
+            found = private_words(tx, agent_id, cycle_id, to_space_id, (text,), events) if text else None
+            decided = _decide_message(found)
+        else:
+            from_space_id = posting.get_message(tx, file.message_id).space_id
+            if from_space_id == to_space_id or _may_know(tx, from_space_id, readers):
+                continue
+            found, name = None, directory.get_space(tx, from_space_id).name
+            decided = Decision(
+                "deny",
+                PRIVATE_WORDS,
+                f"{quoted_name(file.name)} was sent in the private space {quoted_name(name)}, and not everyone in the "
+                "space that you send it to is there. Nothing was sent. Send your message without the file.",
+            )
+        if decided.action != "allow":
+            record_refusal(tx, agent_id, cycle_id, SEND_MESSAGE, decided, found)
+            return decided
+    return None
 
 
 def _decide_message(found: FoundWords | None) -> Decision:

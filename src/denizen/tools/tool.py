@@ -20,8 +20,10 @@ from denizen.errors import InvalidInput
 from denizen.ids import AgentId, CycleId, MessageId, SpaceId
 from denizen.inbox.events import Event
 from denizen.inbox.sources import Source
+from denizen.inbox.stop_requests import StopRequest
 from denizen.storage.database import Tx
 from denizen.tools.hops import NOTHING, SeenMessages
+from denizen.tools.results import Output
 from denizen.trust.policy import EffectSettings
 from denizen.trust.values import Kind
 
@@ -65,6 +67,10 @@ class Hand:
     """What the request held besides the events."""
     outside: bool = False
     """Whether the request held text from outside, or text made from it: what is made of it must be marked."""
+    stopped: Mapping[SpaceId, StopRequest] = field(default_factory=dict[SpaceId, StopRequest])
+    """The spaces where a person has stopped this cycle: nothing more is sent there."""
+    cut_by: StopRequest | None = None
+    """The request that cut this call off, while its message was being written."""
 
 
 def spaces_of(events: Iterable[Event], active_space_id: str | None) -> frozenset[str]:
@@ -158,8 +164,8 @@ class OutsideTool:
 
     definition: ToolDefinition
     check: Check
-    call: Callable[[Mapping[str, Any], CallIdentity], Awaitable[str]]
-    """Makes the call; returns the text for the model."""
+    call: Callable[[Mapping[str, Any], CallIdentity], Awaitable[str | Output]]
+    """Makes the call; returns the text for the model, and files if it has any. `results.call` stores these."""
     on_crash: OnCrash = "report"
     independent: bool = False
     """Whether it may run together with its neighbours in the same response."""

@@ -1,5 +1,5 @@
 /**
- * The one connection of a tab: `GET /api/stream` feeds the store, and is opened again whenever it breaks.
+ * `GET /api/stream` feeds the store, and is opened again whenever it breaks. All tabs share one connection.
  *
  * Events are reduced together, once for each frame that the screen can draw, however many come.
  */
@@ -8,7 +8,7 @@ import { get, type Me, type Space } from "./api";
 import { isName, parse } from "./events";
 import { adopt, keep, kept } from "./outbox";
 import { sendWaiting } from "./send";
-import { openStream } from "./stream";
+import { openSharedStream, RESUMED } from "./sharedStream";
 import { type Action, EMPTY, reduce, type State } from "./store";
 
 const TEXT_MILLISECONDS = 60;
@@ -107,8 +107,9 @@ export function connect(store: Store): () => void {
     clearTimeout(timer);
     close();
     isReady = false;
-    close = openStream("/api/stream", {
+    close = openSharedStream("/api/stream", {
       onEvent: ({ name, data }) => {
+        if (name === RESUMED) store.enqueue({ type: "resumed" });
         if (!isName(name)) return;
         const told = parse(name, data);
         store.enqueue(told);
@@ -160,7 +161,11 @@ export function connect(store: Store): () => void {
       // Left meanwhile: `space.left` says so.
     }
   };
-  const gone = (): void => store.dispatch({ type: "connection", connection: "lost" });
+  const gone = (): void => {
+    clearTimeout(timer);
+    close();
+    store.dispatch({ type: "connection", connection: "lost" });
+  };
   const back = (): void => {
     if (store.getState().connection !== "open") {
       failures = 0;

@@ -93,6 +93,7 @@ export type Action =
   | StreamEvent
   | { type: "me"; me: Me | null }
   | { type: "connection"; connection: Connection }
+  | { type: "resumed" }
   | { type: "spaces"; spaces: Space[] }
   | { type: "space"; space: Space }
   | { type: "page"; space: string; messages: Message[]; replace?: boolean }
@@ -196,6 +197,8 @@ export function reduce(state: State, action: Action): State {
         (now, [id, seq]) => within(now, id, (space) => withRead(space, seq)),
         ready(state, action.spaces),
       );
+    case "resumed":
+      return resumed(state);
     case "space.read":
       return within(state, action.space, (space) => withRead(space, action.read_seq));
     case "space.joined":
@@ -304,14 +307,19 @@ function withRead(space: SpaceState, seq: number): SpaceState {
 }
 
 /** After this, what happens is told again: what was half told before is void, and changes may have been missed. */
+/** The texts in progress are told again from their beginnings. */
+function resumed(state: State): State {
+  const panels = Object.fromEntries(Object.entries(state.panels).map(([id, panel]) => [id, { ...panel, speaking: {} }]));
+  return { ...state, writing: {}, drafts: {}, panels };
+}
+
 function ready(state: State, ids: string[]): State {
   const here = new Set(ids);
   const spaces: Record<string, SpaceState> = {};
   for (const [id, space] of Object.entries(state.spaces)) {
     if (here.has(id)) spaces[id] = space.window === null ? space : { ...space, stale: space.stale + 1, changes: {} };
   }
-  const panels = Object.fromEntries(Object.entries(state.panels).map(([id, panel]) => [id, { ...panel, speaking: {} }]));
-  return { ...state, connection: "open", begun: state.begun + 1, spaces, writing: {}, drafts: {}, panels };
+  return { ...resumed(state), connection: "open", begun: state.begun + 1, spaces };
 }
 
 // Messages

@@ -19,15 +19,26 @@ export interface StreamHandlers {
   onLost: (refused: boolean) => void;
 }
 
+export interface StreamOptions {
+  /** Read anew for each connection. */
+  headers?: () => Record<string, string>;
+  /** The event to resume after. */
+  after?: string | null;
+}
+
 /** Reads the stream at `path` until the returned function is called. */
-export function openStream(path: string, { onEvent, onOpen, onLost }: StreamHandlers): () => void {
+export function openStream(
+  path: string,
+  { onEvent, onOpen, onLost }: StreamHandlers,
+  { headers: given = pageKeyHeader, after = null }: StreamOptions = {},
+): () => void {
   const controller = new AbortController();
   const { signal } = controller;
   let timer: ReturnType<typeof setTimeout> | undefined;
-  let lastId: string | null = null;
+  let lastId: string | null = after;
 
   const read = async (): Promise<void> => {
-    const headers: Record<string, string> = { Accept: "text/event-stream", ...pageKeyHeader() };
+    const headers: Record<string, string> = { Accept: "text/event-stream", ...given() };
     if (lastId !== null) headers["Last-Event-ID"] = lastId;
     const response = await unlessBroken(fetch(path, { headers, signal, credentials: "same-origin", cache: "no-store" }));
     if (signal.aborted) return;

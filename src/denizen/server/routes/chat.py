@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 from uuid import UUID, uuid5
 
@@ -20,6 +22,7 @@ from denizen.server.answering import wait_while_there
 from denizen.server.auth import Caller, Person
 from denizen.server.context import context_of
 from denizen.server.idempotency import IdempotencyKey
+from denizen.server.inline_files import GivenFile, file_in, store_all
 from denizen.server.metadata import prompt_profile_out, retrieval_out
 from denizen.server.router import new_router
 from denizen.server.shapes.calls import call_out
@@ -37,18 +40,19 @@ _KEYS: Final = UUID("c2a3f1d4-7b60-4a5e-9f0c-3d8e6b1a2f59")
 """Under which idempotency keys become the ids of messages."""
 
 
-@router.post("/api/chat", summary="Say something to an agent and wait for its answer")
+@router.post("/api/chat", summary="Send a message to an agent and wait for its answer")
 async def chat(request: Request, caller: Person, said: ChatRequest, key: IdempotencyKey = None) -> ChatAnswer:
-    """Your message stands in the space, and the answer is everything that the agent says there until its cycle ends.
+    """Posts your message to the space. The answer is everything that the agent posts there until its cycle ends.
 
-    The agent does not depend on you waiting: leave, or run out of time, and the answer is in the space. Asking again
-    with the same `Idempotency-Key` waits for the same answer.
+    If you disconnect or the time runs out, the agent still answers in the space. Repeating the request with the same
+    `Idempotency-Key` waits for the same answer.
     """
     context = context_of(request)
     policy = None if said.memory_control is None else said.memory_control.as_policy()
     metadata = settled.asserting(said.metadata, said.organization_id, caller.entity.organization_id)
     question = Question(said.agent, said.text, said.space, metadata=metadata, policy=policy)
-    asked = await ask(context.runtime, caller, question, key)
+    given = [file_in(f"files[{at}]", each) for at, each in enumerate(said.files)]
+    asked = await ask(context.runtime, caller, question, key, given)
     answer = await wait_while_there(context, asked, said.seconds, request.receive)
     answer = answer or Answer("working")
     waiting, prompt_config = await context.runtime.db.read(_seen, caller, asked, answer, context.runtime.prompt_config)
@@ -88,10 +92,13 @@ def _remembered(tx: Tx, asked: AwaitedMessage, answer: Answer) -> dict[str, Json
     return told
 
 
-async def ask(runtime: Runtime, caller: Caller, question: Question, key: str | None) -> AwaitedMessage:
-    """Posts the question, once for each key."""
-    what = await posting.draft_off_loop(question.text)
+async def ask(
+    runtime: Runtime, caller: Caller, question: Question, key: str | None, given: Sequence[GivenFile] = ()
+) -> AwaitedMessage:
+    """Posts the question with its files, once for each key."""
+    what = await posting.draft_off_loop(question.text, with_files=bool(given))
     chosen = MessageId(new_id() if key is None else str(uuid5(_KEYS, f"{caller.entity.id} {key}")))
+    question = replace(question, files=await store_all(runtime, caller.entity.id, given, chosen))
     runtime.remember_cause(chosen)
     try:
         return await runtime.db.write(chatting.ask, caller.requester, question, what, chosen)

@@ -35,6 +35,7 @@ from denizen.server.auth import Caller, Person
 from denizen.server.context import Context, context_of
 from denizen.server.errors_of_openai import error_body
 from denizen.server.idempotency import IdempotencyKey
+from denizen.server.inline_files import GivenFile, file_in, from_base64
 from denizen.server.problems import KINDS, Problem
 from denizen.server.round_text import text_of
 from denizen.server.router import new_router
@@ -48,12 +49,16 @@ from denizen.server.shapes.openai import (
     Choice,
     Completion,
     CompletionRequest,
+    ContentPart,
     Embedding,
     EmbeddingList,
     EmbeddingRequest,
     EmbeddingUsage,
     ErrorOut,
+    FilePart,
     FinishReason,
+    ImageUrl,
+    InputAudio,
     ModelList,
     ModelOut,
     Usage,
@@ -74,15 +79,15 @@ router = new_router("/v1", problem=ErrorOut)
 _CHUNK: Final = "chat.completion.chunk"
 
 
-@router.get("/models", summary="The agents, as models")
+@router.get("/models", summary="List agents as models")
 async def list_agents_as_models(request: Request, caller: Person) -> ModelList:
     """Every agent of your organization is a model by its handle, every panel you are in by `panel:` and its id."""
     return await context_of(request).runtime.db.read(_models, caller)
 
 
-@router.get("/models/{model}", summary="One of them")
+@router.get("/models/{model}", summary="Get an agent as a model")
 async def get_model(request: Request, caller: Person, model: str) -> ModelOut:
-    """The agent of this handle or id."""
+    """By its handle or id."""
     return await context_of(request).runtime.db.read(_model, model, caller)
 
 
@@ -119,7 +124,7 @@ def _agent_named(tx: Tx, named: str, caller: Caller) -> str:
 
 @router.post(
     "/chat/completions",
-    summary="Say something to an agent and have its answer",
+    summary="Send a message to an agent and get its answer",
     response_model=Completion,
     responses=text_answer(
         EVENTS,
@@ -130,16 +135,17 @@ def _agent_named(tx: Tx, named: str, caller: Caller) -> str:
 async def complete_chat(
     request: Request, caller: Person, asked_for: CompletionRequest, key: IdempotencyKey = None
 ) -> Completion | Response:
-    """The last message of the user is said to the agent in your private space, or in the one that you choose with
-    `metadata.space` or `user`. The answer is everything that it says there until its cycle ends.
+    """Posts the last message of the user to your private space with the agent, or to the one that you choose with
+    `metadata.space` or `user`. The answer is everything that it posts there until its cycle ends.
 
     With `stream`, chunks carry its text while it writes.
     """
     context = context_of(request)
     if asked_for.model.startswith(paneling.MODEL):
         return await _complete_panel(context, caller, asked_for, key, request.receive)
-    question = await context.runtime.db.read(_question, caller, asked_for)
-    asked = await ask(context.runtime, caller, question, key)
+    said = _last_of_user(asked_for.messages)
+    question = await context.runtime.db.read(_question, caller, asked_for, said.text)
+    asked = await ask(context.runtime, caller, question, key, said.files)
     seconds = context.limits.completion_seconds
 
     async def told(pass_on: Pass) -> _End:
@@ -161,7 +167,8 @@ async def _complete_panel(
     context: Context, caller: Caller, asked_for: CompletionRequest, key: str | None, receive: Receive
 ) -> Completion | Response:
     panel = await context.runtime.db.read(paneling.named, asked_for.model, caller)
-    begun = await paneling.ask(context, caller, panel, _last_of_user(asked_for.messages), key)
+    said = _last_of_user(asked_for.messages)
+    begun = await paneling.ask(context, caller, panel, said.text, key, given=said.files)
 
     async def told(pass_on: Pass) -> _End:
         return _ended_round(await paneling.answer(context, begun, pass_on))
@@ -204,14 +211,13 @@ def _completion(context: Context, asked_for: CompletionRequest, text: str, end: 
     )
 
 
-def _question(tx: Tx, caller: Caller, asked_for: CompletionRequest) -> Question:
+def _question(tx: Tx, caller: Caller, asked_for: CompletionRequest, text: str) -> Question:
     metadata = asked_for.metadata or {}
     space, conversation = metadata.get("space"), ""
     if space is not None and not isinstance(space, str):
         raise InvalidInput("metadata.space: give the id of a space.")
     if space is None and asked_for.user:
         space, conversation = _chosen_by_user(tx, asked_for.user, caller)
-    text = _last_of_user(asked_for.messages)
     agent = _agent_named(tx, asked_for.model, caller)
     return Question(agent, text, space, conversation, dict(metadata) or None)
 
@@ -230,16 +236,43 @@ def _chosen_by_user(tx: Tx, user: str, caller: Caller) -> tuple[str | None, str]
     return None, user
 
 
-def _last_of_user(messages: Sequence[ChatMessage]) -> str:
+@dataclass(frozen=True, slots=True)
+class _UserMessage:
+    """The last message of the user."""
+
+    text: str
+    files: tuple[GivenFile, ...] = ()
+
+
+def _last_of_user(messages: Sequence[ChatMessage]) -> _UserMessage:
     said = next((each for each in reversed(messages) if each.role == "user"), None)
     if said is None:
         raise InvalidInput("messages: there is no message with the role `user`.")
     if isinstance(said.content, str):
-        return said.content
+        return _UserMessage(said.content)
     parts = said.content or []
-    if any(part.type != "text" or part.text is None for part in parts):
-        raise InvalidInput("messages: agents read only text here. Leave out images, audio and files.")
-    return "\n".join(part.text or "" for part in parts)
+    texts = [part.text or "" for part in parts if part.type == "text"]
+    return _UserMessage("\n".join(texts), tuple(_file_in(part) for part in parts if part.type != "text"))
+
+
+_AUDIO_TYPES: Final = {"mp3": "audio/mpeg", "wav": "audio/wav"}
+
+
+def _file_in(part: ContentPart) -> GivenFile:
+    match part:
+        case ContentPart(type="image_url", image_url=ImageUrl(url=url)):
+            return file_in("image_url", url)
+        case ContentPart(type="input_audio", input_audio=InputAudio(data=data, format=format)):
+            return from_base64("input_audio", data, _AUDIO_TYPES.get(format, f"audio/{format}"), f"audio.{format}")
+        case ContentPart(type="file", file=FilePart(file_data=str(data), filename=name)):
+            return file_in("file", data, name)
+        case ContentPart(type="file", file=FilePart(file_id=str(file_id))):
+            return file_in("file", file_id)
+        case _:
+            raise InvalidInput(
+                f"messages: a part of the type {part.type[:40]!r} cannot be read here. Send `text`, `image_url`, "
+                "`input_audio` or `file`, each with its contents."
+            )
 
 
 def _trouble(answer: Answer) -> Problem | None:
@@ -320,9 +353,9 @@ def _as_problem(error: DenizenError) -> dict[str, JsonValue]:
     return {"status": kind.status, "code": error.code, "detail": detail}
 
 
-@router.post("/embeddings", summary="What texts mean, as vectors")
+@router.post("/embeddings", summary="Get the embeddings of texts")
 async def embed(request: Request, caller: Person, asked: EmbeddingRequest) -> EmbeddingList:
-    """By the embedder with which agents recall here."""
+    """From the embedder with which agents recall."""
     del caller  # anyone who may talk to agents
     embedder = context_of(request).runtime.embedder
     if embedder is None:

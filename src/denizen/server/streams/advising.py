@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
 from denizen.bus.streams import PanelChanged, PanelDelta, PanelFrame, ReplyChanged, RoundChanged
 from denizen.errors import NotFound
@@ -18,17 +19,30 @@ from denizen.shapes.panels import RoundOut
 from denizen.spaces import posting
 from denizen.storage.database import Database, Tx
 
-Door = Callable[[Tx, SpaceId], object]
-"""Raises unless the reader may read the space."""
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class ReadIn(Protocol):
+    """Reads something of a space for those who may read it. Raises if nobody may."""
+
+    async def __call__(
+        self, space_id: SpaceId, fn: Callable[Concatenate[Tx, P], T], /, *args: P.args, **kwargs: P.kwargs
+    ) -> T: ...
 
 
 class Advising:
-    """The panel events for one reader. Every look checks the reader's access."""
+    """The panel events for one reader, or for several that have the same. Every look checks their access."""
 
-    def __init__(self, db: Database, door: Door) -> None:
+    def __init__(self, db: Database, read_in: ReadIn) -> None:
         self._db = db
-        self._door = door
+        self._read_in = read_in
         self._live = PanelLive()
+
+    @property
+    def told(self) -> object:
+        """What the reader has of replies in progress."""
+        return self._live.told
 
     async def begin(self, places: Sequence[SpaceId]) -> bytes:
         """Returns the events of the rounds in progress in these spaces."""
@@ -48,16 +62,16 @@ class Advising:
                 piece = self._live.hear(frame)
                 return b"" if piece is None else live_event(piece)
             case PanelChanged():
-                await self._db.read(self._door, frame.space)
+                await self._read_in(frame.space, _nothing)
                 return typed_event(PanelChangedEvent(panel=frame.space))
             case RoundChanged():
-                found = await self._db.read(_round, self._door, frame)
+                found = await self._read_in(frame.space, _round, frame)
                 if found is None:
                     return b""
                 self._live.seen(found[0].replies)
                 return round_event(found[1])
             case ReplyChanged():
-                reply = await self._db.read(_reply, self._door, frame)
+                reply = await self._read_in(frame.space, _reply, frame)
                 if reply is None:
                     return b""
                 self._live.seen([reply[0]])
@@ -82,8 +96,11 @@ def _under_way(tx: Tx, places: Sequence[SpaceId]) -> list[tuple[Round, RoundOut]
     return [(each, read_round_out(tx, each)) for place in places for each in rounds.under_way(tx, place)]
 
 
-def _round(tx: Tx, door: Door, frame: RoundChanged) -> tuple[Round, RoundOut] | None:
-    door(tx, frame.space)
+def _nothing(tx: Tx) -> None:
+    """For events without contents: only the access is checked."""
+
+
+def _round(tx: Tx, frame: RoundChanged) -> tuple[Round, RoundOut] | None:
     try:
         found = rounds.get(tx, frame.space, frame.round)
     except NotFound:
@@ -91,8 +108,7 @@ def _round(tx: Tx, door: Door, frame: RoundChanged) -> tuple[Round, RoundOut] | 
     return found, read_round_out(tx, found)
 
 
-def _reply(tx: Tx, door: Door, frame: ReplyChanged) -> tuple[Reply, bool] | None:
-    door(tx, frame.space)
+def _reply(tx: Tx, frame: ReplyChanged) -> tuple[Reply, bool] | None:
     try:
         reply = rounds.reply(tx, frame.round, frame.voice, frame.part)
     except NotFound:

@@ -34,6 +34,11 @@ class PanelLive:
         self._speaking: dict[Key, _Speaking] = {}
         self._missed: set[SpaceId] = set()
 
+    @property
+    def told(self) -> object:
+        """What the reader has of replies in progress. Equal for readers that have the same."""
+        return {key: (each.epoch, dict(each.length)) for key, each in self._speaking.items()}
+
     def seen(self, replies: Iterable[Reply]) -> bool:
         """Notes that these replies are sent as they are now; returns whether a running one is new to the reader."""
         new = False

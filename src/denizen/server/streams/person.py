@@ -6,8 +6,9 @@ join and leave spaces meanwhile; the stream follows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Concatenate, ParamSpec, TypeVar
 
 from sqlalchemy import bindparam, select
 
@@ -70,6 +71,9 @@ from denizen.storage.database import Tx, statement
 from denizen.storage.schema import memberships, spaces
 from denizen.tools import calls
 from denizen.tools.calls import Call
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +160,7 @@ class PersonFeed:
         self._given = dict(given)
         self._say = say
         self._live = Live()
-        self._advising = Advising(self._runtime.db, self._enter)
+        self._advising = Advising(self._runtime.db, self._read_in)
         self._statuses = StatusFeed()
         self._positions: dict[SpaceId, int] = {}
         self._calls: dict[SpaceId, ToldCalls] = {}
@@ -261,8 +265,16 @@ class PersonFeed:
                 if wanted := self._live.wanted():
                     self._want(wanted)
 
-    def _enter(self, tx: Tx, space_id: SpaceId) -> object:
-        return _require(tx, self._reader, space_id)
+    async def _read_in(
+        self, space_id: SpaceId, fn: Callable[Concatenate[Tx, P], T], /, *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Reads something of a space if the person may read it."""
+
+        def read(tx: Tx) -> T:
+            _require(tx, self._reader, space_id)
+            return fn(tx, *args, **kwargs)
+
+        return await self._runtime.db.read(read)
 
     async def _say_rounds(self) -> None:
         """Sends the rounds in progress, and requests their live text from its beginning."""

@@ -19,6 +19,11 @@ class StatusFeed:
     def __init__(self) -> None:
         self._told: dict[SpaceId, list[StatusOut]] = {}
 
+    @property
+    def told(self) -> object:
+        """The statuses that the reader has. Equal for readers that have the same."""
+        return {space_id: told for space_id, told in self._told.items() if told}
+
     def news(self, space_id: SpaceId, shown: Iterable[ShownStatus]) -> bytes:
         """Returns the event with what the space shows now; empty if the reader has it already."""
         now = [status_out(each) for each in shown]

@@ -16,6 +16,11 @@ class ToldCalls:
         self._states: dict[CallId, State] = {}
 
     @property
+    def told(self) -> object:
+        """The calls that the reader has, with their states. Equal for readers that have the same."""
+        return dict(self._states)
+
+    @property
     def waiting(self) -> list[CallId]:
         """The calls that the reader has as waiting."""
         return [id for id, state in self._states.items() if state == "waiting"]
