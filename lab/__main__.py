@@ -28,7 +28,7 @@ from lab import records
 from lab.faults import FAULTS, PREPARE, TRIALS_IN_A_WORLD, Need, skipped
 from lab.instances import prepare
 from lab.model import model_server
-from lab.world import Database, rest, trial, world
+from lab.world import DEFAULTS, Database, Pace, rest, trial, world
 from tests.servers import Server, private_postgres, private_valkey
 
 REST_SECONDS: Final = 120.0
@@ -42,6 +42,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--hours", type=float, default=0.0)
     parser.add_argument("--trials", type=int, default=0)
     parser.add_argument("--short", action="store_true", help="each fault once")
+    parser.add_argument("--defaults", action="store_true", help="leases of 30 s, as shipped, and agents that reflect")
     parser.add_argument("--seed", type=int, default=random.randrange(1_000_000))
     parser.add_argument("--keep", type=Path, help="where trials and histories are kept and added up")
     parser.add_argument("--report", action="store_true", help="print what was kept as a table")
@@ -72,6 +73,7 @@ def main(arguments: list[str]) -> int:
 async def _run(database: Database, names: list[str], folder: Path, given: argparse.Namespace) -> None:
     wanted = len(names) if given.short else given.trials or (10**9 if given.hours else 100)
     deadline = time.monotonic() + (given.hours * 3_600 or 10**9)
+    pace = DEFAULTS if given.defaults else Pace()
     done = 0
     async with AsyncExitStack() as stack:
         model = await stack.enter_async_context(model_server(random.Random(given.seed)))
@@ -91,7 +93,9 @@ async def _run(database: Database, names: list[str], folder: Path, given: argpar
             else:
                 needs, plan = _by_chance(names, records.counted(folder, database), chance)
             plan = plan[: wanted - done]
-            done += await _live(database, folder, context, model, chance, needs, plan, seed, deadline, postgres, valkey)
+            done += await _live(
+                database, folder, context, model, chance, needs, plan, seed, deadline, postgres, valkey, pace
+            )
 
 
 def _in_order(names: list[str]) -> tuple[Need, list[str]]:
@@ -121,11 +125,12 @@ async def _live(
     deadline: float,
     postgres: Server | None,
     valkey: Server | None,
+    pace: Pace,
 ) -> int:
     """One world with these faults, one after the other; how many there were."""
     place = folder / "worlds" / f"{seed.replace(':', '-')}-{time.time_ns() // 10**6}"
     async with world(
-        database, place, context, model, chance, postgres=postgres, valkey=valkey, prepare=PREPARE.get(needs)
+        database, place, context, model, chance, postgres=postgres, valkey=valkey, prepare=PREPARE.get(needs), pace=pace
     ) as here:
         trials = []
         for name in plan:
@@ -136,7 +141,7 @@ async def _live(
                 break
             print(f"{name}: {trials[-1].wait_seconds:g} s", file=sys.stderr, flush=True)
         verdict = await rest(here, REST_SECONDS)
-    records.add(folder, database, seed, place.name, trials, verdict, here.findings)
+    records.add(folder, database, seed, place.name, pace, trials, verdict, here.findings)
     for each in [*verdict.wrong, *here.findings, *(s for t in trials for s in t.silent)]:
         print(f"{place.name}: {each}", file=sys.stderr, flush=True)
     return len(trials)

@@ -51,14 +51,21 @@ def _do_nothing() -> None:
     pass
 
 
+_prctl = ctypes.CDLL(None).prctl
+
+
+def _die_with_parent() -> None:
+    """Whoever kills the laboratory kills its servers too."""
+    _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
 def _be_denizen(environment: Mapping[str, str], log: str, arguments: list[str], fatal: float | None) -> None:
     """The whole life of such a process. `fatal` chooses a point, from 0 to 1, at which it kills itself."""
     from denizen import failpoints
     from denizen.cli.main import main
     from lab._rehearsal import POINTS
 
-    # Whoever kills the laboratory kills its servers too.
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    _die_with_parent()
     output = os.open(log, os.O_APPEND | os.O_CREAT | os.O_WRONLY, 0o600)
     os.dup2(output, 1)
     os.dup2(output, 2)
@@ -80,7 +87,13 @@ class _Program:
     def __init__(self, command: Sequence[str], variables: Mapping[str, str], folder: Path, log: Path) -> None:
         with log.open("ab") as output:
             self._process = subprocess.Popen(
-                command, env=variables, cwd=folder, stdin=subprocess.DEVNULL, stdout=output, stderr=output
+                command,
+                env=variables,
+                cwd=folder,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                preexec_fn=_die_with_parent,
             )
         self.pid = self._process.pid
         self.sentinel = os.pidfd_open(self.pid)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from lab.judge import Verdict
-from lab.world import Database, Trial
+from lab.world import Database, Pace, Trial
 
 WRONG: Final = ("lost", "twice", "out_of_order", "effects_twice", "silent", "findings")
 
@@ -19,6 +19,7 @@ def add(
     database: Database,
     seed: str,
     history: str,
+    pace: Pace,
     trials: Sequence[Trial],
     verdict: Verdict,
     findings: Sequence[str],
@@ -28,6 +29,7 @@ def add(
         "database": database,
         "seed": seed,
         "history": history,
+        "lease_seconds": pace.lease_seconds,
         "acknowledged": verdict.acknowledged,
         "answered": verdict.answered,
         "lost": verdict.lost,
@@ -72,20 +74,21 @@ def is_wrong(summary: dict[str, Any]) -> bool:
 
 def table(folder: Path) -> str:
     """Every fault on every database, as Markdown."""
-    waits: dict[tuple[str, str], list[float]] = defaultdict(list)
-    asked: dict[tuple[str, str], int] = defaultdict(int)
+    waits: dict[tuple[str, str, float], list[float]] = defaultdict(list)
+    asked: dict[tuple[str, str, float], int] = defaultdict(int)
     for each in kept(folder):
         for trial in each["trials"]:
-            key = trial["fault"], each["database"]
+            key = trial["fault"], each["database"], each.get("lease_seconds", 2.0)
             waits[key].append(trial["wait_seconds"])
             asked[key] += trial["asked"]
     lines = [
-        "| fault | database | trials | questions | median wait, s | longest wait, s |",
-        "|---|---|---|---|---|---|",
+        "| fault | database | lease, s | trials | questions | median wait, s | longest wait, s |",
+        f"|{'---|' * 7}",
     ]
-    for (fault, database), times in sorted(waits.items()):
+    for key, times in sorted(waits.items()):
+        fault, database, lease = key
         middle = sorted(times)[len(times) // 2]
         lines.append(
-            f"| {fault} | {database} | {len(times)} | {asked[fault, database]} | {middle:.1f} | {max(times):.1f} |"
+            f"| {fault} | {database} | {lease:g} | {len(times)} | {asked[key]} | {middle:.1f} | {max(times):.1f} |"
         )
     return "\n".join(lines)

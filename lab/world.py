@@ -41,7 +41,13 @@ class Pace:
     sweep_seconds: float = 0.3
 
     @property
+    def is_default(self) -> bool:
+        return self == DEFAULTS
+
+    @property
     def environment(self) -> dict[str, str]:
+        if self.is_default:
+            return {}
         return {
             "DENIZEN_AGENTS__LEASE_SECONDS": f"{self.lease_seconds:g}",
             "DENIZEN_AGENTS__SWEEP_SECONDS": f"{self.sweep_seconds:g}",
@@ -345,7 +351,8 @@ async def _begin(here: World, stack: AsyncExitStack) -> None:
     await asyncio.to_thread(place.until_up)
     for each in others:
         each.start()
-    here.setting = await asyncio.to_thread(settle, place, f"http://127.0.0.1:{here.model.port}")
+    more = {"reflection": {"profile": "basic"}} if here.pace.is_default else {}
+    here.setting = await asyncio.to_thread(settle, place, f"http://127.0.0.1:{here.model.port}", **more)
     token = place.headers["Authorization"].removeprefix("Bearer ")
     await here.person.close()
     here.person = Person(here.history, here.instances, token)
