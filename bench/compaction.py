@@ -3,9 +3,9 @@
     python -m bench.compaction [--cycles N] [--planted N] [--window TOKENS] [--seed N]
 
 An agent lives N cycles of small talk, in which decisions, promises and facts are planted at random. It ends each cycle
-with one line, as agents are told to. Then each planted thing is asked for, and what the model is sent is searched for the
-words of its answer: in whole cycles, in the layers or in the `[RECALLED]` block. Beside the strategies stands a sliding
-window of the same number of tokens. The small talk has names, numbers and dates as well.
+with one line, as agents are told to. Then each planted thing is asked for, and what the model is sent is searched for
+the words of its answer: in whole cycles, in the layers or in the `[RECALLED]` block. Beside the strategies stands a
+sliding window of the same number of tokens. The small talk has names, numbers and dates as well.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from denizen.models.tokens import estimate
 STRATEGIES: Final = ("layered", "self_summary", "semantic")
 PEOPLE: Final = ("Mira", "Jonas", "Aylin", "Pavel", "Ines", "Tomas", "Ruth", "Emre")
 THINGS: Final = (
-    "GraphQL", "PostgreSQL", "Kubernetes", "the blue logo", "the Lyon office", "the night train", "Terraform", "oat milk",
-    "the second vendor", "the red sofa", "Rust", "the small hall", "Redis", "solar panels", "the old router", "linen",
+    "GraphQL", "PostgreSQL", "Kubernetes", "the blue logo", "the Lyon office", "the night train", "Terraform",
+    "the second vendor", "the red sofa", "Rust", "the small hall", "Redis", "solar panels", "oat milk", "linen",
 )  # fmt: skip
 PLANTED: Final = (
     ("Let us take {thing}, {x} is out.", "What did we take in the matter of {x}?"),
@@ -53,7 +53,7 @@ TALK: Final = (
 )
 PADDING: Final = (
     "Anyway, the afternoon went by quietly, I sorted old papers and thought about how fast the year has gone, and how "
-    "everything is a little slower when it is grey outside. Later I went for a walk along the river, which was pleasant."
+    "everything is a little slower when it is grey outside. Later I went for a walk along the river, which was nice."
 )
 
 
