@@ -8,7 +8,7 @@ import pytest
 from pydantic_ai.messages import ModelMessage
 
 from denizen import call, forever, reply, skip, tool
-from denizen.checker import check
+from denizen.checker import check_deeply
 from denizen.errors import InvalidInput
 from denizen.models.prices import Price
 from denizen.models.scripted import Info, Turn
@@ -127,7 +127,7 @@ async def test_skip_after_only_looking_leaves_no_trace_either(world: World):
     assert await world.history(ada) == []
     assert await world.ledger(ada) == [("usage", None), ("skip", "seen")]
     # What it had read was too long for the window, and kept whole elsewhere.
-    assert await world.denizen.db.read(check) == []
+    assert await world.denizen.db.read(check_deeply) == []
 
 
 async def test_skip_after_an_effect_ends_the_cycle_as_what_it_was(world: World):
@@ -229,5 +229,5 @@ async def test_a_cycle_can_end_by_a_function_of_ones_own(ready_sqlite_url: str):
 
 
 async def test_a_function_that_this_runtime_does_not_have_is_named(small_world: World):
-    with pytest.raises(InvalidInput, match=r"stops by what this runtime does not have: midnight"):
+    with pytest.raises(InvalidInput, match=r"stops by functions that this runtime does not have: midnight"):
         await restless_in_a_hall(small_world, cycle={"stop_when": ["midnight"]})

@@ -29,7 +29,8 @@ from tests.world import UNHURRIED, World, open_world
 NOT_AUDITED = {
     # What people say to each other and to agents, and where.
     "post_message", "edit_message", "delete_message", "mark_read", "create_space", "change_space", "let_agents_go_on",
-    "add_member", "change_member", "remove_member", "private_space", "ask_for_answer", "chat", "complete_chat", "embed",
+    "add_member", "change_member", "remove_member", "private_space", "ask_for_answer", "stop_answer", "chat",
+    "complete_chat", "embed",
     "answer_call", "answer_by_address", "trigger", "receive_webhook", "close_session", "change_memory",
     "change_conversation_memory", "create_file", "upload_content", "delete_file",
     # One call, which costs a few tokens and keeps nothing.

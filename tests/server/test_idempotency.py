@@ -22,6 +22,7 @@ ONCE_BY_NATURE = {
     "/api/panels/{panel_id}/rounds/{round_id}/cancel",
     "/api/spaces/{space_id}/agents/{agent_id}/ask-for-answer",
     "/api/spaces/{space_id}/continue",
+    "/api/spaces/{space_id}/stop",
     "/api/spaces/{space_id}/members",
     "/hooks/calls/{call_id}",
     "/hooks/{webhook_id}",

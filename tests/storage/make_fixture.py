@@ -1,4 +1,4 @@
-"""Writes fixtures/0022.jsonl: a small but complete life, one JSON object for each row, parents before children.
+"""Writes fixtures/0025.jsonl: a small but complete life, one JSON object for each row, parents before children.
 
     python -m tests.storage.make_fixture
 
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-FILE = Path(__file__).parent / "fixtures" / "0022.jsonl"
+FILE = Path(__file__).parent / "fixtures" / "0025.jsonl"
 START = 1_767_603_600_000_000
 """Microseconds: Monday, 5 January 2026, nine o'clock, UTC."""
 SECOND = 1_000_000
@@ -44,6 +44,7 @@ def life() -> Iterator[Row]:
     yield from voices()
     yield from statuses()
     yield from kept_watch()
+    yield from proof()
 
 
 def people() -> Iterator[Row]:
@@ -148,7 +149,8 @@ def talk() -> Iterator[Row]:
 def attachments() -> Iterator[Row]:
     """A file of a message, and a content that no file has any more."""
     content = {"organization_id": "org-1", "link_key": "ab" * 16, "size": 5, "created_at": START}
-    yield "contents", {"id": "content-1", "digest": "0f" * 32, "dropped_at": None, **content}
+    read = {"reading": "done", "width": 640, "height": 480, "tries": 1}
+    yield "contents", {"id": "content-1", "digest": "0f" * 32, "dropped_at": None, **content, **read}
     yield "contents", {"id": "content-2", "digest": None, "dropped_at": START, **content}
     yield (
         "files",
@@ -179,6 +181,7 @@ def attachments() -> Iterator[Row]:
         },
     )
     yield "file_pages", {"content_id": "content-1", "page": 1, "text": "green"}
+    yield "heard_files", {"agent_id": "entity-ada", "file_id": "file-1", "cycle": 1, "next_page": 1}
 
 
 def message(seq: int, author: str, text: str, *, space: str = "room", **columns: Any) -> Row:
@@ -622,6 +625,8 @@ def statuses() -> Iterator[Row]:
     where = {"space_id": "space-room", "agent_id": "entity-ada", "cause": "key", "detail": '{"provider": "OpenAI"}'}
     when = {"retry_at": START + 600 * SECOND, "created_at": START, "updated_at": START}
     yield "space_statuses", {**where, "message_id": "message-3", **when}
+    asked = {"agent_id": "entity-grace", "space_id": "space-room", "cycle_id": "cycle-2", "seq": 3}
+    yield "stop_requests", {**asked, "by_id": "entity-sam", "created_at": START}
     told = {"agent_id": "entity-ada", "cause": "key", "detail": '{"provider": "OpenAI"}', "created_at": START}
     sent = {"sent_at": START + SECOND, "tries": 1, "next_at": START + 60 * SECOND}
     yield "alerts", {**told, **sent}
@@ -639,6 +644,14 @@ def kept_watch() -> Iterator[Row]:
     who = {"organization_id": "org-1", "created_at": START, "by_id": "entity-noor", "token_id": "token-1"}
     what = {"kind": "private spaces", "action": "open_private_space", "subject_id": "space-room"}
     yield "audit", {"number": 1, **who, **what, "detail": '{"opening": "opening-1"}'}
+
+
+def proof() -> Iterator[Row]:
+    """Noor's aside was edited; the roster knows who is there."""
+    row = {"number": 1, "chain_id": "space-aside", "row_id": "message-aside", "position": 1}
+    yield "amendments", {**row, "salt": "................", "digest": "................", "created_at": START}
+    yield "roster", {"kind": "organization", "id": "org-1", "member_id": ""}
+    yield "roster", {"kind": "member", "id": "space-aside", "member_id": "entity-noor"}
 
 
 if __name__ == "__main__":

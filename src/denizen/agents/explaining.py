@@ -23,6 +23,7 @@ _OUTCOMES: Final[dict[str, Outcome]] = {
     **dict.fromkeys(PARKING_CAUSES, "parked"),
     "no_reply": "acted",
     "limit": "acted",
+    "stopped": "acted",
     "budget": "suspended",
     "suspended": "suspended",
 }

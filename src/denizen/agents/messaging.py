@@ -14,8 +14,9 @@ from denizen.access.requesters import Requester, find_space
 from denizen.agents import managing
 from denizen.errors import InvalidInput
 from denizen.ids import AgentId, MessageId, SpaceId
+from denizen.inbox import stop_requests
 from denizen.panel import rounds
-from denizen.spaces import ask_again, posting
+from denizen.spaces import ask_again, directory, posting
 from denizen.spaces.posting import Draft, Posted
 from denizen.storage.database import Tx, storable
 from denizen.tools import calls
@@ -57,6 +58,21 @@ def post_message(
     if posted.space_kind == "panel":
         rounds.begin_turn_of(tx, where, posted, author_id, what.rendered.mentions)
     return posted
+
+
+def stop_answer(tx: Tx, by: Requester, space_id: str, agent_named: str | None = None) -> list[AgentId]:
+    """Tell the agents of the space, or one of them, to stop what they write there. For people in the space.
+
+    Returns those that were writing. What they had written stays, and says that it was stopped; work for other spaces
+    goes on.
+    """
+    space = find_space(tx, by, space_id)
+    if directory.get_entity(tx, by.entity_id).kind != "human":
+        raise InvalidInput("Only people can stop an answer.")
+    if space.kind == "panel":
+        raise InvalidInput("This space is a panel. Cancel its round instead.")
+    only = None if agent_named is None else [managing.find(tx, by, agent_named).id]
+    return stop_requests.ask(tx, space.id, by.entity_id, posting.last_seq(tx, space.id), only)
 
 
 def ask_for_answer(tx: Tx, by: Requester, space_id: str, agent_named: str) -> None:

@@ -19,14 +19,14 @@ from sqlalchemy import Column, Table, bindparam, delete, select, update
 from denizen.bus.streams import AgentAlert, PersonNotice, agent_topic, entity_topic
 from denizen.clock import SECOND, Instant
 from denizen.ids import AgentId, OrganizationId, SpaceId
-from denizen.inbox.statuses import CAUSES, Cause, SpaceStatus
+from denizen.inbox.statuses import CAUSES, LEFT_UNANSWERED, Cause, SpaceStatus
 from denizen.panel import unanswered
 from denizen.panel.unanswered import PanelStatus
 from denizen.storage.database import Tx, insert_ignore, statement
 from denizen.storage.schema import agents, alerts, entities, panel_alerts, space_statuses, spaces
 
 ALERTING: Final[tuple[Cause, ...]] = tuple(
-    cause for cause in CAUSES if cause not in ("failing", "limit", "no_reply", "suspended", "deleted")
+    cause for cause in CAUSES if cause not in ("failing", *LEFT_UNANSWERED, "suspended", "deleted")
 )
 """Causes that owners are alerted to: those that an owner can fix and did not bring about."""
 CLAIM_SECONDS: Final = 60

@@ -18,7 +18,7 @@ from denizen.api.subject import AgentRef, EntityRef, OrganizationRef, SpaceRef, 
 from denizen.errors import OutcomeUnknown
 from denizen.forgetting import changing, forgetting
 from denizen.forgetting.forgetting import Receipt
-from denizen.ids import FileId, MessageId, new_id
+from denizen.ids import AgentId, FileId, MessageId, new_id
 from denizen.spaces import directory, posting, reading, searching
 from denizen.spaces import floor as floor_rule
 from denizen.spaces.directory import Attention, Entity, Floor, Member, Space, SpaceKind
@@ -236,6 +236,20 @@ class Spaces(Subject):
     async def statuses(self, space: SpaceRef) -> builtins.list[ShownStatus]:
         """Why people who wait in the space have no answer, for each agent or for the panel. Empty: all is well."""
         return await self._runtime.db.read(space_statuses.in_space, id_of(space))
+
+    async def stop(
+        self, space: SpaceRef, by: EntityRef, agent: AgentRef | Entity | None = None
+    ) -> builtins.list[AgentId]:
+        """Stop what the agents of the space, or this one, write there. Returns those that were writing.
+
+        What was said so far stays, and says that it was stopped. Work for other spaces goes on.
+
+        ```python
+        assert await denizen.spaces.stop(kitchen, by=noor) == []
+        ```
+        """
+        asking = THIS_PROCESS.acting_as(id_of(by))
+        return await self._runtime.db.write(messaging.stop_answer, asking, id_of(space), optional_id_of(agent))
 
     async def ask_for_answer(self, space: SpaceRef, agent: AgentRef | Entity, by: EntityRef) -> None:
         """Wake an agent that left a message unanswered here, and tell it that this person asks for an answer.

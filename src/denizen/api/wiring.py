@@ -28,10 +28,11 @@ from denizen.cycles.budgets import BudgetSettings
 from denizen.cycles.server_budget import ServerBudget
 from denizen.cycles.server_models import FOUND_NOTHING, ServerModels
 from denizen.errors import InvalidInput, StorageError
-from denizen.files.storing import File, FileLimits
+from denizen.files.storing import TO_READ, File, FileLimits
 from denizen.forgetting.erasing import empty_write_ahead_log
 from denizen.ids import AgentId, FileId, OrganizationId, SpaceId, new_id
 from denizen.inbox import parking
+from denizen.inbox.stop_requests import STOP, StopHints, hinted
 from denizen.models.catalog import Models
 from denizen.models.discovery import Choice, choose_model, utility_model_for
 from denizen.models.embedders import NONE, Embedder, make_embedder
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
     from denizen.cycles.steps import Choose, PrepareStep
     from denizen.cycles.stopping import Stop
     from denizen.cycles.triage import Judge
+    from denizen.files.extracting import Background
     from denizen.memory.keeping import Keeper
     from denizen.memory.reminding import Reminder
     from denizen.memory.rolling import ConversationInfo
@@ -157,6 +159,7 @@ class Wiring:
         self._triages = dict(triages or {})
         self._pace = pace or Pace()
         self._background_calls = BackgroundCalls()
+        self._stop_hints = StopHints()
         self.public_url = public_url.rstrip("/")
         """The public address of this server."""
         self.telemetry = telemetry or Telemetry(Metrics())
@@ -177,6 +180,7 @@ class Wiring:
         """Whether agents have run in this process before."""
         self._moderator: Moderator | None = None
         self._make_recallable: Callable[[AgentId], None] | None = None
+        self._file_reading: Background | None = None
         self._closing = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
@@ -339,6 +343,14 @@ class Wiring:
                     self._moderator.hint()
                 if self._shared_bus:
                     self._bus.publish(topic, {**payload, "by": self.instance})
+            elif topic == TO_READ:
+                # Lost if no agents run here: a process that runs them looks regularly.
+                self._read_files()
+            elif topic == STOP:
+                if (told := hinted(payload)) is not None:
+                    self._stop_hints.hint(*told)
+                if self._shared_bus:
+                    self._bus.publish(topic, {**payload, "by": self.instance})
             elif topic == RECALLABLE:
                 # Lost if no agents run here: the next process that runs them looks for waiting ones.
                 if self._make_recallable is not None:
@@ -349,6 +361,10 @@ class Wiring:
                 elif payload.get("type") == "round.changed":
                     self._look_back_at(SpaceId(str(payload["space"])))
                 self._bus.publish(topic, payload)
+
+    def _read_files(self) -> None:
+        if self._file_reading is not None:
+            self._file_reading.hint()
 
     def _look_back_at(self, panel_id: SpaceId) -> None:
         """Notes that a turn of the panel may be over: there may be something to summarize and to reflect on."""
@@ -370,8 +386,10 @@ class Wiring:
             raise InvalidInput("The agents of this runtime are already running.")
         from denizen.agents.residents import Residents
         from denizen.consciousness.recall.embedding import following
+        from denizen.consciousness.recall.file_passages import remember_files
         from denizen.cycles import catching_up
         from denizen.cycles.speaking import heard_by_latecomers
+        from denizen.files import extracting
         from denizen.reflection.afterthoughts import Afterthoughts
 
         equipment = self.equipment()
@@ -387,6 +405,8 @@ class Wiring:
             afterthoughts=Afterthoughts(partial(equipment.reflect_on_next, self._claimant)),
             panel_afterthoughts=Afterthoughts(self.reflecting().reflect_on_next),
             lock=self._lock,
+            read_files=self._read_files,
+            stop_hints=self._stop_hints,
         )
         if not self._has_lived:
             # It may have other keys, models and tools than the last process.
@@ -398,6 +418,7 @@ class Wiring:
                 stack.callback(self._lock.release)
             await stack.enter_async_context(heard_by_latecomers(self._bus, self._voices, self.clock))
             self._make_recallable = await stack.enter_async_context(catching_up.following(self.db, self.clock))
+            self._file_reading = await stack.enter_async_context(extracting.following(self.db, remember_files))
             if self.embedder is not None:
                 await stack.enter_async_context(following(self.db, self.embedder, self.clock))
             self._moderator = await stack.enter_async_context(self._new_moderator())
@@ -407,10 +428,11 @@ class Wiring:
             stack.callback(self._forget_residents)
             # After them: a hint may come at once. Earlier ones are found by the sweep.
             if self._shared_bus:
-                from denizen.agents.hints import listening
+                from denizen.agents.hints import hearing_stops, listening
                 from denizen.panel.hints import overhearing
 
                 await stack.enter_async_context(listening(self._bus, residents, self.instance))
+                await stack.enter_async_context(hearing_stops(self._bus, self._stop_hints, self.instance))
                 await stack.enter_async_context(overhearing(self._bus, self._moderator, self.instance))
             self._moderator.hint()
             await budgets.reconsider_server(self.db)
@@ -467,6 +489,7 @@ class Wiring:
         self._residents = None
         self._moderator = None
         self._make_recallable = None
+        self._file_reading = None
 
     async def drain(self) -> None:
         """Begins no more cycles here; waits until running ones have finished, or hands them back after
@@ -521,6 +544,8 @@ class Wiring:
         await residents.panel_afterthoughts.settled()
         if self.keeper is not None:
             await self.keeper.settled()
+        if self._file_reading is not None:
+            await self._file_reading.settled()
 
     def equipment(self) -> Equipment:
         from denizen.agents.equipping import Equipment
@@ -544,6 +569,7 @@ class Wiring:
             background_calls=self._background_calls,
             outside=self._outside,
             voices=self._voices,
+            stop_hints=self._stop_hints,
             telemetry=self.telemetry,
             reminder=self._reminder,
             server_budget=self.server_budget,

@@ -11,7 +11,16 @@ from denizen.client.connection import Connection, keyed, path_to, those_given
 from denizen.client.streaming import LifeEvent, StreamEvent, resuming
 from denizen.shapes.calls import CallList, CallOut
 from denizen.shapes.people import EntityOut, EntityPage, Organization
-from denizen.shapes.spaces import MemberOut, MessageOut, MessagePage, ReadState, SearchPage, SpaceList, SpaceOut
+from denizen.shapes.spaces import (
+    MemberOut,
+    MessageOut,
+    MessagePage,
+    ReadState,
+    SearchPage,
+    SpaceList,
+    SpaceOut,
+    StoppedAnswers,
+)
 
 
 class Places(Connection):
@@ -119,6 +128,11 @@ class Places(Connection):
     async def ask_for_answer(self, space_id: str, agent: str) -> None:
         """Wakes an agent that left a message unanswered there, and asks it for an answer."""
         await self._tell("POST", path_to("spaces", space_id, "agents", agent, "ask-for-answer"))
+
+    async def stop(self, space_id: str, agent: str | None = None) -> list[str]:
+        """Stops what the agents of the space, or one of them, write there. Returns those that were writing."""
+        given = those_given(agent=agent)
+        return (await self._ask(StoppedAnswers, "POST", path_to("spaces", space_id, "stop"), json=given)).agents
 
     async def mark_read(self, space_id: str, seq: int) -> ReadState:
         """Marks the messages after that number as unread."""

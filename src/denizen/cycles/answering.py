@@ -349,10 +349,13 @@ def tell_unanswered(
     Shows nothing where another agent takes over what this one did not answer.
     """
     cause, detail = why or _why(stop_reason)
-    silent = unanswered(tx, agent_id, cycle.id, cycle.events)
+    for each in unanswered(tx, agent_id, cycle.id, cycle.events):
+        if (stop := cycle.stopped.get(each.space_id)) is not None:
+            statuses.show(tx, agent_id, each.space_id, "stopped", message_id=each.message_id, by=stop.by_name)
+    silent = unanswered(tx, agent_id, cycle.id, cycle.open_events)
     if silent and cause in _PASSED_ON:
         spaces = {each.space_id for each in silent}
-        left = floor.pass_on(tx, agent_id, [event for event in cycle.events if event.space_id in spaces])
+        left = floor.pass_on(tx, agent_id, [event for event in cycle.open_events if event.space_id in spaces])
         silent = unanswered(tx, agent_id, cycle.id, left)
     for each in silent:
         statuses.show(tx, agent_id, each.space_id, cause, message_id=each.message_id, retry_at=retry_at, **detail)

@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import ceil
@@ -33,7 +34,7 @@ from denizen.consciousness.settings import Profile
 from denizen.consciousness.summary import Effect, derived_summary, exchange_summary, last_words
 from denizen.consciousness.window import budget as budget_for
 from denizen.consciousness.window import result_characters
-from denizen.cycles import alerts, answering, awareness, budgets, calling, ending
+from denizen.cycles import alerts, answering, awareness, budgets, calling, ending, seeing, stopped_answers
 from denizen.cycles.answering import (
     LAST_STEP_TOKENS,
     LAST_STEP_TOOLS,
@@ -83,12 +84,15 @@ from denizen.errors import (
     StorageError,
     explained,
 )
-from denizen.ids import CallId, OrganizationId
+from denizen.ids import CallId, OrganizationId, SpaceId
+from denizen.inbox import stop_requests
 from denizen.inbox.delivery import DEAD_AFTER
 from denizen.inbox.format import sender_name
+from denizen.inbox.stop_requests import StopHints
 from denizen.memory.reminding import Reminder
 from denizen.models import caching, forcing, learned, overflow, request, thinking
 from denizen.models.embedders import Embedder
+from denizen.models.pictures import sees
 from denizen.models.prices import Price, Usage, cost, expected_cost, usage_of
 from denizen.models.tokens import PER_MESSAGE, estimate
 from denizen.profiles.choosing import Profiling
@@ -168,6 +172,8 @@ class CycleDeps:
     """Brings up long-term memories, if configured."""
     voices: LiveTexts = field(default_factory=LiveTexts)
     """Repeats live texts to readers who connect late."""
+    stop_hints: StopHints = field(default_factory=StopHints)
+    """Knows which agents may have been told to stop what they write."""
     telemetry: Telemetry = OFF
     """Receives metrics and traces of its cycles."""
     profiling: Callable[[], Profiling | None] = lambda: None
@@ -205,6 +211,10 @@ async def think(
             return outcome
     finally:
         structlog.contextvars.reset_contextvars(**bound)
+
+
+class StoppedByPerson(Exception):
+    """A person has stopped what the model is writing."""
 
 
 async def _live_through(thinking: _Thinking, watch: Watch) -> CycleOutcome:
@@ -294,6 +304,8 @@ class _Thinking:
         """Whether its server has rejected a forced tool call."""
         self._told_cut_off = 0
         """How often in this cycle the model was told that its answer was cut off."""
+        self._stopped_response: ModelResponse | None = None
+        """What the model had written when a person stopped it."""
         self._late: dict[tuple[int, int], asyncio.Future[Result]] = {}
         """Calls that were no longer waited for, by step and position."""
         mind.add(*cycle.entries)
@@ -305,13 +317,20 @@ class _Thinking:
         self._spare_layers()
         if await self._take_up() == "paused":
             return Paused()
-        while (reason := await self._stop_reason()) is None and (reason := await self._prepare_step()) is None:
+        while True:
+            if (stopped := await self._heed_stops()) is not None:
+                return stopped
+            if (reason := await self._stop_reason()) is not None or (reason := await self._prepare_step()) is not None:
+                return await self._stop(reason)
             # Before anything more is taken from the inbox: without budget, it must stay there.
             if (refused := await self._reserve()) is not None:
                 return await self._rest(refused)
             await self._look_around()
             self._make_room()
             response, speaker = await self._ask()
+            if response is None:
+                await self._keep_stopped(speaker)
+                continue
             calls = calls_of(response)
             skip = next((call for call in calls if call.tool_name == SKIP), None)
             if skip is not None:
@@ -327,7 +346,6 @@ class _Thinking:
             elif (outcome := await self._finish(response)) is not None:
                 return outcome
             self._spare_layers()
-        return await self._stop(reason)
 
     # Sizes
 
@@ -528,15 +546,18 @@ class _Thinking:
 
     # Model requests
 
-    async def _ask(self) -> tuple[ModelResponse, Speaker]:
-        """The model's next response, retried as often as its errors allow."""
+    async def _ask(self) -> tuple[ModelResponse | None, Speaker]:
+        """The model's next response, retried as often as its errors allow. None: a person stopped it."""
         attempt, waited = 0, 0.0
         while True:
             attempt += 1
             speaker = self._speaker()
             try:
                 with self._with.voices.speaking(speaker):
-                    response = await self._ask_once(speaker, attempt)
+                    async with self._stoppable(speaker) as until_stopped:
+                        response = await self._ask_once(speaker, attempt, until_stopped)
+            except StoppedByPerson:
+                return None, speaker
             except ModelError as error:
                 speaker.abort("error")
                 await self._pay_broken_off()
@@ -558,7 +579,11 @@ class _Thinking:
                 waited += delay
                 if waited >= SHOWN_AFTER_SECONDS:
                     await self._show_trouble(error, delay)
-                await self._with.clock.sleep(delay)
+                try:
+                    async with self._stoppable(speaker):
+                        await self._with.clock.sleep(delay)
+                except StoppedByPerson:
+                    return None, speaker
             except BaseException:
                 speaker.abort("interrupted")
                 raise
@@ -637,15 +662,18 @@ class _Thinking:
             spaces={event.space_id for event in self._cycle.events if event.space_id is not None},
             may_speak=self._plan.allows(SEND_MESSAGE),
             caution=self._cycle.caution,
+            stopped=self._cycle.stopped,
         )
 
-    async def _ask_once(self, speaker: Speaker, attempt: int) -> ModelResponse:
+    async def _ask_once(self, speaker: Speaker, attempt: int, until_stopped: asyncio.Timeout) -> ModelResponse:
         settings = self._settings()
         only = self._only
         tools = tuple(each for each in self._with.toolbox.definitions if only is None or each.name in only)
         # Cached by the provider: the past and the events that woke the agent; and the whole prompt, for the next step.
         woken_at, last = len(self._mind.prompt) - len(self._mind.present), len(self._mind.prompt) - 1
-        prompt = caching.marked(self._model, self._mind.prompt, (woken_at, last))
+        prompt = caching.marked(
+            self._model, await seeing.shown(self._with.db, self._mind, self._model), (woken_at, last)
+        )
         if (tail := self._tail) is not None:
             # Not stored, and so at the very end: everything before it is the prefix of the next request.
             prompt = [*prompt, ModelRequest(parts=[UserPromptPart(tail)])]
@@ -662,7 +690,9 @@ class _Thinking:
                             speaker.settle(doubt, await self._may_be_shown(doubt))
         except BaseException as error:
             asking.failed(error)
-            if answer is not None:
+            if answer is not None and until_stopped.expired() and speaker.writing_to is not None:
+                self._stopped_response = answer.response
+            elif answer is not None:
                 # Not settled: the reservation of this step is for the attempt that succeeds.
                 charge = replace(self._price(answer.response), reserved=False)
                 self._watch.paid(charge)
@@ -756,6 +786,8 @@ class _Thinking:
             made_of["layers"] = False
         if self._mind.views:
             made_of["shortened"] = self._mind.views
+        if self._mind.pictured:
+            made_of["pictures"] = sees(self._model)
         encoded = to_json(made_of).decode()
         outside = None if self._cycle.outside_from is None else ()
         return log.entry(self._mind.next_seq, self._cycle.id, "response", response, request=encoded, outside=outside)
@@ -786,6 +818,7 @@ class _Thinking:
             streamed=speaker.ids,
             charge=self._charge(response),
             shown=self._shown(calls, entry),
+            sees=sees(self._model),
         )
 
     async def _take_up(self) -> Pausing:
@@ -814,6 +847,7 @@ class _Thinking:
             streamed={at: id for (of, at), id in self._cycle.call_ids.items() if of == number},
             asked=asked,
             shown=self._shown(calls),
+            sees=sees(self._model),
         )
         cut_off = [effect.position for effect in known if effect.state == "intent"]
         return await self._carry_out(step, None, {at: await self._after_crash(step, at) for at in cut_off})
@@ -959,7 +993,7 @@ class _Thinking:
         entry, text = self._response_entry(response), (response.text or "").strip()
         waiting, reminded = await self._unanswered(), answering.reminders(self._mind.present)
         silent_reply = self._silent_reply
-        move = answering.next_move(silent_reply, self._cycle.events, waiting, reminded, text, self._steps)
+        move = answering.next_move(silent_reply, self._cycle.open_events, waiting, reminded, text, self._steps)
         if move.remind is None:
             sending = await answering.outgoing(move.deliver)
             return await self._end("answered", last=response, entries=(entry,), sending=sending)
@@ -981,6 +1015,79 @@ class _Thinking:
         plain = self._mind.toolless or self._mind.era.profile == "small"
         return "deliver" if wanted == "nudge" and plain else wanted
 
+    # Stopping what a person does not want to read
+
+    @asynccontextmanager
+    async def _stoppable(self, speaker: Speaker) -> AsyncGenerator[asyncio.Timeout]:
+        """Raises `StoppedByPerson` in the block when a person stops what it writes."""
+        until_stopped = asyncio.timeout(None)
+
+        def hear(space_id: SpaceId) -> None:
+            if self._concerns_only(space_id, speaker):
+                until_stopped.reschedule(0)
+
+        try:
+            async with until_stopped:
+                with self._with.stop_hints.listening(self.agent_id, hear):
+                    yield until_stopped
+        except TimeoutError as error:
+            if until_stopped.expired():
+                raise StoppedByPerson from error
+            raise
+
+    def _concerns_only(self, space_id: SpaceId, speaker: Speaker) -> bool:
+        """Whether a stop in this space ends the model call: it writes there now, or nowhere yet and works for no other
+        space. Otherwise it goes on for the others."""
+        if speaker.writing_to is not None:
+            return speaker.writing_to == space_id
+        left = {event.space_id for event in self._cycle.open_events}
+        return left <= {space_id}
+
+    async def _heed_stops(self) -> CycleOutcome | None:
+        """Tell the model where people have stopped it. Where nothing else is left to do, the cycle ends."""
+        cycle = self._cycle
+        if self._with.stop_hints.take(self.agent_id):
+            cycle = await self._read_stops()
+        if not cycle.stopped:
+            return None
+        told = self._mind.present
+        untold = [each for each in cycle.stopped.values() if not stopped_answers.told_in(told, each)]
+        seq = self._mind.next_seq
+        notes = tuple(stopped_answers.stop_note(seq + at, cycle.id, each) for at, each in enumerate(untold))
+        if stopped_answers.is_all_stopped(cycle.events, cycle.stopped):
+            summary = stopped_answers.stopped_summary(cycle.stopped.values(), self._derived_summary())
+            return await self._end("stopped", entries=notes, summary=summary)
+        for note in notes:
+            await self._with.db.write(calling.store_note, self._mind.lease, cycle, note)
+            self._mind.add(note)
+        return None
+
+    async def _read_stops(self) -> OpenCycle:
+        cycle = self._cycle
+        found = await self._with.db.read(stop_requests.of_cycle, self.agent_id, cycle.id, cycle.events)
+        self._cycle = replace(cycle, stopped=found)
+        return self._cycle
+
+    async def _keep_stopped(self, speaker: Speaker) -> None:
+        """Keep what people were shown of a response that was stopped: as the message that it is, and in the log."""
+        response, self._stopped_response = self._stopped_response, None
+        space_id = speaker.writing_to
+        stopped = (await self._read_stops()).stopped
+        request = None if space_id is None else stopped.get(space_id)
+        cut = None if response is None else stopped_answers.cut_answer(response, speaker.shown)
+        if request is None or cut is None:
+            if response is not None:
+                self._unpaid = (*self._unpaid, replace(self._price(response), reserved=False))
+            speaker.abort("stopped")
+            await self._pay_broken_off()
+            return
+        calls = calls_of(cut.response)
+        speaker.abort("stopped", {at for at in speaker.ids if at >= len(calls)})
+        step = self._new_step(cut.response, calls, speaker)
+        streamed = {at: id for at, id in step.streamed.items() if at < len(calls)}
+        step = replace(step, streamed=streamed, stopped_by=request, stopped_at=cut.cut)
+        await self._carry_out(step, speaker)
+
     async def _is_small_and_done(self, calls: Sequence[ToolCallPart]) -> bool:
         """Whether a small model has answered everyone who waits: it is not asked for a summary."""
         if self._mind.era.profile != "small" or not self._awaited:
@@ -988,7 +1095,7 @@ class _Thinking:
         if any(call.tool_name != SEND_MESSAGE for call in calls):
             return False
         agent_id, cycle = self._mind.lease.agent_id, self._cycle
-        return not await self._with.db.read(answering.unanswered_here, agent_id, cycle.id, cycle.events)
+        return not await self._with.db.read(answering.unanswered_here, agent_id, cycle.id, cycle.open_events)
 
     def _exchange(self) -> str:
         """A summary made from the messages received and sent."""
@@ -1006,7 +1113,7 @@ class _Thinking:
         if not self._awaited or self._with.settings.silent_reply == "ignore":
             return []
         agent_id, cycle = self._mind.lease.agent_id, self._cycle
-        return await self._with.db.read(answering.unanswered_here, agent_id, cycle.id, cycle.events)
+        return await self._with.db.read(answering.unanswered_here, agent_id, cycle.id, cycle.open_events)
 
     async def _nudge(self, response: ModelResponse, entries: tuple[Entry, Entry], deliver: Words | None) -> None:
         charge, sending = self._charge(response), await answering.outgoing(deliver)
@@ -1050,6 +1157,9 @@ class _Thinking:
             # Not every server supports a tool choice by name. The cycle has reached its limit anyway.
             log_line.warning("last step rejected", agent=self._mind.lease.agent_id, error=repr(error))
             return await self._end(reason, sending=await self._written())
+        if response is None:
+            await self._keep_stopped(speaker)
+            return await self._heed_stops() or await self._end(reason, sending=await self._written())
         calls = calls_of(response)
         skip = next((call for call in calls if call.tool_name == SKIP), None)
         if skip is not None:
@@ -1066,7 +1176,7 @@ class _Thinking:
         """The model's text for the people who still wait, if it was reminded of them or they are the only ones."""
         waiting, reminded = await self._unanswered(), answering.reminders(self._mind.present)
         words = answering.words_for(waiting, reminded, text, self._steps)
-        if words is None and text and len(waiting) == 1 == len(answering.waiting_spaces(self._cycle.events)):
+        if words is None and text and len(waiting) == 1 == len(answering.waiting_spaces(self._cycle.open_events)):
             words = Words(waiting[0], text, self._steps)
         return await answering.outgoing(words)
 
@@ -1149,6 +1259,9 @@ class _Thinking:
 
     def let_go(self) -> None:
         """Cancel calls that were no longer waited for and that nobody took over."""
+        for space_id in self._cycle.stopped:
+            # If the cycle is undone, the one that takes its events again must look for the requests as well.
+            self._with.stop_hints.hint(self.agent_id, space_id)
         for work in self._late.values():
             work.cancel()
 

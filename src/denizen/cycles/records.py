@@ -12,8 +12,9 @@ from denizen.consciousness import log
 from denizen.consciousness.log import Entry
 from denizen.errors import NotFound
 from denizen.ids import AgentId, CallId, CycleId, SpaceId
-from denizen.inbox import delivery, parking
+from denizen.inbox import delivery, parking, stop_requests
 from denizen.inbox.events import Event
+from denizen.inbox.stop_requests import StopRequest
 from denizen.spaces import directory, posting
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import cycles
@@ -56,11 +57,18 @@ class OpenCycle:
     """Whether a space shows a status of the agent that the end of this cycle clears."""
     outside_from: int | None = None
     """The number in the log from which its responses answer requests with text from outside; None: none do."""
+    stopped: Mapping[SpaceId, StopRequest] = field(default_factory=dict[SpaceId, StopRequest])
+    """Where a person has stopped it, as far as it has heard."""
 
     @property
     def steps(self) -> int:
         """How often the model has answered."""
         return sum(entry.kind == "response" for entry in self.entries)
+
+    @property
+    def open_events(self) -> tuple[Event, ...]:
+        """Its events, without those of spaces where a person has stopped it."""
+        return tuple(event for event in self.events if event.space_id not in self.stopped)
 
     @property
     def responses(self) -> list[ModelResponse]:
@@ -125,6 +133,7 @@ def find_open(tx: Tx, agent_id: AgentId) -> ResumableCycle | None:
         call_ids={(each.step, each.position): each.id for each in made},
         troubled=parking.has_trouble(tx, agent_id),
         outside_from=outside_from,
+        stopped=stop_requests.of_cycle(tx, agent_id, id, events),
     )
     return ResumableCycle(cycle, not_before, bool(handed_back), outcome == "paused")
 

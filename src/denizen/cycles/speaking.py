@@ -37,6 +37,7 @@ from denizen.bus.streams import (
 )
 from denizen.clock import Clock
 from denizen.consciousness.lease import Lease
+from denizen.cycles.stopped_answers import Utterance
 from denizen.ids import CallId, MessageId, SpaceId, new_id
 from denizen.models.characters import WholeCharacters
 from denizen.models.partial import PartialArguments
@@ -91,7 +92,7 @@ class Speaker:
     """Turns the events of one response into stream frames.
 
     `space_id` is where messages go that name no space; `spaces` are those that may be named. Under `caution` text is
-    shown a few words late outside its free spaces: see `doubts`.
+    shown a few words late outside its free spaces: see `doubts`. In `stopped` spaces nothing is shown.
     """
 
     def __init__(
@@ -104,6 +105,7 @@ class Speaker:
         spaces: Container[str] = (),
         may_speak: bool = True,
         caution: Caution | None = None,
+        stopped: Container[str] = (),
     ) -> None:
         self._bus = bus
         self._lease = lease
@@ -112,9 +114,23 @@ class Speaker:
         self._spaces = spaces
         self._may_speak = may_speak
         self._caution = caution
+        self._stopped = stopped
         self._certain = True
         self._calls = 0
         self._open: dict[int, _Utterance] = {}
+        self._newest: _Utterance | None = None
+        """The message that is being written."""
+
+    @property
+    def writing_to(self) -> SpaceId | None:
+        """The space that a message is being written to now, as far as people can see."""
+        return None if self._newest is None or not self._newest.said else self._newest.space_id
+
+    @property
+    def shown(self) -> dict[int, Utterance]:
+        """What people have been shown of each message, by the position of its call."""
+        told = [each for each in self._open.values() if each.tool == SEND_MESSAGE]
+        return {each.position: Utterance("".join(each.pieces), each.named or None) for each in told}
 
     @property
     def ids(self) -> dict[int, str]:
@@ -123,8 +139,10 @@ class Speaker:
 
     def hear(self, event: ModelResponseStreamEvent) -> None:
         """Process the next event of the model's response."""
-        if isinstance(event, PartStartEvent) and isinstance(event.part, ToolCallPart):
-            self._begin(event.index, event.part)
+        if isinstance(event, PartStartEvent):
+            self._newest = None
+            if isinstance(event.part, ToolCallPart):
+                self._begin(event.index, event.part)
         elif isinstance(event, PartDeltaEvent) and isinstance(event.delta, ToolCallPartDelta):
             utterance = self._open.get(event.index)
             if utterance is not None and isinstance(event.delta.args_delta, str):
@@ -151,8 +169,10 @@ class Speaker:
         speaks = part.tool_name == SEND_MESSAGE and self._may_speak
         if not speaks and part.tool_name not in self._visible:
             return
-        where = self._space_id if self._certain else None
+        stopped = self._space_id is not None and self._space_id in self._stopped
+        where = self._space_id if self._certain and not stopped else None
         utterance = self._open[index] = _Utterance(position, part.tool_name, where)
+        self._newest = utterance if speaks else None
         # Some providers send the whole arguments at once, some their beginning, which is not valid JSON yet.
         if part.args:
             self._hear(utterance, part.args if isinstance(part.args, str) else part.args_as_json_str())
@@ -169,7 +189,7 @@ class Speaker:
                 text += added
         if text and not utterance.said and utterance.named:
             # The name is complete when the text begins. A space that is not part of this cycle gets the message later.
-            known = utterance.named in self._spaces
+            known = utterance.named in self._spaces and utterance.named not in self._stopped
             utterance.space_id = SpaceId(utterance.named) if known else None
         self._say(utterance, text)
 

@@ -32,6 +32,8 @@ EVENT_CAUSES: Final[tuple[EventCause, ...]] = get_args(EventCause)
 """Causes in a message: it is set aside, and the rest goes on."""
 SET_ASIDE: Final[tuple[Cause, ...]] = (*EVENT_CAUSES, "gave_up", "interrupted")
 """A message that was set aside: what the agent says to others there does not answer it."""
+LEFT_UNANSWERED: Final[tuple[Cause, ...]] = ("no_reply", "limit", "stopped")
+"""A message that the agent has read and does not answer by itself any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +94,7 @@ _WORDINGS: Final[Mapping[Cause, _Wording]] = {
     ),
     "limit": _Wording("{agent} reached its limit of {limit} before it had answered.", "Ask again.", ("ask",)),
     "no_reply": _Wording("{agent} read this and did not reply.", "", ("ask",)),
+    "stopped": _Wording("{by} stopped {agent} before it had answered.", "Ask again for an answer.", ("ask",)),
     "budget": _Wording(
         "The budget of {agent} is used up{because}.",
         "Your message is kept. {agent} answers when the budget begins anew or is raised.",
@@ -167,6 +170,7 @@ class _Words(dict[str, str]):
         "model": "that it is set to",
         "count": "several",
         "limit": "its work",
+        "by": "Someone",
     }
 
     def __init__(self, detail: Mapping[str, JsonValue], *, agent: str) -> None:
@@ -290,8 +294,8 @@ _still_failing = exists().where(
 )
 _by_person = space_statuses.c.message_id.in_(select(messages.c.id).where(messages.c.author_id == bindparam("person")))
 _clear_after_answer = _clearing(_here, _cause.not_in(SET_ASIDE))
-_clear_after_words = _clearing(_here, _cause.in_(("failing", "no_reply", "limit")))
-_clear_earlier = _clearing(_here, or_(_cause.in_(("no_reply", "limit")), _cause.in_(SET_ASIDE) & _by_person))
+_clear_after_words = _clearing(_here, _cause.in_(("failing", *LEFT_UNANSWERED)))
+_clear_earlier = _clearing(_here, or_(_cause.in_(LEFT_UNANSWERED), _cause.in_(SET_ASIDE) & _by_person))
 _clear_tried_again = _clearing(_cause.in_(SET_ASIDE), ~_still_set_aside)
 _clear_failing = _clearing(_cause == "failing", ~_still_failing)
 _clear_cause = _clearing(_cause == bindparam("why"))

@@ -35,13 +35,31 @@ class UrgentRule(BaseModel):
     works_for: tuple[str, ...] = ()
     """Handles of the people it works for; empty means every person."""
 
+    def is_for(self, *, handle: str, kind: str) -> bool:
+        """Whether the agent works for this sender."""
+        return kind == "human" and (not self.works_for or handle in self.works_for)
+
     def applies(self, *, handle: str, kind: str, plain: str) -> bool:
         """Whether a message by this sender, with this plain text, is urgent."""
         if handle in self.people:
             return True
-        if kind != "human" or (self.works_for and handle not in self.works_for):
+        if not self.is_for(handle=handle, kind=kind):
             return False
         return any(_has(word, plain) for word in self.words if word.strip()) or _commands(self.commands, plain)
+
+
+_STOPS: Final = frozenset(
+    (
+        *("stop", "/stop", "stop it", "stop that", "stop now", "stop writing", "stop talking", "abort", "cancel"),
+        *("stopp", "halt", "abbrechen", "aufhören", "hör auf"),
+    )
+)
+_AROUND: Final = re.compile(r"@\S+|[^\w\s/]|\b(?:please|bitte|ok|okay)\b")
+
+
+def says_only_stop(plain: str) -> bool:
+    """Whether a message says nothing but "stop": then what is being written is stopped, and nothing else is to do."""
+    return len(plain) <= 100 and " ".join(_AROUND.sub(" ", plain.lower()).split()) in _STOPS
 
 
 def _has(word: str, text: str) -> bool:

@@ -20,6 +20,7 @@ StatusCause = Literal[
     "interrupted",
     "limit",
     "no_reply",
+    "stopped",
     "budget",
     "suspended",
     "deleted",

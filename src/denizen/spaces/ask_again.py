@@ -13,7 +13,7 @@ from denizen.inbox import delivery, parking, statuses
 from denizen.inbox.delivery import Delivery
 from denizen.inbox.events import ABOUT, ASKED_BY, BEFORE, OUTSIDE
 from denizen.inbox.format import speaker
-from denizen.inbox.statuses import SET_ASIDE, Cause, SpaceStatus
+from denizen.inbox.statuses import LEFT_UNANSWERED, SET_ASIDE, SpaceStatus
 from denizen.spaces import directory, posting
 from denizen.spaces.directory import Entity
 from denizen.storage.database import Tx, statement
@@ -22,8 +22,6 @@ from denizen.storage.schema import agents, events, space_statuses
 _state = statement(
     select(agents.c.status, agents.c.held_by, agents.c.held_until).where(agents.c.id == bindparam("agent_id"))
 )
-_ANSWERABLE: Final[tuple[Cause, ...]] = ("no_reply", "limit")
-"""The statuses that are cleared when somebody asks for an answer."""
 CUT_SHORT: Final = (
     "A person asks you again to answer a message here: the cycle that read it was cut short before you had answered."
 )
@@ -47,7 +45,7 @@ def ask_for_answer(tx: Tx, space_id: SpaceId, agent_id: AgentId, by: EntityId) -
     owed = _owed(tx, space_id, agent_id)
     if owed is None or state[0] == "dead":
         raise InvalidInput(f"{agent.name} owes no answer in this space. Write a message to it instead.")
-    statuses.clear(tx, agent_id, _ANSWERABLE, space_id)
+    statuses.clear(tx, agent_id, LEFT_UNANSWERED, space_id)
     parking.show_if_unable(
         tx, agent_id, space_id, owed.message_id, status=state[0], held_by=state[1], held_until=state[2]
     )
@@ -74,7 +72,7 @@ def ask_about_cut_short(tx: Tx, agent_id: AgentId, space_id: SpaceId | None = No
 
 def _owed(tx: Tx, space_id: SpaceId, agent_id: AgentId) -> SpaceStatus | None:
     shown = [each for each in statuses.of_space(tx, space_id) if each.agent_id == agent_id]
-    return next((each for each in shown if each.cause in _ANSWERABLE), None)
+    return next((each for each in shown if each.cause in LEFT_UNANSWERED), None)
 
 
 def _for_answer(tx: Tx, owed: SpaceStatus, person: Entity) -> Delivery:

@@ -65,6 +65,10 @@ def _flag(name: str, default: int = 0) -> Column[int]:
     return Column(name, SmallInteger, nullable=False, server_default=text(str(default)))
 
 
+def _bytes(name: str) -> Column[bytes]:
+    return Column(name, LargeBinary)
+
+
 def _usage() -> Iterator[Column[int]]:
     """What model calls have used: how many calls, tokens, and millionths of a dollar."""
     counted = ("calls", "input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "cost_micros")
@@ -157,6 +161,7 @@ minds = Table(
     _int("news_told", 0),
     _text("told", "{}"),  # the surroundings that it was last told
     _flag("outside"),  # whether its window, layers or self hold text from outside, or based on such
+    _bytes("head"),  # the head of the chain of its cycles (chains.py); NULL: none yet
 )
 
 selves = Table(
@@ -195,6 +200,7 @@ spaces = Table(
     _int("agent_run_limit", 12),  # the most messages with which agents may wake each other; 0: none
     _int("agent_run", 0),  # such messages since a person last wrote, or let them continue
     _int("created_at"),
+    _bytes("head"),  # the head of the chain of its messages (chains.py); NULL: none yet
 )
 
 memberships = Table(
@@ -231,6 +237,8 @@ messages = Table(
     _flag("outside"),  # whether it is text from outside, or an agent wrote it after reading such
     Column("files", Text),  # the files attached to it: JSON; NULL: none
     _int("created_at"),
+    _bytes("salt"),  # NULL after an edit or redaction
+    _bytes("digest"),  # as it was posted, in the chain of its space; NULL: not in a chain
     UniqueConstraint("space_id", "seq"),
     Index("ix_messages_outside", "space_id", "seq", sqlite_where=_FROM_OUTSIDE, postgresql_where=_FROM_OUTSIDE),
 )
@@ -238,6 +246,7 @@ messages = Table(
 _OPEN_EVENTS = text("state <> 'done'")
 _NO_MESSAGE = text("message_id IS NULL")
 _OF_A_MESSAGE = text("message_id IS NOT NULL")
+_OF_A_FILE = text("file_id IS NOT NULL")
 
 events = Table(
     "events",
@@ -273,6 +282,18 @@ events = Table(
         sqlite_where=_OPEN_EVENTS,
         postgresql_where=_OPEN_EVENTS,
     ),
+)
+
+stop_requests = Table(
+    "stop_requests",  # people have told agents to stop what they write to a space; until the cycle ends
+    metadata,
+    _key("agent_id", "agents.id"),
+    _key("space_id", "spaces.id"),
+    _text("cycle_id"),  # the cycle that was open; it may be undone
+    _int("seq"),  # the newest message of the space then
+    _ref("by_id", "entities.id"),
+    _int("created_at"),
+    sqlite_with_rowid=False,
 )
 
 space_statuses = Table(
@@ -341,6 +362,7 @@ cycles = Table(
     _int("input_tokens", 0),
     _int("output_tokens", 0),
     _int("cost_micros", 0),  # millionths of a dollar
+    _bytes("digest"),  # in the chain of its agent; NULL: open, or not in a chain
     # At most one cycle of an agent is open, whatever else goes wrong.
     Index("ix_cycles_open", "agent_id", unique=True, sqlite_where=_UNENDED, postgresql_where=_UNENDED),
     Index("ix_cycles_number", "agent_id", "number", unique=True, sqlite_where=_ENDED, postgresql_where=_ENDED),
@@ -379,7 +401,31 @@ log = Table(
     Column("request", Text),  # for a response: the parts of its request
     Column("outside", Text),  # the sources of its text from outside: JSON; for a response: [] if its request held such
     _int("created_at"),
+    _bytes("salt"),  # NULL after a redaction
+    _bytes("digest"),  # as it was written; NULL: without one
     UniqueConstraint("agent_id", "seq"),
+)
+
+amendments = Table(
+    "amendments",  # edits and redactions in the chains of digests
+    metadata,
+    _number(),
+    _text("chain_id"),  # a space or an agent
+    _text("row_id"),  # the id of the message, or the number of the entry in the agent's log
+    _int("position"),  # the last message of the space, or cycle of the agent, at the time
+    _bytes("salt"),  # NULL after the next one of the same row
+    Column("digest", LargeBinary, nullable=False),
+    _int("created_at"),
+    Index("ix_amendments_chain", "chain_id", "number"),
+)
+
+roster = Table(
+    "roster",  # the rows of other tables that there must be: shows whether one is lost
+    metadata,
+    _key("kind"),  # organization, entity, space, member, question
+    _key("id"),  # for a member, the space
+    _key("member_id"),  # for a member, the entity; otherwise empty
+    sqlite_with_rowid=False,
 )
 
 effects = Table(
@@ -623,6 +669,8 @@ passages = Table(
     Column("message_id", Text),  # the message whose text it is
     Column("event_id", Text),
     Column("text", Text),  # if it is not a message's
+    Column("file_id", Text),  # the file whose text it is, and its page there
+    Column("page", Integer),
     _int("start", 0),  # its offset in the message: a long text is several passages
     _int("place"),  # how many characters of its space came before it; a long silence counts as very many
     _int("characters"),
@@ -632,6 +680,7 @@ passages = Table(
     Index("ix_passages_at", "agent_id", "at"),
     Index("ix_passages_cycle", "agent_id", "cycle"),
     Index("ix_passages_message", "message_id", sqlite_where=_OF_A_MESSAGE, postgresql_where=_OF_A_MESSAGE),
+    Index("ix_passages_file", "file_id", sqlite_where=_OF_A_FILE, postgresql_where=_OF_A_FILE),
     sqlite_with_rowid=False,
 )
 
@@ -1107,6 +1156,7 @@ _UNATTACHED = text("message_id IS NULL AND agent_id IS NULL")
 _OF_AGENT = text("agent_id IS NOT NULL")
 _ATTACHED = text("message_id IS NOT NULL")
 _DROPPED = text("dropped_at IS NOT NULL")
+_TO_READ = text("reading = 'waiting'")
 
 contents = Table(
     "contents",  # what files hold, once for each organization; the bytes are in `chunks`
@@ -1118,7 +1168,14 @@ contents = Table(
     _int("size"),
     _int("created_at"),
     Column("dropped_at", BigInteger),  # no file has it any more: its chunks are deleted, then this row; NULL: in use
+    Column("reading", Text),  # waiting, done, unreadable; NULL: there is nothing to read in it
+    Column("trouble", Text),  # why it is unreadable
+    Column("width", Integer),  # of the picture as models see it
+    Column("height", Integer),
+    Column("claimed_until", BigInteger),  # a process is reading it
+    Column("tries", Integer),  # how often a process has begun to read it
     UniqueConstraint("organization_id", "digest"),
+    Index("ix_contents_reading", "created_at", sqlite_where=_TO_READ, postgresql_where=_TO_READ),
     Index("ix_contents_dropped", "dropped_at", sqlite_where=_DROPPED, postgresql_where=_DROPPED),
 )
 
@@ -1146,6 +1203,17 @@ file_pages = Table(
     _key("content_id", "contents.id"),
     Column("page", Integer, primary_key=True),  # 1, 2, 3, ...
     _text("text"),
+    sqlite_with_rowid=False,
+)
+
+heard_files = Table(
+    "heard_files",  # files that agents have heard of and cannot recall yet
+    metadata,
+    _key("agent_id", "agents.id"),
+    _key("file_id", "files.id"),
+    _int("cycle"),  # the number of the cycle
+    _int("next_page", 1),
+    Index("ix_heard_files_file", "file_id"),
     sqlite_with_rowid=False,
 )
 

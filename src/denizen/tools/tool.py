@@ -20,6 +20,7 @@ from denizen.errors import InvalidInput
 from denizen.ids import AgentId, CycleId, MessageId, SpaceId
 from denizen.inbox.events import Event
 from denizen.inbox.sources import Source
+from denizen.inbox.stop_requests import StopRequest
 from denizen.storage.database import Tx
 from denizen.tools.hops import NOTHING, SeenMessages
 from denizen.tools.results import Output
@@ -66,6 +67,12 @@ class Hand:
     """What the request held besides the events."""
     outside: bool = False
     """Whether the request held text from outside, or text made from it: what is made of it must be marked."""
+    stopped: Mapping[SpaceId, StopRequest] = field(default_factory=dict[SpaceId, StopRequest])
+    """The spaces where a person has stopped this cycle: nothing more is sent there."""
+    cut_by: StopRequest | None = None
+    """The request that cut this call off, while its message was being written."""
+    sees: bool = False
+    """Whether the model can be shown pictures."""
 
 
 def spaces_of(events: Iterable[Event], active_space_id: str | None) -> frozenset[str]:
@@ -90,6 +97,8 @@ class Done:
     """The spaces that the result, or what was written, comes from."""
     outside: tuple[Source, ...] = ()
     """The sources of text from outside in the result."""
+    picture: bool = False
+    """Whether the result is the line of a picture, which is then shown."""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 import { CornerUpLeft, Paperclip, X } from "lucide-react";
 import { type KeyboardEvent, type ReactNode, type RefObject, useEffect, useMemo, useRef } from "react";
 import type { Message } from "../denizen/api";
-import { useStore } from "../denizen/live";
+import { useLive, useStore } from "../denizen/live";
 import { send } from "../denizen/send";
 import { Avatar } from "../ui/Avatar";
 import { IconButton } from "../ui/Button";
@@ -9,6 +9,7 @@ import { WriteBox, type WriteBoxHandle } from "../ui/WriteBox";
 import { useAround } from "./context";
 import css from "./conversation.module.css";
 import files from "./files.module.css";
+import { useStop } from "./StatusLine";
 import { type Attachments, MOST_FILES, useAttachments } from "./useAttachments";
 
 interface Props {
@@ -32,6 +33,8 @@ export function Composer({ ref, name, inviting, replyTo, onReplied, onSent, onEd
   }, [ref, replyTo]);
   const attachments = useAttachments();
   const { chosen } = attachments;
+  const stop = useStop(space);
+  const writes = useLive((state) => Object.values(state.writing).some((each) => each.space === space));
   const say = (text: string): void => {
     send(store, space, text, replyTo?.id ?? null, attachments.ready);
     attachments.clear();
@@ -40,9 +43,11 @@ export function Composer({ ref, name, inviting, replyTo, onReplied, onSent, onEd
   };
   const onKey = (event: KeyboardEvent<HTMLTextAreaElement>): void => {
     const last = event.key === "ArrowUp" && !event.altKey && event.currentTarget.value === "";
-    if (!last && !(event.key === "Escape" && replyTo)) return;
+    const stops = event.key === "Escape" && !replyTo && writes && !stop.isPending;
+    if (!last && !stops && !(event.key === "Escape" && replyTo)) return;
     event.preventDefault();
     if (last) onEditLast();
+    else if (stops) stop.mutate();
     else onReplied();
   };
   useDropped(attachments.add);
@@ -124,7 +129,7 @@ function AttachButton({ onFiles }: { onFiles: (files: File[]) => void }): ReactN
 
 /** The files of the message that is being written. */
 function ChosenFiles({ attachments }: { attachments: Attachments }): ReactNode {
-  const { chosen, remove } = attachments;
+  const { chosen, remove, retry } = attachments;
   return (
     <>
       <ul className={files.chosen} aria-label="Files to send">
@@ -135,6 +140,11 @@ function ChosenFiles({ attachments }: { attachments: Attachments }): ReactNode {
               <span className={files.fault} role="alert">
                 {each.error}
               </span>
+            )}
+            {each.error && (
+              <button type="button" className={files.again} onClick={() => retry(each)}>
+                Try again
+              </button>
             )}
             {!each.done && !each.error && <progress className={files.bar} value={each.share} aria-label={`Uploading ${each.name}`} />}
             <IconButton label={`Remove ${each.name}`} icon={<X size={15} />} onClick={() => remove(each.key)} />

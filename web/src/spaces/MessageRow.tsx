@@ -1,5 +1,5 @@
 import { useQuery } from "@tanstack/react-query";
-import { CornerUpLeft, Ellipsis, Link as LinkIcon, Pencil, RotateCw, Trash2, X } from "lucide-react";
+import { CircleStop, CornerUpLeft, Ellipsis, Link as LinkIcon, Pencil, RotateCw, Trash2, X } from "lucide-react";
 import { type KeyboardEvent, memo, type ReactNode, type RefObject, useDeferredValue, useEffect, useRef, useState } from "react";
 import { flushSync } from "react-dom";
 import { get, inWords, type Message, patch, remove } from "../denizen/api";
@@ -120,6 +120,7 @@ function Said({ message, continued, pointedAt }: { message: Message; continued: 
                 edited <Time value={message.edited_at} form="short" />
               </span>
             )}
+            {author.kind === "agent" && message.metadata.stopped !== undefined && <Stopped by={message.metadata.stopped} />}
             {message.edited_at && message.outside && <span className={css.edited}> · </span>}
             {message.outside && <OutsideLabel written={author.kind !== "agent"} />}
           </>
@@ -133,6 +134,18 @@ function Said({ message, continued, pointedAt }: { message: Message; continued: 
       )}
       {asking && <Delete message={message} onClose={() => setAsking(false)} />}
     </article>
+  );
+}
+
+/** Says that a person stopped the answer: it has no end. */
+function Stopped({ by }: { by: unknown }): ReactNode {
+  const around = useAround();
+  const id = by !== null && typeof by === "object" && "by" in by ? String(by.by) : "";
+  const who = id === around.me.id ? "you" : around.members.get(id)?.name;
+  return (
+    <p className={css.stoppedMark}>
+      <CircleStop size={13} aria-hidden /> Stopped{who ? ` by ${who}` : ""}
+    </p>
   );
 }
 

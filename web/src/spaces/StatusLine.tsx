@@ -1,7 +1,12 @@
+import { useMutation } from "@tanstack/react-query";
+import { Square } from "lucide-react";
 import type { ReactNode } from "react";
+import { inWords, post } from "../denizen/api";
 import { useLive } from "../denizen/live";
 import type { SpaceState } from "../denizen/store";
 import css from "./conversation.module.css";
+import { Button } from "../ui/Button";
+import { useToast } from "../ui/Toast";
 import { Dots } from "./MessageRow";
 import { statusWords } from "./status";
 
@@ -15,7 +20,30 @@ export function StatusLine({ space }: { space: SpaceState }): ReactNode {
       <div className={css.statusText}>
         {busy && <Dots />}
         <span>{words}</span>
+        {busy && <Stop space={space.info.id} />}
       </div>
     </div>
   );
+}
+
+/** Ends what the agents write here: what they have said stays. */
+function Stop({ space }: { space: string }): ReactNode {
+  const stop = useStop(space);
+  return (
+    <Button small variant="quiet" className={css.stop} icon={<Square size={12} />} busy={stop.isPending} title="Stop (Esc)" onClick={() => stop.mutate()}>
+      Stop
+    </Button>
+  );
+}
+
+export function useStop(space: string): { isPending: boolean; mutate: () => void } {
+  const toast = useToast();
+  const stopping = useMutation({
+    mutationFn: () => post("/api/spaces/{space_id}/stop", { path: { space_id: space }, body: {} }),
+    onSuccess: ({ agents }) => {
+      if (agents.length === 0) toast("No agent is writing here.");
+    },
+    onError: (error) => toast(inWords(error)),
+  });
+  return { isPending: stopping.isPending, mutate: () => stopping.mutate() };
 }

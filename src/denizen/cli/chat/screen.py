@@ -193,6 +193,8 @@ class Screen:
             if self._leaving:
                 self._typed.put_nowait(None)
                 return
+            if not self._buffer.text and self._talk is not None and self._talk.thinkers():
+                self._typed.put_nowait("/stop")
             self._buffer.reset()
             self._leaving = True
             self.refresh()

@@ -439,6 +439,8 @@ class Talk:
                 await self._display.show(rendering.table_of_agents(await self._client.agents()))
             case "/retry" | "/ask":
                 await self._act(name, argument)
+            case "/stop":
+                await self.stop(argument)
             case "/more":
                 await self._more()
             case "/answer" if not argument:
@@ -487,6 +489,21 @@ class Talk:
             else:
                 await self._client.ask_for_answer(self.space.id, agent_id)
                 await self._note(f"{name} is asked for an answer.")
+
+    async def stop(self, named: str = "") -> None:
+        """Stops what the agents of this space, or the one named, are writing."""
+        if self.space is None:
+            return
+        wanted = named.removeprefix("@").casefold()
+        meant = next(
+            (each for each in self.members() if wanted in (each.name.casefold(), each.handle.casefold())), None
+        )
+        if wanted and meant is None:
+            await self._note(f"There is no {named} in this space. /who lists its members.", "yellow")
+            return
+        stopped = await self._client.stop(self.space.id, None if meant is None else meant.id)
+        if not stopped:
+            await self._note("No agent is writing here.", "yellow")
 
     async def _more(self) -> None:
         if self.space is None or self._oldest <= 1:

@@ -17,6 +17,7 @@ COMMANDS: Final = {
     "/no": "answer no",
     "/retry": "AGENT  have an agent that cannot answer try again; without a name, all of them",
     "/ask": "AGENT  ask an agent that did not reply for an answer",
+    "/stop": "AGENT  stop what an agent is writing (also Ctrl-C); without a name, all of them",
     "/help": "this list",
     "/quit": "leave (also Ctrl-D)",
 }
