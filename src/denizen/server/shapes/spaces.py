@@ -16,7 +16,17 @@ from denizen.panel.unanswered import PanelStatus
 from denizen.server.shapes.agents import agent_trouble_out
 from denizen.server.shapes.given import Given
 from denizen.shapes.examples import asked
-from denizen.shapes.spaces import FLOOR, RUN_LIMIT, AttachmentOut, Author, MemberOut, MessageOut, SpaceOut, StatusOut
+from denizen.shapes.spaces import (
+    FLOOR,
+    RUN_LIMIT,
+    AttachmentOut,
+    Author,
+    MemberOut,
+    MessageOut,
+    ReactionOut,
+    SpaceOut,
+    StatusOut,
+)
 from denizen.spaces.directory import (
     AGENT_RUN_LIMIT,
     DEFAULT_FLOOR,
@@ -153,6 +163,9 @@ class EditMessage(BaseModel):
     )
 
     text: Annotated[str, Field(description=f"Markdown, up to {MESSAGE_CHARACTERS:,} characters. `@handle` mentions.")]
+    ask_again: Annotated[
+        bool, Field(description="Ask the agents that were to answer the message to answer it as it is now.")
+    ] = False
 
 
 def message_out(message: Message) -> MessageOut:
@@ -174,6 +187,9 @@ def message_out(message: Message) -> MessageOut:
             AttachmentOut(id=each.id, name=each.name, media_type=each.media_type, size=each.size)
             for each in message.files
         ],
+        reactions=[ReactionOut(emoji=emoji, by=list(who)) for emoji, who in message.reactions.items()],
+        pinned_at=None if message.pinned_at is None else moment(message.pinned_at),
+        marked_at=None if message.marked_at is None else moment(message.marked_at),
     )
 
 
