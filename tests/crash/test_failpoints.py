@@ -104,8 +104,8 @@ def test_every_point_is_known(
 @pytest.mark.parametrize("point", [*around(LIVING), *BETWEEN])
 def test_killed_at(point: str, founded: Founded, passes: dict[str, int], tmp_path: Path) -> None:
     """Killed when the point is first passed; the next process halfway through; the last one finishes what is left."""
-    # How often leases are renewed, and how much arrives during a cycle, depends on how busy the machine is: another time
-    # it may be less often.
+    # How often leases are renewed, and how much arrives during a cycle, depends on how busy the machine is: another
+    # time it may be less often.
     halfway = 1 if point.endswith((":renew", ":appear", ":notice")) else passes[point] // 2
     killed_at_each(founded, tmp_path / "town", SCENARIO, point, halfway)
 

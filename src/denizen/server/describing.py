@@ -117,6 +117,8 @@ def example_of(schema: Mapping[str, Any], schemas: Mapping[str, Any]) -> Any:
             return first
         case {"anyOf": options} | {"oneOf": options}:
             return None if {"type": "null"} in options else example_of(options[0], schemas)
+        case {"type": "string", "format": "binary"}:
+            return "the bytes of the file"
         case {"type": "array", "items": items}:
             return [example_of(items, schemas)]
         case {"type": "object", "properties": fields}:

@@ -37,14 +37,14 @@ _SHOWN_TOKEN = {
 
 
 class KnownToken(Value):
-    """A token, a session, a login link, or what an identity provider gave. Never its secret."""
+    """A token, a session, a login link or a sign-in through an identity provider, without its secret."""
 
     model_config = given(**_SHOWN_TOKEN)
 
     id: str
     entity_id: str
     kind: Open[TokenKind]
-    role: Annotated[Open[Role], Field(description="At most this much it may do, and never more than its entity.")]
+    role: Annotated[Open[Role], Field(description="The maximum role; never more than that of its owner.")]
     name: str
     created_at: datetime
     expires_at: datetime | None
@@ -61,15 +61,15 @@ class SessionOpened(KnownToken):
 
 
 class ListedToken(KnownToken):
-    """A token among others."""
+    """A token in a list."""
 
     model_config = given(**_SHOWN_TOKEN, handle="noor")
 
-    handle: Annotated[str, Field(description="Of the one whom it lets in.")]
+    handle: Annotated[str, Field(description="The handle of its owner.")]
 
 
 class TokenCreated(Value):
-    """A token under a new secret, which is not shown again."""
+    """A token with a new secret, which is shown only once."""
 
     model_config = given(token=_SHOWN_TOKEN, secret="dz_…")  # noqa: S106
 
@@ -78,7 +78,7 @@ class TokenCreated(Value):
 
 
 class TokenList(Value):
-    """What lets someone in, the oldest first."""
+    """Tokens, sessions and login links, oldest first."""
 
     model_config = given(tokens=[{**_SHOWN_TOKEN, "handle": "noor"}])
 
@@ -86,7 +86,7 @@ class TokenList(Value):
 
 
 class LoginCreated(Value):
-    """A link that is good once, for ten minutes."""
+    """A link that can be used once, within ten minutes."""
 
     model_config = given(
         url="http://127.0.0.1:8420/login#dzl_…",
@@ -94,19 +94,19 @@ class LoginCreated(Value):
         expires_at=_TIME,
     )
 
-    url: Annotated[str, Field(description="The secret stands behind the #, which browsers send to nobody.")]
+    url: Annotated[str, Field(description="The secret is behind the #, which browsers never send.")]
     secret: str
     expires_at: datetime
 
 
 class KeyOut(Value):
-    """A key that is kept. Never its value."""
+    """A stored key, without its value."""
 
     model_config = given(name="OPENAI_API_KEY", whose="organization", hint="…cdef", created_at=_TIME, updated_at=_TIME)
 
     name: str
     whose: Open[Whose]
-    hint: Annotated[str, Field(description="How it ends; empty where that would tell too much.")]
+    hint: Annotated[str, Field(description="Its last characters; empty for a short key.")]
     created_at: datetime
     updated_at: datetime
 
@@ -118,7 +118,7 @@ class KeyList(Value):
 
 
 class IdentityOut(Value):
-    """Someone as an identity provider knows them."""
+    """An identity at an identity provider."""
 
     model_config = given(issuer="https://login.example.com", subject="248289761001", created_at=_TIME)
 
@@ -128,6 +128,6 @@ class IdentityOut(Value):
 
 
 class IdentityList(Value):
-    """As whom identity providers know a person."""
+    """The identities of a person at identity providers."""
 
     identities: list[IdentityOut]

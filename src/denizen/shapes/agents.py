@@ -54,7 +54,7 @@ class AgentOut(Value):
 
 
 class RestingOut(Value):
-    """That its budget has suspended an agent."""
+    """An agent that is suspended because its budget is used up."""
 
     scope: Open[BudgetScope]
     until: Annotated[datetime | None, Field(description="Null: until the budget is raised.")]
@@ -73,20 +73,20 @@ class AgentDetail(AgentOut):
     )
 
     created_at: datetime
-    cycles: Annotated[int, Field(description="How many it has lived.")]
-    resting: Annotated[RestingOut | None, Field(description="Where its budget has suspended it.")]
-    version: Annotated[int, Field(description="Of the definition; it grows with each change.")]
+    cycles: Annotated[int, Field(description="The number of cycles.")]
+    resting: Annotated[RestingOut | None, Field(description="If its budget is used up: until when it is suspended.")]
+    version: Annotated[int, Field(description="The version of the definition; each change increases it.")]
     definition: Annotated[
         Mapping[str, JsonValue] | None,
         Field(
-            description="For admins: what is not as by default. `•••` stands for what may be a secret; sent back as it "
-            "is, it stays what it was."
+            description="For admins: the fields that differ from the defaults. `•••` replaces possible secrets; sent "
+            "back unchanged, they stay as they are."
         ),
     ]
 
 
 class ListedAgent(AgentOut):
-    """An agent in a list of them."""
+    """An agent in a list."""
 
     model_config = given(**_AGENT, last_cycle_at=NINE)
 
@@ -94,14 +94,16 @@ class ListedAgent(AgentOut):
 
 
 class AgentPage(Value):
-    """Agents of your organization that are not dead, by handle."""
+    """Agents of your organization that were not deleted, by handle."""
 
     agents: list[ListedAgent]
-    next: Annotated[str | None, Field(description="Give it as `after` for the next page; null: there is none.")] = None
+    next: Annotated[
+        str | None, Field(description="Send it as `after` for the next page; null: this is the last one.")
+    ] = None
 
 
 class ToolOut(Value):
-    """A tool that agents here can be given by its name."""
+    """A tool that agents can use by name."""
 
     model_config = given(name="look_up", description="Look something up in the handbook.")
 
@@ -110,6 +112,6 @@ class ToolOut(Value):
 
 
 class ToolList(Value):
-    """Tools of this server, beside those that every agent has."""
+    """Tools of this server, in addition to the built-in ones."""
 
     tools: list[ToolOut]

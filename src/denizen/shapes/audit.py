@@ -31,7 +31,7 @@ _ENTRY = {
 
 
 class NamedOut(Value):
-    """Someone or something, as it is called now."""
+    """A person, an agent or a space, with its present name."""
 
     model_config = given(**_NAMED)
 
@@ -47,25 +47,25 @@ class AuditEntry(Value):
 
     number: int
     at: datetime
-    by: Annotated[NamedOut | None, Field(description="Null: whoever runs the server, on its own machine.")]
-    token_id: Annotated[str | None, Field(description="The token or session that they came with.")]
+    by: Annotated[NamedOut | None, Field(description="Null: the operator, on the server's own machine.")]
+    token_id: Annotated[str | None, Field(description="The token or session that was used.")]
     kind: str
     action: Annotated[str, Field(description="The name of the operation.")]
     what: Annotated[str, Field(description="The same in words: “Noor *changed the name or role of* Sam”.")]
     subject_id: str | None
-    subject: Annotated[NamedOut | None, Field(description="What was changed, where you may know its name.")]
+    subject: Annotated[NamedOut | None, Field(description="What was changed, if you may know its name.")]
     detail: Annotated[Mapping[str, JsonValue], Field(description="Never a secret.")]
     reason: Annotated[str | None, Field(description="Why a private space was opened.")]
 
 
 class AuditPage(Value):
-    """Some entries of the audit log, the newest first."""
+    """Entries of the audit log, newest first."""
 
     model_config = given(entries=[_ENTRY], next=12, kinds=["people", "tokens"])
 
     entries: list[AuditEntry]
-    next: Annotated[int | None, Field(description="Give it as `before` for the next page; null: there is none.")]
-    kinds: Annotated[list[Open[AuditKind]], Field(description="Every kind of change there is.")]
+    next: Annotated[int | None, Field(description="Send it as `before` for the next page; null: this is the last one.")]
+    kinds: Annotated[list[Open[AuditKind]], Field(description="All kinds of changes.")]
 
 
 class OpeningOut(Value):

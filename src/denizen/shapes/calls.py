@@ -37,9 +37,9 @@ class CallOut(Value):
     id: str
     agent_id: str
     space_id: str | None
-    after_seq: Annotated[int, Field(description="The number of the message behind which it stands.")]
+    after_seq: Annotated[int, Field(description="The number of the message that it follows.")]
     tool: str
-    mode: Annotated[Open[CallMode], Field(description="`pause`, `async`: you may answer it. The others only show.")]
+    mode: Annotated[Open[CallMode], Field(description="`pause`, `async`: you may answer it. Others are only shown.")]
     state: Open[CallState]
     arguments: JsonValue
     result: str | None
@@ -47,7 +47,7 @@ class CallOut(Value):
     expires_at: datetime | None
     settled_at: datetime | None
     settled_by: str | None
-    approval: Annotated[bool, Field(description="Whether words in the space do not answer it: only a person can.")]
+    approval: Annotated[bool, Field(description="Whether only a person can answer it, not a message in the space.")]
     code: Annotated[
         str | None,
         Field(description="Of an approval: `yes` or `no` with this code, written in the space, answers it."),
@@ -68,7 +68,7 @@ class CallList(Value):
 
 
 class ApprovalOut(Value):
-    """An approval that still counts: the agent may make the same call, with the same arguments, by itself."""
+    """A valid approval: the agent may repeat the call, with the same arguments, without asking."""
 
     model_config = given(
         id=THING,
@@ -94,6 +94,6 @@ class ApprovalOut(Value):
 
 
 class ApprovalList(Value):
-    """Approvals of calls, the oldest first."""
+    """Approvals of calls, oldest first."""
 
     approvals: list[ApprovalOut]

@@ -15,14 +15,14 @@ _EXAMPLE = "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f"
 
 
 class FinalResponse(Value):
-    """Everything that the agent said, as one text."""
+    """Everything that the agent posted, as one text."""
 
     markdown: str
-    text: Annotated[str, Field(description="The same without markup.")]
+    text: Annotated[str, Field(description="The text without markup.")]
 
 
 class ChatUsage(Value):
-    """What the cycle that took the message has used."""
+    """The usage of the cycle that handled the message."""
 
     input_tokens: int
     output_tokens: int
@@ -30,7 +30,7 @@ class ChatUsage(Value):
 
 
 class ChatAnswer(Value):
-    """What became of a message, and what the agent said to it."""
+    """The outcome of a message, and the answer of the agent."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -60,14 +60,14 @@ class ChatAnswer(Value):
             "`working`: it goes on, and the time is over."
         ),
     ]
-    space_id: Annotated[str, Field(description="Where it was said, and where all that follows will be.")]
-    message_id: Annotated[str, Field(description="Of your message.")]
-    messages: Annotated[list[MessageOut], Field(description="What the agent said there until its cycle ended.")]
+    space_id: Annotated[str, Field(description="The space of the message and of the answer.")]
+    message_id: Annotated[str, Field(description="The id of your message.")]
+    messages: Annotated[list[MessageOut], Field(description="The messages of the agent until its cycle ended.")]
     final_response: FinalResponse
     cycle: Annotated[int | None, Field(description="The number of the agent's cycle, once it has ended.")]
     usage: ChatUsage
-    waiting_for: Annotated[list[CallOut], Field(description="What the agent has asked, where you may answer it.")]
-    note: Annotated[str, Field(description="Why there is no more, for people.")]
+    waiting_for: Annotated[list[CallOut], Field(description="The question of the agent, if you may answer it.")]
+    note: Annotated[str, Field(description="The reason for a missing answer, for people.")]
     cause: Annotated[
         Open[StatusCause] | Open[Literal["queued"]] | None,
         Field(description="Of the status of the space that the note comes from."),

@@ -12,7 +12,7 @@ from denizen.shapes.value import Open, Value
 
 
 class FieldChangeOut(Value):
-    """A part of something that is different now; null is where there is nothing. Secrets show as `•••`."""
+    """A changed field, with its value before and after; null: none. Secrets are shown as `•••`."""
 
     path: str
     old: JsonValue
@@ -20,7 +20,7 @@ class FieldChangeOut(Value):
 
 
 class ChangeOut(Value):
-    """What became of one thing that a document names."""
+    """The result for one item of a document."""
 
     model_config = given(
         kind="person", name="sam", action="created", fields=[{"path": "name", "old": None, "new": "Sam"}]
@@ -33,13 +33,15 @@ class ChangeOut(Value):
 
 
 class Applied(Value):
-    """What became of all of them, in their order."""
+    """The results, in the order of the documents."""
 
     model_config = given(dry_run=False, changes=[], warnings=[])
 
     dry_run: Annotated[bool, Field(description="Whether nothing was changed.")]
     changes: list[ChangeOut]
-    warnings: Annotated[list[str], Field(description="Of tools that agents shall have and this server has not.")]
+    warnings: Annotated[
+        list[str], Field(description="Warnings about tools that agents use and this server does not have.")
+    ]
 
 
 class DocumentOut(Value):

@@ -46,7 +46,7 @@ class StreamDelta(Value):
 
 
 class StreamAborted(Value):
-    """This text will not be said."""
+    """This text is not posted."""
 
     type: Literal["stream.aborted"] = "stream.aborted"
     agent: str
@@ -96,7 +96,7 @@ class StreamReady(Value):
 
 
 class SpaceJoined(Value):
-    """The person is in a space that it was not told of before. Its messages up to `last_seq` are to be read."""
+    """The person is a member of a space that was not sent before. Read its messages up to `last_seq`."""
 
     type: Literal["space.joined"] = "space.joined"
     space: str
@@ -107,7 +107,7 @@ class SpaceJoined(Value):
 
 
 class SpaceLeft(Value):
-    """The person is not in the space any more."""
+    """The person is no longer a member of the space."""
 
     type: Literal["space.left"] = "space.left"
     space: str
@@ -124,7 +124,7 @@ class SpaceRead(Value):
 
 
 class SpaceChanged(Value):
-    """The space has another name or other members, or may be known to others than before."""
+    """The name, the members or the privacy of the space changed."""
 
     type: Literal["space.changed"] = "space.changed"
     space: str
@@ -135,7 +135,7 @@ class SpaceChanged(Value):
 
 
 class SpaceStatuses(Value):
-    """All that the space shows of agents that have not answered there; an empty list: nothing any more."""
+    """All statuses of agents that have not answered in the space; an empty list: none are left."""
 
     type: Literal["space.statuses"] = "space.statuses"
     space: str
@@ -160,7 +160,7 @@ class MetadataUpdate(Value):
 
 
 class CycleEnded(Value):
-    """A cycle that is part of the agent's life."""
+    """A cycle that ended and is part of the agent's history."""
 
     type: Literal["cycle"] = "cycle"
     agent: str
@@ -178,7 +178,7 @@ class CycleEnded(Value):
 
 
 class CycleOpened(Value):
-    """The cycle that is open, as it stands; its steps and calls follow."""
+    """The running cycle; its steps and calls follow."""
 
     type: Literal["cycle.opened"] = "cycle.opened"
     agent: str
@@ -190,7 +190,7 @@ class CycleOpened(Value):
 
 
 class CycleSkipped(Value):
-    """The agent had nothing to say to what woke it; the cycle left no trace."""
+    """The agent skipped the cycle, which left no trace."""
 
     type: Literal["cycle.skipped"] = "cycle.skipped"
     agent: str
@@ -244,7 +244,7 @@ class AgentBudget(Value):
 
 
 class AgentAlert(Value):
-    """Something that whoever looks after the agent should know."""
+    """Something that the agent's owner should know."""
 
     type: Literal["agent.alert"] = "agent.alert"
     agent: str
@@ -262,7 +262,7 @@ class Notice(Value):
 
 
 class AgentStance(Value):
-    """How the agent stands to a conversation, as it is now: its profile there, its state of mind, its signals."""
+    """The agent's present profile, state of mind and signals in a conversation."""
 
     type: Literal["agent.stance"] = "agent.stance"
     agent: str
@@ -284,7 +284,7 @@ class PanelDelta(Value):
 
 
 class PanelReply(Value):
-    """What a voice answers in a round, in the state that it is in now."""
+    """The reply of an advisor in a round, in its present state."""
 
     type: Literal["panel.reply"] = "panel.reply"
     panel: str
@@ -294,7 +294,7 @@ class PanelReply(Value):
 
 
 class PanelChanged(Value):
-    """The panel has other settings or advisors, or one of its voices thinks otherwise of people: read it again."""
+    """The settings, the advisors or a state of mind of the panel changed: get it again."""
 
     type: Literal["panel.changed"] = "panel.changed"
     panel: str

@@ -14,7 +14,7 @@ from denizen.shapes.vocabulary import ForgetKind
 
 
 class ReceiptOut(Value):
-    """That something was forgotten, and how much was removed where; never what it said."""
+    """A receipt of what was forgotten: how much was removed from where, never the content."""
 
     model_config = given(
         id=THING,
@@ -36,7 +36,7 @@ class ReceiptOut(Value):
 
 
 class ReceiptPage(Value):
-    """Receipts, the newest first."""
+    """Receipts, newest first."""
 
     receipts: list[ReceiptOut]
-    next: Annotated[str | None, Field(description="Give it as `before` for the next page; null: there is none.")]
+    next: Annotated[str | None, Field(description="Send it as `before` for the next page; null: this is the last one.")]

@@ -23,7 +23,7 @@ class Health(Value):
 
 
 class Ready(Value):
-    """This instance takes work."""
+    """This instance is ready."""
 
     model_config = given(ready=True, version="0.1.0")
 
@@ -56,18 +56,18 @@ _TROUBLE = {"agent_id": ADA, "handle": "ada", "name": "Ada", "events": 1, "since
 
 
 class InstanceOut(Value):
-    """A process that thinks for agents."""
+    """A process that runs agents."""
 
     model_config = given(**_INSTANCE)
 
     id: str
     seen_at: datetime
-    agents: Annotated[int, Field(description="How many of your agents it holds awake.")]
-    answers: Annotated[bool, Field(description="Whether it is the one that answers you now.")]
+    agents: Annotated[int, Field(description="How many of your agents are awake on it.")]
+    answers: Annotated[bool, Field(description="Whether it is the one that answered this request.")]
 
 
 class TroubleOut(Value):
-    """An agent with events that nobody takes."""
+    """An agent with events that are not handled."""
 
     model_config = given(**_TROUBLE)
 
@@ -116,7 +116,7 @@ class AlertOut(Value):
 
 
 class HealthOut(Value):
-    """How your organization lives at this moment."""
+    """The present health of your organization."""
 
     model_config = given(
         version="0.1.0",
@@ -130,7 +130,7 @@ class HealthOut(Value):
     )
 
     version: str
-    missing: Annotated[list[str], Field(description="What the instance that answers lacks to take work.")]
+    missing: Annotated[list[str], Field(description="Why the instance that answered is not ready.")]
     instances: list[InstanceOut]
     agents: Annotated[
         list[AgentHealth],
@@ -139,4 +139,4 @@ class HealthOut(Value):
     agents_checked: Annotated[int, Field(description=f"How many were looked at; up to {AGENTS_CHECKED:,}.")]
     dead: Annotated[list[TroubleOut], Field(description="Agents with events that were given up after five attempts.")]
     late: Annotated[list[TroubleOut], Field(description="Agents that could think, with events older than ten minutes.")]
-    alerts: Annotated[list[AlertOut], Field(description="What needs a person; empty: all is well.")]
+    alerts: Annotated[list[AlertOut], Field(description="Problems that need a person; empty: none.")]

@@ -13,7 +13,7 @@ from denizen.shapes.vocabulary import MemoryCategory, MemoryScope, RecallReason
 
 
 class MemoryOut(Value):
-    """Something that is remembered."""
+    """A memory."""
 
     model_config = given(
         id=THING,
@@ -34,7 +34,7 @@ class MemoryOut(Value):
 
     id: str
     scope: Open[MemoryScope]
-    category: Annotated[str, Field(description="`snapshot`: what a whole conversation came to.")]
+    category: Annotated[str, Field(description="`snapshot`: a summary of a whole conversation.")]
     text: str
     confidence: float
     space_id: Annotated[str, Field(description="Where it was learned.")]
@@ -43,21 +43,21 @@ class MemoryOut(Value):
     sources: Annotated[list[str], Field(description="The ids of the messages that say it.")]
     uses: Annotated[int, Field(description="How often an agent was reminded of it.")]
     used_at: datetime | None
-    superseded_by: Annotated[str | None, Field(description="The id of what is true instead.")]
+    superseded_by: Annotated[str | None, Field(description="The id of the memory that replaced it.")]
     created_at: datetime
     updated_at: datetime
     outside: Annotated[bool, Field(description="Whether it was made from text from outside.")] = False
 
 
 class MemoryPage(Value):
-    """Some of what is remembered."""
+    """A page of memories."""
 
     memories: list[MemoryOut]
-    next: Annotated[str | None, Field(description="Give it as `before` for the next page; null: there is none.")]
+    next: Annotated[str | None, Field(description="Send it as `before` for the next page; null: this is the last one.")]
 
 
 class Scopes(BaseModel):
-    """Which scopes are on. None: nobody has said."""
+    """Which scopes are on. Null: not set."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -68,7 +68,7 @@ class Scopes(BaseModel):
 
 
 class PolicyOut(Value):
-    """What was said of long-term memory in a conversation; null: nobody has said, and the default holds."""
+    """The long-term memory settings of a conversation; null: not set, the default applies."""
 
     model_config = given(enabled=None, scopes={"user": False}, share_with_organization=None)
 
@@ -78,7 +78,7 @@ class PolicyOut(Value):
 
 
 class ConversationMemory(Value):
-    """What a conversation came to, and what is settled about remembering it."""
+    """The summary of a conversation, and its memory settings."""
 
     model_config = given(
         space_id=KITCHEN,
@@ -93,7 +93,7 @@ class ConversationMemory(Value):
     space_id: str
     summary_markdown: str
     memory_json: dict[str, JsonValue]
-    upto: Annotated[int, Field(description="The number of the last message that is in it; 0: none is yet.")]
+    upto: Annotated[int, Field(description="The number of the last message that it covers; 0: none yet.")]
     passes: int
     updated_at: datetime | None
     policy: PolicyOut
@@ -118,7 +118,7 @@ class RetrievalOut(Value):
 
 
 class OrganizationMemoryOut(Value):
-    """What an organization has switched off of long-term memory."""
+    """The long-term memory settings of an organization."""
 
     model_config = given(
         enabled=True,
@@ -135,12 +135,12 @@ class OrganizationMemoryOut(Value):
     user: bool
     persona: bool
     organization: bool
-    publish: Annotated[bool, Field(description="Whether anything new becomes the organization's.")]
-    categories: Annotated[list[Open[MemoryCategory]], Field(description="What may become the organization's.")]
+    publish: Annotated[bool, Field(description="Whether new memories are shared with the organization.")]
+    categories: Annotated[list[Open[MemoryCategory]], Field(description="What may be shared with the organization.")]
 
 
 class FindingOut(Value):
-    """Something that is wrong with one or two memories."""
+    """A problem of one or two memories."""
 
     model_config = given(problem="duplicate", scope="user", memories=[THING, ADA], why="they have the same words")
 
@@ -151,7 +151,7 @@ class FindingOut(Value):
 
 
 class ReportOut(Value):
-    """How much is remembered, and what is wrong with it; never what it says."""
+    """The number of memories and their problems, without their texts."""
 
     model_config = given(counts={"conversation": 12, "user": 5, "persona": 5}, superseded=2, findings=[])
 

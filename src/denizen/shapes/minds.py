@@ -68,20 +68,20 @@ class EventOut(Value):
 
 
 class InboxEvent(EventOut):
-    """An event that is not done, and how it stands with it."""
+    """An unfinished event and its state."""
 
     model_config = given(**_EVENT, state="pending", not_before=None, cycle_id=None)
 
     state: Open[OpenState]
-    not_before: Annotated[datetime | None, Field(description="Before that it is not tried again; null: at once.")]
-    cycle_id: Annotated[str | None, Field(description="Of the cycle that has taken it.")]
+    not_before: Annotated[datetime | None, Field(description="The time of the next attempt; null: at once.")]
+    cycle_id: Annotated[str | None, Field(description="The cycle that has taken it.")]
 
 
 class InboxPage(Value):
     """Events in the order in which they are taken: urgent ones first."""
 
     events: list[InboxEvent]
-    next: Annotated[str | None, Field(description="Give it as `after` for the next page; null: there is none.")]
+    next: Annotated[str | None, Field(description="Send it as `after` for the next page; null: this is the last one.")]
 
 
 Outcome = Literal["open", "paused", "acted", "failed", "skipped", "undone"]
@@ -114,28 +114,28 @@ class CycleOut(Value):
     model_config = given(**_CYCLE)
 
     id: str
-    number: Annotated[int | None, Field(description="Null while it is open, and where nothing of it is kept.")]
+    number: Annotated[int | None, Field(description="Null for a running cycle, and for one without a record.")]
     outcome: Annotated[
         Open[Outcome],
         Field(
             description="`skipped`: the agent had nothing to do. `undone`: it failed before it had done anything, and "
-            "its events wait again. Of these two nothing is kept but this."
+            "its events wait again. Neither is part of the agent's history."
         ),
     ]
-    kept: Annotated[bool, Field(description="Whether it is part of the agent's life, and can be looked into.")]
-    reason: Annotated[str, Field(description="Why it ended; of a skipped or undone one, why it came to nothing.")]
+    kept: Annotated[bool, Field(description="Whether it is part of the agent's history, with details.")]
+    reason: Annotated[str, Field(description="Why it ended, or why it was skipped or undone.")]
     summary: str
-    steps: Annotated[int | None, Field(description="How often the model answered; null where that is not known yet.")]
+    steps: Annotated[int | None, Field(description="The number of model responses; null: not known yet.")]
     started_at: datetime | None
     ended_at: datetime | None
     input_tokens: int
     output_tokens: int
-    cache_read_tokens: Annotated[int, Field(description="Of those read, what the provider had kept.")] = 0
-    cache_write_tokens: Annotated[int, Field(description="Of those read, what it was told to keep.")] = 0
+    cache_read_tokens: Annotated[int, Field(description="Input tokens that the provider read from its cache.")] = 0
+    cache_write_tokens: Annotated[int, Field(description="Input tokens that the provider wrote to its cache.")] = 0
     dollars: Annotated[float, Field(description="0 where the price is unknown.")]
-    tools: Annotated[list[str], Field(description="That its model called, each once, in the order of the calls.")] = []  # noqa: RUF012  Pydantic copies it
-    people: Annotated[list[str], Field(description="Whom it heard, by name: people, agents, services.")] = []  # noqa: RUF012  Pydantic copies it
-    spaces: Annotated[list[str], Field(description="Where something was said, by name.")] = []  # noqa: RUF012  Pydantic copies it
+    tools: Annotated[list[str], Field(description="The tools that its model called, each once, in order.")] = []  # noqa: RUF012  Pydantic copies it
+    people: Annotated[list[str], Field(description="Names of the people, agents and services that it heard.")] = []  # noqa: RUF012  Pydantic copies it
+    spaces: Annotated[list[str], Field(description="Names of the spaces with messages.")] = []  # noqa: RUF012  Pydantic copies it
     private: Annotated[
         int,
         Field(description="How many of its entries are not shown: they come from a private space that you are not in."),
@@ -147,19 +147,19 @@ class CycleOut(Value):
 
 
 class CyclePage(Value):
-    """Cycles, the newest first; between those that are kept, the ones that came to nothing."""
+    """Cycles, newest first, including skipped and undone ones."""
 
     model_config = given(cycles=[_CYCLE], next=12, complete=True)
 
     cycles: list[CycleOut]
-    next: Annotated[int | None, Field(description="Give it as `before` for the next page; null: there is none.")]
+    next: Annotated[int | None, Field(description="Send it as `before` for the next page; null: this is the last one.")]
     complete: Annotated[
         bool, Field(description="False where more were skipped or undone in this time than were looked for.")
     ]
 
 
 class UsageOfCall(Value):
-    """What one model call read and wrote, in tokens."""
+    """The tokens of one model call."""
 
     model_config = given(input_tokens=4_200, output_tokens=60, cache_read_tokens=3_900, cache_write_tokens=0)
 
@@ -170,13 +170,13 @@ class UsageOfCall(Value):
 
 
 class ToolCall(Value):
-    """A tool that the model called, and what came of it."""
+    """A tool call of the model, and its result."""
 
     model_config = given(tool="send_message", arguments={"text": "It did."}, result='{"success": true}')
 
     tool: str
     arguments: JsonValue
-    result: Annotated[str | None, Field(description="Null where there is none yet, or it was forgotten.")]
+    result: Annotated[str | None, Field(description="Null: none yet, or forgotten.")]
 
 
 class Shown(Value):
@@ -199,12 +199,12 @@ _STEP = {
 
 
 class StepOut(Value):
-    """One step of a cycle: what was new to the model, what it answered, and what came of it."""
+    """One step of a cycle: new input, the response of the model, and the results of its calls."""
 
     model_config = given(**_STEP)
 
     step: Annotated[int, Field(description="The first is 0.")]
-    model: Annotated[str, Field(description="As which it was asked.")]
+    model: Annotated[str, Field(description="The model that was asked.")]
     shown: Annotated[list[Shown], Field(description="What it was shown since the step before.")]
     text: str
     thinking: str
@@ -222,11 +222,11 @@ class CycleDetail(CycleOut):
     model_config = given(**_CYCLE, each_step=[_STEP], after=[])
 
     each_step: list[StepOut]
-    after: Annotated[list[Shown], Field(description="What was noted behind the last step.")]
+    after: Annotated[list[Shown], Field(description="Entries after the last step.")]
 
 
 class RequestOut(Value):
-    """A request exactly as the model was sent it, and what came back. What was forgotten shows as `[forgotten]`."""
+    """The exact request to a model, and its response. Forgotten text is shown as `[forgotten]`."""
 
     model_config = given(
         cycle=12,
@@ -242,13 +242,13 @@ class RequestOut(Value):
 
     cycle: int
     step: int
-    model: Annotated[str, Field(description="As which it was asked.")]
+    model: Annotated[str, Field(description="The model that was asked.")]
     settings: Mapping[str, JsonValue]
-    tools: Annotated[list[JsonValue] | None, Field(description="Null where they were not kept.")]
+    tools: Annotated[list[JsonValue] | None, Field(description="Null: not stored.")]
     messages: Annotated[list[JsonValue], Field(description="In the form of Pydantic AI.")]
     tokens: Annotated[int, Field(description="Of the messages, estimated.")]
     response: JsonValue
-    results: Annotated[JsonValue, Field(description="What the calls of the response gave; null: it made none.")]
+    results: Annotated[JsonValue, Field(description="The results of the calls in the response; null: no calls.")]
     private: Annotated[
         bool, Field(description="Whether something from private spaces that you are not in is left out.")
     ] = False
@@ -256,7 +256,7 @@ class RequestOut(Value):
 
 
 class AnswerAgain(Value):
-    """What another model answers to a request that was made before."""
+    """The answer of another model to an earlier request."""
 
     model_config = given(
         step=0,
@@ -270,19 +270,19 @@ class AnswerAgain(Value):
     step: int
     model: str
     response: JsonValue
-    difference: Annotated[list[str], Field(description="As `diff -u` tells it; empty: the same.")]
+    difference: Annotated[list[str], Field(description="In the format of `diff -u`; empty: no difference.")]
     usage: UsageOfCall
     dollars: Annotated[float | None, Field(description="Null where the price is unknown.")]
 
 
 class AnswersAgain(Value):
-    """The answers, by step. No tool was run, and nothing was written."""
+    """The answers, by step. No tool ran, and nothing was stored."""
 
     answers: list[AnswerAgain]
 
 
 class LogEntry(Value):
-    """One message of an agent's life."""
+    """One entry of an agent's log."""
 
     model_config = given(
         seq=41,
@@ -296,7 +296,7 @@ class LogEntry(Value):
         outside="",
     )
 
-    seq: Annotated[int, Field(description="Its place in the agent's life: 1, 2, 3, without holes.")]
+    seq: Annotated[int, Field(description="Its number in the agent's log: 1, 2, 3, without gaps.")]
     cycle: Annotated[int | None, Field(description="The number of its cycle; null while that is open.")]
     cycle_id: str
     kind: Open[EntryKind] | Open[Literal["private"]]
@@ -319,12 +319,14 @@ class LogPage(Value):
     entries: list[LogEntry]
     next: Annotated[
         int | None,
-        Field(description="Give it as `after` (or as `before`, going back) for the next page; null: there is none."),
+        Field(
+            description="Send it as `after` (or as `before`, going back) for the next page; null: this is the last one."
+        ),
     ]
 
 
 class Recalled(Value):
-    """Something of an agent's life that was found."""
+    """A passage of an agent's history that was found."""
 
     model_config = given(
         cycle=3,
@@ -345,18 +347,18 @@ class Recalled(Value):
     space: str
     who: Annotated[str, Field(description="Who or what said it; empty: the agent itself.")]
     text: str
-    pointer: Annotated[str, Field(description="What it is a part of; empty: this is all.")]
+    pointer: Annotated[str, Field(description="A pointer to the whole text; empty: this is all of it.")]
     score: float
 
 
 class RecallOut(Value):
-    """What was found, the best first."""
+    """The results, best first."""
 
     found: list[Recalled]
 
 
 class CrossingOut(Value):
-    """A message that was stopped, because it would have carried private words elsewhere; never the words."""
+    """A message that the privacy guard stopped, without its words."""
 
     model_config = given(
         from_space_id=KITCHEN, from_space="Diary", to_space_id=KITCHEN, cycle_id=THING, words=9, at=NINE
@@ -371,24 +373,24 @@ class CrossingOut(Value):
 
 
 class CrossingPage(Value):
-    """Stopped messages, the newest first."""
+    """Stopped messages, newest first."""
 
     crossings: list[CrossingOut]
-    next: Annotated[int | None, Field(description="Give it as `before` for the next page; null: there is none.")]
+    next: Annotated[int | None, Field(description="Send it as `before` for the next page; null: this is the last one.")]
 
 
 Part = Literal["self", "tools", "layers", "recalled", "recent", "open", "free"]
 
 
 class WindowSection(Value):
-    """What the layers say of some cycles."""
+    """A part of the layers, about some cycles."""
 
     model_config = given(
         kind="group", first_cycle=1, last_cycle=10, tokens=210, text="10 cycles, 2026-01-05. With Noor (9)."
     )
 
     kind: Annotated[
-        Open[Literal["group", "lines"]], Field(description="What several cycles came to, or a line for each of them.")
+        Open[Literal["group", "lines"]], Field(description="A summary of several cycles, or a line for each.")
     ]
     first_cycle: int
     last_cycle: int
@@ -397,7 +399,7 @@ class WindowSection(Value):
 
 
 class WindowPart(Value):
-    """One part of what the next request would hold."""
+    """One part of the next request."""
 
     model_config = given(part="layers", tokens=2_100, first_cycle=1, last_cycle=80, text="[EARLIER CYCLES …]")
 
@@ -413,11 +415,11 @@ class WindowPart(Value):
 
 
 class WindowOut(Value):
-    """What the next request would hold."""
+    """The content of the next request."""
 
     limit: Annotated[int, Field(description="The most tokens it may have.")]
     used: int
-    era: Annotated[int, Field(description="Of the self that is in force.")]
+    era: Annotated[int, Field(description="The present era.")]
     parts: list[WindowPart]
 
 
@@ -426,7 +428,7 @@ class LaneOut(Value):
 
     name: Annotated[str, Field(description="urgent, normal")]
     waiting: int
-    taken: Annotated[int, Field(description="By the cycle that is being thought.")]
+    taken: Annotated[int, Field(description="Taken by the running cycle.")]
     first: Annotated[list[EventOut], Field(description="Those that will be taken first.")]
 
 
@@ -442,7 +444,7 @@ _USED = {
 
 
 class MindOut(Value):
-    """An agent at one moment: what it has in mind, what waits for it, what it means to do, what it has used."""
+    """The state of an agent's mind at one moment."""
 
     model_config = given(
         id=ADA,
@@ -473,21 +475,21 @@ class MindOut(Value):
     id: str
     handle: str
     name: str
-    model: Annotated[str, Field(description="What it thinks with, as its definition says it.")]
+    model: Annotated[str, Field(description="Its model, as in its definition.")]
     at: datetime
     status: Open[AgentState]
-    holder: Annotated[str | None, Field(description="The instance that may think for it now.")]
+    holder: Annotated[str | None, Field(description="The instance that holds its lease.")]
     held_until: datetime | None
     resting: RestingOut | None
-    cycles: Annotated[int, Field(description="How many it has lived.")]
+    cycles: Annotated[int, Field(description="The number of cycles.")]
     window: WindowOut
     inbox: list[LaneOut]
-    dead: Annotated[list[EventOut], Field(description="Those that were given up; at most 200.")]
+    dead: Annotated[list[EventOut], Field(description="Events that were given up; at most 200.")]
     goals: list[GoalOut]
     notes: list[NoteOut]
     plans: list[PlanOut]
     stances: Annotated[list[StandingOut], Field(description="Profiles and states of mind, the newest first.")]
-    waiting_calls: Annotated[list[CallOut], Field(description="What it waits for others to answer.")]
+    waiting_calls: Annotated[list[CallOut], Field(description="The calls that wait for an answer.")]
     budget: Limits | None
     organization_budget: Limits | None
     today: UsedOut

@@ -12,7 +12,7 @@ from denizen.shapes.vocabulary import ModelSource, Thinking
 
 
 class ListedModel(Value):
-    """A model that agents here can think with."""
+    """A model that agents can use."""
 
     name: str
     paid_by: Annotated[
@@ -21,16 +21,16 @@ class ListedModel(Value):
 
 
 class MissingKey(Value):
-    """A provider of models that cannot be asked before a key is kept."""
+    """A provider of models without a key."""
 
     model_config = given(provider="openai", key="OPENAI_API_KEY")
 
     provider: str
-    key: Annotated[str, Field(description="Under which name its key is to be kept.")]
+    key: Annotated[str, Field(description="The name for its key.")]
 
 
 class ModelFacts(Value):
-    """What is known of a model. Null: unknown."""
+    """Known facts about a model. Null: unknown."""
 
     tools: bool | None
     images: bool | None
@@ -44,7 +44,7 @@ class ModelFacts(Value):
 class LocalModel(Value):
     """A model of a server on this machine."""
 
-    name: Annotated[str, Field(description="As agents name it.", examples=["ollama:qwen3:8b"])]
+    name: Annotated[str, Field(description="The name for definitions of agents.", examples=["ollama:qwen3:8b"])]
     facts: ModelFacts
 
 
@@ -58,7 +58,7 @@ class LocalServer(Value):
 
 
 class ProviderOut(Value):
-    """A provider of models, and what it needs."""
+    """A provider of models, and its requirements."""
 
     provider: Annotated[str, Field(description="What the names of its models begin with.", examples=["anthropic"])]
     title: str
@@ -74,7 +74,7 @@ class ProviderOut(Value):
     address_set_by: Annotated[
         str | None, Field(description="The environment variable that sets its address, which cannot be changed here.")
     ]
-    suggestions: Annotated[list[str], Field(description="Models of it, as agents name them.")]
+    suggestions: Annotated[list[str], Field(description="Its models, with the names for definitions of agents.")]
 
 
 class ModelSetupOut(Value):
@@ -85,7 +85,7 @@ class ModelSetupOut(Value):
 
 
 class AgentModels(Value):
-    """Known models for which there is a key, and those that need none. Others can be named too."""
+    """Known models with a key, and those that need none. Others can be used, too."""
 
     model_config = given(
         default="anthropic:claude-sonnet-5-5",
@@ -100,7 +100,7 @@ class AgentModels(Value):
         setup=None,
     )
 
-    default: Annotated[str, Field(description="What `default` in a definition stands for.")]
+    default: Annotated[str, Field(description="The model that `default` means in a definition.")]
     default_source: Annotated[
         Open[ModelSource],
         Field(
@@ -116,7 +116,7 @@ class AgentModels(Value):
 
 
 class TestOut(Value):
-    """How the model answered."""
+    """The result of the test."""
 
     __test__ = False
     model_config = given(
@@ -146,7 +146,7 @@ class TestOut(Value):
     problem: Annotated[str | None, Field(description="Why it did not answer, and what to do.")] = None
     code: Annotated[str | None, Field(description="The code of that error.", examples=["model_key_rejected"])] = None
     called_tool: Annotated[bool, Field(description="Whether it called the tool, as agents need it.")] = False
-    text: Annotated[str, Field(description="What it wrote beside the call.")] = ""
+    text: Annotated[str, Field(description="The text beside the call.")] = ""
     seconds: float = 0.0
     input_tokens: int = 0
     output_tokens: int = 0

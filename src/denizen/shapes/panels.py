@@ -17,7 +17,7 @@ BUBER = "019b8d40-1a00-7e35-9d4c-6f7a8b9c0d1e"
 
 
 class Advisor(Value):
-    """A voice of a panel. The server's `AdvisorOut` describes the settings to the field."""
+    """An advisor of a panel. The server's `AdvisorOut` has typed settings."""
 
     id: str
     handle: str
@@ -36,18 +36,18 @@ class Advisor(Value):
 
 
 class Panel(Value):
-    """A space whose advisors answer. The server's `PanelOut` describes the settings to the field."""
+    """A panel. The server's `PanelOut` has typed settings."""
 
     id: Annotated[str, Field(description="Also the id of its space.")]
     name: str
     private: bool
-    turns: Annotated[int, Field(description="How many messages were put to it.")]
+    turns: Annotated[int, Field(description="The number of messages that were sent to it.")]
     settings: Mapping[str, JsonValue]
     advisors: list[Advisor]
 
 
 class SuggestionOut(Value):
-    """An advisor that might be of use. Post it to `…/advisors` to have it."""
+    """A suggested advisor. Post it to `…/advisors` to add it."""
 
     model_config = given(
         name="A baker of thirty years", kind="role", description="You get up at two.", reason="Knows the nights."
@@ -60,13 +60,13 @@ class SuggestionOut(Value):
 
 
 class SuggestionList(Value):
-    """What a model proposes."""
+    """The suggestions of a model."""
 
     suggestions: list[SuggestionOut]
 
 
 class PhaseOut(Value):
-    """Where an advisor is in its phases: "question 2 of 3"."""
+    """The position of an advisor in its phases: "question 2 of 3"."""
 
     name: str
     turn: int
@@ -81,14 +81,14 @@ class ReplyProfile(Value):
 
 
 class ReplyError(Value):
-    """Why a voice has not answered. Decide by `code`."""
+    """Why an advisor has not answered. Programs use `code`."""
 
     code: str
     message: str
 
 
 class ReplyOut(Value):
-    """What one voice answers in one round."""
+    """The reply of one advisor in one round."""
 
     model_config = given(
         advisor=BUBER, part="reply", name="Martin Buber", state="done", completed=True, content="Whom did you ask?",
@@ -99,18 +99,14 @@ class ReplyOut(Value):
 
     advisor: Annotated[str, Field(description="The id of the advisor; or `assistant`, `synthesis`.")]
     part: Open[ReplyPart]
-    name: Annotated[str, Field(description="What it was called then.")]
+    name: Annotated[str, Field(description="Its name at that time.")]
     state: Open[ReplyState]
     completed: Annotated[bool, Field(description="Whether it is done, failed or cancelled.")]
-    content: Annotated[
-        str, Field(description="What it said; empty until it is done. While it runs, see `panel.delta`.")
-    ]
-    thinking: Annotated[
-        str | None, Field(description="What a reasoning model thought before it; never shown to others.")
-    ]
+    content: Annotated[str, Field(description="The text; empty until it is done. While it runs, see `panel.delta`.")]
+    thinking: Annotated[str | None, Field(description="The reasoning of the model; never shown to other advisors.")]
     error: ReplyError | None
     phase: PhaseOut | None
-    profile: Annotated[ReplyProfile | None, Field(description="Null where there are no profiles.")]
+    profile: Annotated[ReplyProfile | None, Field(description="Null: profiles are off.")]
     memories: Annotated[
         dict[str, int], Field(description="How many memories of which scope it was told; never what they say.")
     ]
@@ -118,7 +114,7 @@ class ReplyOut(Value):
         dict[str, Any] | None,
         Field(description="Of a vote: position, confidence, reason. Of a check: verdicts, passed."),
     ]
-    epoch: Annotated[int, Field(description="Of the deltas that belong to it; goes up with each new attempt.")]
+    epoch: Annotated[int, Field(description="The epoch of its deltas; each new attempt increases it.")]
     model: str | None
     input_tokens: int
     output_tokens: int
@@ -128,7 +124,7 @@ class ReplyOut(Value):
 
 
 class CampOut(Value):
-    """Those of one position."""
+    """The advisors with one position."""
 
     position: str
     advisors: list[str]
@@ -137,9 +133,9 @@ class CampOut(Value):
 
 
 class TallyOut(Value):
-    """What a vote came to."""
+    """The result of a vote."""
 
-    leading: Annotated[str | None, Field(description="null: there is none, or several are as strong.")]
+    leading: Annotated[str | None, Field(description="Null: none, or a tie.")]
     camps: list[CampOut]
     dissent: Annotated[
         dict[str, dict[str, float]],
@@ -148,7 +144,7 @@ class TallyOut(Value):
 
 
 class RoundOut(Value):
-    """One time that the voices of a panel were asked: the answer to a message, cross-talk, or a vote."""
+    """One round of a panel: the replies to a message, cross-talk, or a vote."""
 
     model_config = given(
         type="panel.round", id=THING, panel=KITCHEN, turn=4, step=0, kind="ask", message_id=THING, message=None,
@@ -160,7 +156,7 @@ class RoundOut(Value):
     id: str
     panel: str
     turn: Annotated[int, Field(description="A message of a person begins one.")]
-    step: Annotated[int, Field(description="Within the turn: 0 is the message itself.")]
+    step: Annotated[int, Field(description="The position in the turn: 0 is the reply to the message itself.")]
     kind: Open[RoundKind]
     message_id: Annotated[str, Field(description="Of the message that began the turn.")]
     message: Annotated[MessageOut | None, Field(description="That message, in the round of step 0.")]
@@ -169,7 +165,7 @@ class RoundOut(Value):
     advisor_responses: Annotated[dict[str, ReplyOut], Field(description="By the id of the advisor, in order.")]
     all_completed: Annotated[bool, Field(description="Whether each is done, failed or cancelled.")]
     synthesis: ReplyOut | None
-    checks: Annotated[dict[str, ReplyOut], Field(description="What came of assertions, by the id of the advisor.")]
+    checks: Annotated[dict[str, ReplyOut], Field(description="The results of assertions, by the id of the advisor.")]
     tally: TallyOut | None
     input_tokens: int
     output_tokens: int
@@ -179,10 +175,10 @@ class RoundOut(Value):
 
 
 class RoundPage(Value):
-    """Rounds, the oldest first."""
+    """Rounds, oldest first."""
 
     rounds: list[RoundOut]
-    next: Annotated[int | None, Field(description="Give it as `before` for older ones; null: there are none.")]
+    next: Annotated[int | None, Field(description="Send it as `before` for older ones; null: there are none.")]
 
 
 class LineOut(Value):
@@ -193,7 +189,7 @@ class LineOut(Value):
 
 
 class OmissionOut(Value):
-    """Something that a voice was not shown, and why."""
+    """Something that an advisor was not shown, and why."""
 
     model_config = given(reason="too_long", count=2, advisors=[], text="2 earlier turns were left out.")
 
@@ -204,7 +200,7 @@ class OmissionOut(Value):
 
 
 class ContextOut(Value):
-    """What a voice was shown when it answered, message by message."""
+    """The context of a reply, message by message."""
 
     model_config = given(
         lines=[{"role": "system", "text": "You are Martin Buber."}], exact=True, characters=21, model="demo",
@@ -213,13 +209,13 @@ class ContextOut(Value):
 
     lines: list[LineOut]
     omitted: Annotated[list[OmissionOut], Field(description="What it does not contain, and why.")]
-    exact: Annotated[bool, Field(description="Whether nothing of it was edited, forgotten or answered anew since.")]
+    exact: Annotated[bool, Field(description="Whether none of it was edited, forgotten or answered again since then.")]
     characters: int
     model: str | None
 
 
 class ForetoldOut(Value):
-    """What one voice will use."""
+    """The estimated usage of one advisor."""
 
     model_config = given(
         advisor=BUBER, name="Martin Buber", model="openai:gpt-5.2", input_tokens=812, output_tokens=250,
@@ -237,7 +233,7 @@ class ForetoldOut(Value):
 
 
 class CostOut(Value):
-    """What a message would cost."""
+    """The estimated cost of a message."""
 
     model_config = given(
         advisors=[], input_tokens=812, output_tokens=250, cost_micros=4_920, most_micros=57_421,

@@ -13,14 +13,14 @@ from denizen.shapes.vocabulary import EntityKind, Role, TokenKind
 
 
 class OrganizationOut(Value):
-    """Where you belong."""
+    """Your organization."""
 
     id: str
     name: str
 
 
 class TokenOut(Value):
-    """What you came with: a token, a session, or what an identity provider gave (`jwt`)."""
+    """The token, session or sign-in through an identity provider (`jwt`) of this request."""
 
     id: str
     kind: Open[TokenKind]
@@ -30,7 +30,7 @@ class TokenOut(Value):
 
 
 class Me(Value):
-    """Who you are here."""
+    """Your account."""
 
     model_config = given(
         id=NOOR,
@@ -52,7 +52,7 @@ class Me(Value):
     kind: Open[EntityKind]
     handle: str
     name: str
-    role: Annotated[Open[Role], Field(description="What you may do here, with what you came with.")]
+    role: Annotated[Open[Role], Field(description="Your role, limited by the token of this request.")]
     organization: OrganizationOut
     token: TokenOut
 
@@ -61,7 +61,7 @@ _SAM = "019b8d3e-5c03-7d13-a2aa-1a1b2c3d4e5f"
 
 
 class Organization(Value):
-    """Your organization. The server's `OrganizationDetail` describes the settings to the field."""
+    """Your organization. The server's `OrganizationDetail` has typed settings."""
 
     id: str
     name: str
@@ -87,11 +87,11 @@ class EntityOut(Value):
     name: str
     role: Open[Role]
     created_at: datetime
-    left_at: Annotated[datetime | None, Field(description="Since when it is here no more; what it said stays.")]
+    left_at: Annotated[datetime | None, Field(description="When it left; its messages stay.")]
 
 
 class EntityPage(Value):
-    """Some of those who are here, by handle."""
+    """People, agents and services, by handle."""
 
     entities: list[EntityOut]
-    next: Annotated[str | None, Field(description="Give it as `after` for the next page; null: there is none.")]
+    next: Annotated[str | None, Field(description="Send it as `after` for the next page; null: this is the last one.")]

@@ -13,11 +13,11 @@ from denizen.shapes.vocabulary import GoalStatus, PlanKind, Priority
 
 
 class GoalOut(Value):
-    """What an agent is trying to achieve."""
+    """A goal of an agent."""
 
     model_config = given(number=1, text="Keep the pantry stocked.", status="active", priority="normal")
 
-    number: Annotated[int, Field(description="By which the agent calls it.")]
+    number: Annotated[int, Field(description="The number that the agent uses for it.")]
     text: str
     status: Open[GoalStatus]
     priority: Open[Priority]
@@ -25,13 +25,13 @@ class GoalOut(Value):
 
 
 class GoalList(Value):
-    """An agent's goals: what matters most first, what is done last. At most 50."""
+    """An agent's goals by priority, finished ones last. At most 50."""
 
     goals: list[GoalOut]
 
 
 class NoteOut(Value):
-    """Something an agent has always before its eyes."""
+    """A note of an agent, which is part of every request."""
 
     model_config = given(key="tea", text="Noor takes it without sugar.")
 
@@ -47,7 +47,7 @@ class NoteList(Value):
 
 
 class PlanOut(Value):
-    """When an agent is woken, and what it is told then."""
+    """A plan, timer or heartbeat: when an agent is woken, and its instruction."""
 
     model_config = given(
         id=THING,

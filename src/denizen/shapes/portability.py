@@ -13,7 +13,7 @@ from denizen.shapes.vocabulary import ExportKind
 
 
 class ImportedOut(Value):
-    """An agent or a space that was taken in."""
+    """An imported agent or space."""
 
     model_config = given(
         kind="agent",
@@ -33,7 +33,7 @@ class ImportedOut(Value):
     name: str
     handle: Annotated[str | None, Field(description="Of an agent.")]
     counts: Annotated[Mapping[str, int], Field(description="Lines by their kinds.")]
-    secrets: Annotated[list[str], Field(description="Names of secrets that the agent uses: they are to be kept here.")]
+    secrets: Annotated[list[str], Field(description="Names of secrets that the agent uses and that you have to store.")]
     dangers: Annotated[
         list[str], Field(description="Parts of its definition that start programs or reach private addresses.")
     ]
@@ -41,5 +41,7 @@ class ImportedOut(Value):
         list[str],
         Field(description="Models without a known price, where the agent has a budget in dollars: it cannot think."),
     ]
-    people: Annotated[list[str], Field(description="Handles of people and services that were not here before.")]
-    absent: Annotated[list[str], Field(description="Handles of agents of a space that are not here: their words are.")]
+    people: Annotated[list[str], Field(description="Handles of people and services that were created.")]
+    absent: Annotated[
+        list[str], Field(description="Handles of agents that do not exist here; their messages were imported.")
+    ]

@@ -23,7 +23,7 @@ from denizen.shapes.vocabulary import (
 
 
 class Author(Value):
-    """Who said it, under the name they have now."""
+    """The author, with the present name."""
 
     id: str
     kind: str
@@ -51,7 +51,7 @@ class ReactionOut(Value):
 
 
 class MessageOut(Value):
-    """Something said in a space. `seq` is its place there: 1, 2, 3, without holes."""
+    """A message. `seq` is its number in the space: 1, 2, 3, without gaps."""
 
     model_config = given(
         id=THING,
@@ -78,13 +78,13 @@ class MessageOut(Value):
     seq: int
     author: Author
     text: Annotated[str, Field(description="Markdown, as it was written.")]
-    plain: Annotated[str, Field(description="The same without markup.")]
+    plain: Annotated[str, Field(description="The text without markup.")]
     mentions: list[str]
     reply_to: str | None
     metadata: Mapping[str, JsonValue]
     created_at: datetime
     edited_at: Annotated[datetime | None, Field(description="When its text was last changed.")]
-    deleted_at: Annotated[datetime | None, Field(description="Since when its text is gone; its place stays.")]
+    deleted_at: Annotated[datetime | None, Field(description="When its text was deleted; its place stays.")]
     outside: Annotated[
         bool,
         Field(
@@ -105,17 +105,19 @@ class PinnedMessages(Value):
 
 
 class MessagePage(Value):
-    """Some messages of a space, oldest first."""
+    """Messages of a space, oldest first."""
 
     messages: list[MessageOut]
     next: Annotated[
         int | None,
-        Field(description="Give it as `after` (or as `before`, going back) for the next page; null: there is none."),
+        Field(
+            description="Send it as `after` (or as `before`, going back) for the next page; null: this is the last one."
+        ),
     ]
 
 
 class MemberOut(Value):
-    """Someone in a space."""
+    """A member of a space."""
 
     model_config = given(
         id=ADA, kind="agent", handle="ada", name="Ada", role="member", attention="all", trouble=None, namesake=False
@@ -153,7 +155,7 @@ class StatusOut(Value):
     name: Annotated[str, Field(description="Of the agent, or of the panel.")]
     cause: Annotated[
         Open[StatusCause] | Open[Literal["queued"]],
-        Field(description="`queued`: it is at work elsewhere and comes to this later."),
+        Field(description="`queued`: it is busy elsewhere and answers later."),
     ]
     text: Annotated[
         str, Field(description="What prevents the answer, what happens next and who can fix it, for people.")
@@ -185,7 +187,7 @@ RUN_LIMIT: Final = "After so many messages with which agents woke each other, th
 
 
 class SpaceOut(Value):
-    """A place where entities talk."""
+    """A space."""
 
     model_config = given(
         id=KITCHEN,
@@ -217,9 +219,9 @@ class SpaceOut(Value):
         bool, Field(description="Agents no longer wake each other here until a person speaks or lets them go on.")
     ]
     created_at: datetime
-    last_seq: Annotated[int, Field(description="Of the last message; 0 before the first.")]
-    read_seq: Annotated[int, Field(description="Of the last message that you have read.")]
-    unread: Annotated[int, Field(description="How many came after it.")]
+    last_seq: Annotated[int, Field(description="The number of the last message; 0: none yet.")]
+    read_seq: Annotated[int, Field(description="The number of the last message that you have read.")]
+    unread: Annotated[int, Field(description="The number of messages after it.")]
     unread_mentions: Annotated[
         int, Field(description=f"How many of the newest {MENTIONS_LOOKED_AT} of these mention you.")
     ]
@@ -228,10 +230,10 @@ class SpaceOut(Value):
 
 
 class SpaceList(Value):
-    """Spaces you are in."""
+    """Your spaces."""
 
     spaces: list[SpaceOut]
-    next: Annotated[str | None, Field(description="Give it as `after` for the next page; null: there is none.")]
+    next: Annotated[str | None, Field(description="Send it as `after` for the next page; null: this is the last one.")]
 
 
 _KITCHEN = "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f"
@@ -246,7 +248,7 @@ class StoppedAnswers(Value):
 
 
 class ReadState(Value):
-    """How far you have read, and what is left."""
+    """Your read position, and the unread messages."""
 
     model_config = given(space_id=_KITCHEN, last_seq=9, read_seq=7, unread=2, unread_mentions=0)
 
@@ -258,10 +260,10 @@ class ReadState(Value):
 
 
 class SearchPage(Value):
-    """What was found, the newest first."""
+    """The results, newest first."""
 
     messages: list[MessageOut]
     next: Annotated[
         str | None,
-        Field(description="Give it as `before` to search on, also where nothing was found yet; null: that was all."),
+        Field(description="Send it as `before` to continue, also if nothing was found yet; null: it is complete."),
     ]

@@ -51,26 +51,28 @@ class ProfileOut(Value):
 
     model_config = given(id="concise", reason="default (first turn)")
 
-    id: Annotated[str | None, Field(description="Null: none was.")]
+    id: Annotated[str | None, Field(description="Null: none.")]
     reason: str
 
 
 class StanceOut(Value):
-    """How an agent stands to a conversation."""
+    """The profile and state of mind of an agent in a conversation."""
 
     model_config = given(**_STANCE)
 
     space_id: str
     profile: ProfileOut
     state: StateOut
-    imprints: Annotated[dict[str, str], Field(description="What its metaprompts keep of the conversation.")]
+    imprints: Annotated[
+        dict[str, str], Field(description="Texts that its metaprompts stored about the conversation, by name.")
+    ]
     turns: Annotated[int, Field(description="Turns that profiles were chosen for or that were reflected on.")]
-    settings: Annotated[dict[str, JsonValue], Field(description="What holds here instead of the agent's settings.")]
+    settings: Annotated[dict[str, JsonValue], Field(description="Settings that replace the agent's own here.")]
     updated_at: datetime | None
 
 
 class RunOut(Value):
-    """A metaprompt that was asked, or what someone did by hand, and what came of it."""
+    """A metaprompt that was asked, or a change by hand, and its result."""
 
     model_config = given(
         number=4,
@@ -92,13 +94,13 @@ class RunOut(Value):
     cause: Annotated[str, Field(description="A signal, `interval`, `manual`, `set` or `reset`.")]
     outcome: Open[ReflectionOutcome]
     reason: str
-    state: Annotated[StateOut, Field(description="After it.")]
-    by: Annotated[str | None, Field(description="Who did it, by hand.")]
+    state: Annotated[StateOut, Field(description="The state of mind afterwards.")]
+    by: Annotated[str | None, Field(description="The person, for a change by hand.")]
     at: datetime
 
 
 class StandingOut(StanceOut):
-    """How an agent stands to a conversation, and what last became of its state of mind there."""
+    """The profile and state of mind of an agent in a conversation, with the last change."""
 
     model_config = given(**_STANDING)
 
@@ -108,7 +110,7 @@ class StandingOut(StanceOut):
 
 
 class StanceList(Value):
-    """How an agent stands to its conversations, those that changed last first. At most 100."""
+    """Profiles and states of mind of an agent, last changed first. At most 100."""
 
     model_config = given(stances=[_STANDING])
 
@@ -116,17 +118,19 @@ class StanceList(Value):
 
 
 class VoiceStanceOut(Value):
-    """How a voice of a panel stands to the people in it, and what last became of its state of mind."""
+    """The profile and state of mind of an advisor, with the last change."""
 
     model_config = given(**_VOICE)
 
     voice: Annotated[str, Field(description="The id of the advisor, or `assistant`.")]
     name: str
-    reflects: Annotated[bool, Field(description="Whether it thinks over the turns that it has answered.")]
+    reflects: Annotated[bool, Field(description="Whether it reflects on its turns.")]
     space_id: Annotated[str, Field(description="The panel.")]
-    profile: Annotated[ProfileOut, Field(description="That of its last answer.")]
+    profile: Annotated[ProfileOut, Field(description="The profile of its last answer.")]
     state: StateOut
-    imprints: Annotated[dict[str, str], Field(description="What its metaprompts keep of the conversation.")]
+    imprints: Annotated[
+        dict[str, str], Field(description="Texts that its metaprompts stored about the conversation, by name.")
+    ]
     turns: Annotated[int, Field(description="Turns that profiles were chosen for or that it has reflected on.")]
     updated_at: datetime | None
     told: Annotated[str | None, Field(description="What it is told of its state of mind.")]
@@ -134,7 +138,7 @@ class VoiceStanceOut(Value):
 
 
 class VoiceStanceList(Value):
-    """How the voices of a panel stand, in its order; without advisors, the assistant."""
+    """Profiles and states of mind of the advisors, in order; without advisors, of the assistant."""
 
     model_config = given(stances=[_VOICE])
 
@@ -142,37 +146,37 @@ class VoiceStanceList(Value):
 
 
 class RunPage(Value):
-    """How a state of mind came to be what it is, the newest first."""
+    """Changes of a state of mind, newest first."""
 
     runs: list[RunOut]
-    next: Annotated[int | None, Field(description="For `before`, if there are more.")]
+    next: Annotated[int | None, Field(description="Send it as `before` for the next page; null: this is the last one.")]
 
 
 class SignalOut(Value):
-    """What how people feel, or what went wrong, amounted to."""
+    """A signal from the sentiment of people, or from errors."""
 
     model_config = given(
         number=9, cycle=12, person=NOOR, name="user_frustrated", rule="score -0.81, strongly", score=-0.81, at=NINE
     )
 
     number: int
-    cycle: Annotated[int, Field(description="The cycle, in a panel the turn, after which it was seen.")]
+    cycle: Annotated[int, Field(description="The cycle, in a panel the turn, after which it was detected.")]
     person: Annotated[str | None, Field(description="Whom it is about; null: nobody.")]
     name: str
-    rule: Annotated[str, Field(description="By which it was seen.")]
+    rule: Annotated[str, Field(description="The rule that detected it.")]
     score: Annotated[float | None, Field(description="From -1 to 1.")]
     at: datetime
 
 
 class SignalPage(Value):
-    """The signals of a conversation, the newest first."""
+    """The signals of a conversation, newest first."""
 
     signals: list[SignalOut]
-    next: Annotated[int | None, Field(description="For `before`, if there are more.")]
+    next: Annotated[int | None, Field(description="Send it as `before` for the next page; null: this is the last one.")]
 
 
 class TriedOut(Value):
-    """What came of a metaprompt that was asked by hand."""
+    """The result of a metaprompt that was asked by hand."""
 
     model_config = given(
         prompt="The person you talk with seems frustrated …", failed=None, reason="", before=_STATE, after=_STATE,
@@ -180,15 +184,15 @@ class TriedOut(Value):
     )  # fmt: skip
 
     prompt: Annotated[str, Field(description="What the model was asked.")]
-    failed: Annotated[str | None, Field(description="Why nothing came of it; null: something did.")]
-    reason: Annotated[str, Field(description="The model's.")]
+    failed: Annotated[str | None, Field(description="Why it failed; null: it did not.")]
+    reason: Annotated[str, Field(description="The reason that the model gave.")]
     before: StateOut
     after: Annotated[StateOut, Field(description="What the state of mind is now, or would be.")]
     applied: bool
 
 
 class ReflectionNames(Value):
-    """What `reflection` of an agent, a panel or an advisor can name."""
+    """Names for the `reflection` setting of an agent, a panel or an advisor."""
 
     model_config = given(profiles=["off", "basic"], metaprompts=["frustration_recovery"])
 
@@ -247,11 +251,11 @@ class PresetsOut(Value):
     ]
     document: dict[str, JsonValue]
     addons: Annotated[dict[str, str], Field(description="The texts of all add-ons that presets can use, by key.")]
-    warnings: Annotated[list[str], Field(description="What is ignored in the document, or probably a mistake.")]
+    warnings: Annotated[list[str], Field(description="Parts of the document that are ignored or probably mistakes.")]
 
 
 class TriedProfile(Value):
-    """What the rules say of a message."""
+    """The profile of a message by the rules."""
 
     model_config = given(id="concise", reason="rule 'asked-to-be-brief': the message has 'briefly'", text="Be brief.")
 

@@ -33,13 +33,13 @@ class UsedOut(Value):
     cache_read_tokens: int
     cache_write_tokens: int
     cached_share: Annotated[
-        float | None, Field(description="How much of what was read the provider had kept; null: nothing was read.")
+        float | None, Field(description="The share of input tokens from the provider's cache; null: no input.")
     ]
     dollars: Annotated[float, Field(description="0 where the price is unknown.")]
 
 
 class DayOut(UsedOut):
-    """What was used on one day, which ends at 00:00 UTC."""
+    """The usage of one day, which ends at 00:00 UTC."""
 
     model_config = given(day="2026-01-05", **_USED)
 
@@ -47,18 +47,18 @@ class DayOut(UsedOut):
 
 
 class GroupOut(UsedOut):
-    """What one agent or panel used, or what was used with one model."""
+    """The usage of one agent, panel or model."""
 
     model_config = given(key=ADA, name="Ada", kind="agent", **_USED, days=[{"day": "2026-01-05", **_USED}])
 
     key: Annotated[str, Field(description="The id of the agent or panel, or the name of the model.")]
     name: str
     kind: Open[UsageKind]
-    days: Annotated[list[DayOut], Field(description="Each day of the time asked for, also where nothing was used.")]
+    days: Annotated[list[DayOut], Field(description="Each day of the period, also without usage.")]
 
 
 class UsageOut(Value):
-    """What your organization's agents and panels used."""
+    """The usage of your organization's agents and panels."""
 
     model_config = given(
         since="2026-01-05",
@@ -74,13 +74,13 @@ class UsageOut(Value):
     until: date
     by: Open[UsageBy]
     total: UsedOut
-    days: Annotated[list[DayOut], Field(description="Each day from `since` to `until`, also where nothing was used.")]
-    groups: Annotated[list[GroupOut], Field(description="By agent or panel, or by model, the dearest first.")]
-    others: Annotated[int, Field(description="How many more groups there are than are shown.")]
+    days: Annotated[list[DayOut], Field(description="Each day from `since` to `until`, also without usage.")]
+    groups: Annotated[list[GroupOut], Field(description="By agent or panel, or by model, the most expensive first.")]
+    others: Annotated[int, Field(description="The number of groups that are not shown.")]
 
 
 class Limits(BaseModel):
-    """What all agents of an organization together may use; null is no limit. A day ends at 00:00 UTC."""
+    """The limits for all agents of an organization together; null: no limit. A day ends at 00:00 UTC."""
 
     model_config = asked(dollars_per_day=5, tokens_per_day=None, dollars=None, tokens=None)
 
@@ -100,7 +100,7 @@ class ServerUsed(Value):
 
 
 class BudgetOut(Value):
-    """What may be used, and what was used today."""
+    """The budget, and what was used today."""
 
     model_config = given(
         limits={"dollars_per_day": 5, "tokens_per_day": None, "dollars": None, "tokens": None},

@@ -17,7 +17,7 @@ class TriggerAccepted(Value):
 
     model_config = given(id=THING)
 
-    id: Annotated[str, Field(description="Of the event; the same when it was told again.")]
+    id: Annotated[str, Field(description="The id of the event; the same if it was sent again.")]
 
 
 class WebhookOut(Value):
@@ -38,14 +38,14 @@ class WebhookOut(Value):
     name: str
     scheme: Open[WebhookScheme]
     urgent: bool
-    path: Annotated[str, Field(description="Where the service sends to, on this server.")]
+    path: Annotated[str, Field(description="The path on this server that the service sends to.")]
     created_at: datetime
     revoked_at: datetime | None
     last_used_at: Annotated[datetime | None, Field(description="To the minute.")]
 
 
 class WebhookCreated(Value):
-    """A new webhook, and its secret, which is not shown again."""
+    """A new webhook with its secret, which is shown only once."""
 
     model_config = given(
         webhook={"id": THING, "name": "GitHub, website", "scheme": "github", "urgent": False, "path": f"/hooks/{THING}",
@@ -58,6 +58,6 @@ class WebhookCreated(Value):
 
 
 class WebhookList(Value):
-    """The webhooks of an agent, the revoked ones too."""
+    """The webhooks of an agent, including revoked ones."""
 
     webhooks: list[WebhookOut]

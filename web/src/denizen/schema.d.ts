@@ -12,16 +12,16 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The agents of your organization
-         * @description Those that are not dead, in the order of their handles.
+         * List agents
+         * @description The agents of your organization that were not deleted, ordered by handle.
          */
         get: operations["list_agents"];
         put?: never;
         /**
-         * Make an agent
-         * @description It is asleep, in the spaces that are named. What starts programs or reaches private addresses is for owners, and
-         *     so is where a secret is sent, but for hosts that they named in `secret_hosts`. In another organization than the
-         *     first, the settings of the server have to allow programs, private addresses and Python tools.
+         * Create an agent
+         * @description The agent starts asleep, in the given spaces. Only owners can define parts that start programs or reach
+         *     private addresses, or send a secret to a host that is not in `secret_hosts`. In organizations other than the
+         *     first, the server's settings must allow programs, private addresses and Python tools.
          */
         post: operations["create_agent"];
         delete?: never;
@@ -38,26 +38,26 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * One agent
-         * @description How it is; for admins, how it is defined. `agent_id` is its id, or its `@handle`.
+         * Get an agent
+         * @description Returns its status; for admins, also its definition. `agent_id` is an id or an `@handle`.
          */
         get: operations["get_agent"];
         put?: never;
         post?: never;
         /**
          * Delete an agent
-         * @description It is dead, and never wakes again. Its past stays, and can be looked into by its id; its handle stays its own.
+         * @description The agent never wakes again. Its history can still be read by its id, and its handle is not reused.
          */
         delete: operations["delete_agent"];
         options?: never;
         head?: never;
         /**
          * Change an agent
-         * @description Only what is sent is changed; null resets a field to its default. A new era begins with the agent's next cycle.
+         * @description Fields that are not sent stay unchanged; null resets a field to its default. A new era begins with the agent's
+         *     next cycle.
          *
-         *     Parts that start programs or reach private addresses may be left as they are, or removed; to add or change them is
-         *     for owners, and so is to send a secret to another host than those in `secret_hosts`. That someone pays for an agent,
-         *     only they can say themselves.
+         *     Parts that start programs or reach private addresses can be kept or removed; only owners can add or change them, or
+         *     send a secret to a host that is not in `secret_hosts`. Only the person who pays for an agent can set that they do.
          */
         patch: operations["edit_agent"];
         trace?: never;
@@ -70,8 +70,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What an agent may do again because people approved it
-         * @description Approvals that still count and that you gave, or that were asked for in one of your spaces.
+         * List approvals of an agent
+         * @description Valid approvals that you gave, or that were asked for in one of your spaces.
          */
         get: operations["list_approvals"];
         put?: never;
@@ -94,7 +94,7 @@ export interface paths {
         post?: never;
         /**
          * Revoke an approval
-         * @description The agent asks again before it makes the same call. For those who see the approval.
+         * @description The agent asks again before it repeats the call. Available to everyone who sees the approval.
          */
         delete: operations["revoke_approval"];
         options?: never;
@@ -110,8 +110,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What an agent was kept from telling
-         * @description Its messages that were stopped, because they would have carried private words elsewhere, the newest first.
+         * List messages that the privacy guard stopped
+         * @description Messages of the agent that would have carried private words to another space, newest first.
          */
         get: operations["list_crossings"];
         put?: never;
@@ -130,10 +130,10 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * An agent's cycles
-         * @description The last ones before a number, the newest first; with none, the one under way and the newest.
+         * List the cycles of an agent
+         * @description The last ones before a number, newest first; without a number, the running one and the newest.
          *
-         *     Among them stand those of which nothing is kept: `skipped` and `undone`.
+         *     The list includes cycles without a record in the agent's history: `skipped` and `undone`.
          */
         get: operations["list_cycles"];
         put?: never;
@@ -152,8 +152,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * One cycle, step by step
-         * @description What the agent was shown, what its model answered and called, and what came of it.
+         * Get a cycle, step by step
+         * @description What the agent was shown, what its model answered and called, and the results.
          */
         get: operations["get_cycle"];
         put?: never;
@@ -174,10 +174,11 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * What another model would have answered
-         * @description The model is asked the same requests. No tool is run and nothing is written; the calls cost what they cost.
+         * Ask another model the same requests
+         * @description No tool runs and nothing is stored; the model calls cost money as usual.
          *
-         *     What comes from private spaces that you are not in is left out. A cycle that was in such a space is not asked again.
+         *     Content from private spaces that you are not a member of is left out. A cycle that was in such a space cannot be
+         *     asked again.
          */
         post: operations["rethink"];
         delete?: never;
@@ -194,8 +195,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * One request to the model, exactly
-         * @description What the model was sent, to the letter, with which tools and settings, and what came back. Steps begin at 0.
+         * Get the exact request of a step
+         * @description What was sent to the model, word for word, with tools and settings, and its response. Steps begin at 0.
          */
         get: operations["get_step"];
         put?: never;
@@ -214,11 +215,11 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * An agent as a document
-         * @description What it is, where it is, and what it means to do, as a definition file says it, without private spaces that you
-         *     are not in.
+         * Get an agent as a definition document
+         * @description Its definition, spaces, goals and plans, in the format of a definition file, without private spaces that you are
+         *     not a member of.
          *
-         *     Where someone has written a secret into it, the name of one stands in its place, such as `${WEATHER_AUTHORIZATION}`.
+         *     A secret in the definition is replaced by a name such as `${WEATHER_AUTHORIZATION}`.
          */
         get: operations["get_document"];
         put?: never;
@@ -237,9 +238,9 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * An agent with its whole life, as a file
-         * @description Keys, tokens and secrets are not in it, nor what comes from private spaces that you are not in: stand-ins say how
-         *     much that is. Its last line says that it is whole: without that, ask again.
+         * Export an agent with its history as a file
+         * @description Without keys, tokens and secrets, and without content from private spaces that you are not a member of:
+         *     placeholders say how much that is. The last line marks the file as complete; if it is missing, export again.
          */
         get: operations["export_agent"];
         put?: never;
@@ -260,8 +261,9 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Make an agent with the past of this one
-         * @description It is asleep and in no space; this one is not touched. What is for owners to define is for owners to fork.
+         * Fork an agent
+         * @description Creates a new agent with the history of this one, asleep and without spaces. This agent does not change. Only
+         *     owners can fork an agent with parts that only owners can define.
          */
         post: operations["fork_agent"];
         delete?: never;
@@ -277,12 +279,12 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What an agent is trying to achieve */
+        /** List the goals of an agent */
         get: operations["list_goals"];
         put?: never;
         /**
-         * Give an agent a goal
-         * @description By its text a goal is known: giving one that the agent has is changing it.
+         * Add a goal to an agent
+         * @description Goals are identified by their text: adding a goal that exists changes it.
          */
         post: operations["add_goal"];
         delete?: never;
@@ -301,11 +303,11 @@ export interface paths {
         get?: never;
         /**
          * Change a goal
-         * @description Only what is sent is changed.
+         * @description Fields that are not sent stay unchanged.
          */
         put: operations["put_goal"];
         post?: never;
-        /** Take a goal away */
+        /** Delete a goal */
         delete: operations["delete_goal"];
         options?: never;
         head?: never;
@@ -320,8 +322,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What waits for an agent
-         * @description Events that are `pending`, `taken` by the cycle under way, or `dead`, in the order in which they are taken.
+         * List the inbox of an agent
+         * @description Events that are `pending`, `taken` by the running cycle, or `dead`, in the order in which they are taken.
          */
         get: operations["list_inbox"];
         put?: never;
@@ -342,8 +344,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Try a dead event again
-         * @description It waits as if it had just come, and wakes the agent.
+         * Retry a dead event
+         * @description The event waits as if it were new, and wakes the agent.
          */
         post: operations["requeue_event"];
         delete?: never;
@@ -380,7 +382,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * An agent's life, message by message
+         * List the log of an agent
          * @description Entries `after` a number, or the last ones `before` one; with neither, from the beginning. Oldest first.
          */
         get: operations["read_log"];
@@ -400,8 +402,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What an agent remembers of people
-         * @description Between it and you; for admins, between it and anyone.
+         * List the memories of an agent about people
+         * @description Those between the agent and you; for admins, between the agent and anyone.
          */
         get: operations["list_agent_memories"];
         put?: never;
@@ -420,8 +422,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * How an agent is
-         * @description What it has in mind, what waits for it, what it means to do, what it has used: one moment, whole.
+         * Get the state of an agent's mind
+         * @description Its window, inbox, goals, plans, budget and last cycles, all at one moment.
          */
         get: operations["get_mind"];
         put?: never;
@@ -439,7 +441,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What an agent has written down */
+        /** List the notes of an agent */
         get: operations["list_notes"];
         put?: never;
         post?: never;
@@ -458,12 +460,12 @@ export interface paths {
         };
         get?: never;
         /**
-         * Write something down for an agent
-         * @description It stands under this key from now on, in place of what stood there.
+         * Set a note of an agent
+         * @description Replaces the note with this key.
          */
         put: operations["put_note"];
         post?: never;
-        /** Strike a note out */
+        /** Delete a note */
         delete: operations["delete_note"];
         options?: never;
         head?: never;
@@ -478,8 +480,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * When an agent will be woken
-         * @description Its plans, timers and heartbeat, the next one first.
+         * List the plans of an agent
+         * @description Plans, timers and the heartbeat, the next one first.
          */
         get: operations["list_plans"];
         put?: never;
@@ -499,14 +501,14 @@ export interface paths {
         };
         get?: never;
         /**
-         * Plan something for an agent
-         * @description The agent has this plan, in place of one of its name. Say when with one of `cron`, `at` and `after`.
+         * Set a plan of an agent
+         * @description Replaces the plan with this name. Set exactly one of `cron`, `at` and `after`.
          */
         put: operations["put_plan"];
         post?: never;
         /**
-         * Call a plan off
-         * @description The plan of that name, or the timer of that id, is no more. A heartbeat is part of the definition.
+         * Delete a plan
+         * @description The plan with this name, or the timer with this id. A heartbeat is part of the definition.
          */
         delete: operations["delete_plan"];
         options?: never;
@@ -522,8 +524,9 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What an agent remembers of something
-         * @description What it would find itself, the best first. What is from a private space is found only by naming that space.
+         * Search what an agent remembers
+         * @description The same results that the agent would find, best first. Passages from a private space are found only if you
+         *     name that space.
          */
         get: operations["recall"];
         put?: never;
@@ -544,8 +547,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Let an agent think again
-         * @description It is woken. One that its budget has suspended rests again if nothing is left of it.
+         * Resume an agent
+         * @description Wakes the agent. If its budget is still used up, it is suspended again.
          */
         post: operations["resume_agent"];
         delete?: never;
@@ -563,8 +566,9 @@ export interface paths {
         };
         get?: never;
         /**
-         * The space of you and an agent alone
-         * @description It is there: the one in which `POST /api/chat` speaks where no space is named. Asking again is asking once.
+         * Get or create your private space with an agent
+         * @description Creates the space if it does not exist yet. `POST /api/chat` uses it if no space is given. Repeating the
+         *     request changes nothing.
          */
         put: operations["private_space"];
         post?: never;
@@ -581,7 +585,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** How an agent stands to its conversations */
+        /**
+         * List an agent's profiles and states of mind
+         * @description One for each of its conversations.
+         */
         get: operations["list_stances"];
         put?: never;
         post?: never;
@@ -599,8 +606,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * How an agent stands to a conversation
-         * @description Its profile there and why it was chosen, its state of mind, and what holds there instead of its settings.
+         * Get an agent's profile and state of mind in a conversation
+         * @description With the reason for the profile, and the settings that replace the agent's own there.
          */
         get: operations["get_stance"];
         put?: never;
@@ -619,8 +626,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * A state of mind over time
-         * @description What was asked and done, and what came of it, the newest first.
+         * List changes of an agent's state of mind
+         * @description What was asked or set, and its result, newest first.
          */
         get: operations["get_state_history"];
         put?: never;
@@ -640,8 +647,8 @@ export interface paths {
         };
         get?: never;
         /**
-         * Settings of one conversation
-         * @description They hold there instead of the agent's. An empty object takes them away.
+         * Set an agent's settings for one conversation
+         * @description They replace the agent's settings there. An empty object removes them.
          */
         put: operations["set_stance_settings"];
         post?: never;
@@ -659,8 +666,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What moved a state of mind
-         * @description The signals that were seen there, the newest first.
+         * List the signals of a conversation
+         * @description Signals in the messages there, newest first.
          */
         get: operations["list_signals"];
         put?: never;
@@ -680,14 +687,14 @@ export interface paths {
         };
         get?: never;
         /**
-         * Set a state of mind
-         * @description Only what is sent is changed. The agent is told with its next cycle.
+         * Set an agent's state of mind
+         * @description Fields that are not sent stay unchanged. The agent is told with its next cycle.
          */
         put: operations["set_state"];
         post?: never;
         /**
-         * Reset a state of mind
-         * @description No mood, no imprints, nothing counted of anybody. The history stays.
+         * Reset an agent's state of mind
+         * @description Resets mood, imprints and counters. The history stays.
          */
         delete: operations["reset_state"];
         options?: never;
@@ -705,8 +712,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Ask a metaprompt by hand
-         * @description One model call, paid as a cycle is. Only with `apply` does the answer change anything.
+         * Ask a metaprompt now
+         * @description One model call, paid like a cycle. The answer changes the state of mind only with `apply`.
          */
         post: operations["try_metaprompt"];
         delete?: never;
@@ -723,10 +730,10 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * An agent's life, as it is lived
-         * @description How the agent is; for admins also every cycle after a number, and the open one as it comes along.
+         * Stream the activity of an agent
+         * @description The status of the agent; for admins also every cycle after a number, and the running one while it runs.
          *
-         *     `cycle` events have the cycle's number as their id. Without one to resume from, they come from now on.
+         *     `cycle` events have the cycle's number as their id. Without one to resume from, only new cycles are sent.
          */
         get: operations["stream_agent"];
         put?: never;
@@ -747,8 +754,9 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Let an agent think no more until it is resumed
-         * @description What happens meanwhile waits in its inbox. A cycle under way stops where it is, and goes on from there.
+         * Suspend an agent
+         * @description It stops thinking until it is resumed. New events wait in its inbox. A running cycle stops, and continues
+         *     from there later.
          */
         post: operations["suspend_agent"];
         delete?: never;
@@ -767,8 +775,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Tell an agent of something that happened
-         * @description The event is in the agent's inbox, and wakes it, when this answers. `agent_id` is its id, or its `@handle`.
+         * Send an event to an agent
+         * @description When this returns, the event is in the agent's inbox and wakes it. `agent_id` is an id or an `@handle`.
          */
         post: operations["trigger"];
         delete?: never;
@@ -787,9 +795,9 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Have an agent try again now
-         * @description An agent that cannot think tries again at once, and messages that it has set aside are taken up again: those of
-         *     one space, or of all. If nothing has changed, it fails again, and its spaces show why.
+         * Let an agent try again now
+         * @description An agent that cannot think tries again at once, and messages that were set aside are taken up again: those of
+         *     one space, or of all spaces. If nothing has changed, it fails again, and its spaces show why.
          */
         post: operations["try_again"];
         delete?: never;
@@ -805,12 +813,12 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The webhooks of an agent */
+        /** List the webhooks of an agent */
         get: operations["list_webhooks"];
         put?: never;
         /**
-         * Make an address for a service
-         * @description The secret is shown this once: give it to the service, which signs with it what it sends.
+         * Create a webhook
+         * @description The secret is shown only once: give it to the service, which signs its requests with it.
          */
         post: operations["create_webhook"];
         delete?: never;
@@ -829,11 +837,11 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Make agents, spaces and people what documents say
-         * @description All of it or, if anything is wrong, nothing. What the documents do not name is left alone.
+         * Apply definitions of agents, spaces and people
+         * @description Applies all documents or, if there is an error, none. What the documents do not name stays unchanged.
          *
-         *     You are in the spaces that are made. Those that are there you have to be in; a private space that you are not in is
-         *     treated as if it did not exist.
+         *     You are a member of spaces that are created. You must be a member of spaces that exist; a private space without you
+         *     is treated as if it did not exist.
          */
         post: operations["apply"];
         delete?: never;
@@ -850,9 +858,9 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The audit log: who changed what
-         * @description Changes in your organization, the newest first: roles, tokens, keys, agents, budgets, settings, exports, what was
-         *     forgotten, private spaces that were opened. Never a secret.
+         * List the audit log
+         * @description Changes in your organization, newest first: roles, tokens, keys, agents, budgets, settings, exports,
+         *     forgotten data, opened private spaces. It never contains a secret.
          */
         get: operations["list_audit"];
         put?: never;
@@ -871,8 +879,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The audit log, as a file
-         * @description Every entry that `GET /api/audit` would show, one a line. The export is in the log itself, from then on.
+         * Export the audit log as a file
+         * @description Every entry that `GET /api/audit` shows, one per line. The export itself is recorded, too.
          */
         get: operations["export_audit"];
         put?: never;
@@ -891,8 +899,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What agents ask you
-         * @description The calls that wait for an answer which you may give, the oldest first.
+         * List questions of agents to you
+         * @description The calls that wait for an answer that you may give, oldest first.
          */
         get: operations["list_calls"];
         put?: never;
@@ -910,7 +918,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** One call */
+        /** Get a call */
         get: operations["get_call"];
         put?: never;
         post?: never;
@@ -931,7 +939,8 @@ export interface paths {
         put?: never;
         /**
          * Answer a call
-         * @description The call has this result, and the agent goes on with it. The first answer stands: another one is answered 409.
+         * @description Sets the result of the call, with which the agent continues. The first answer counts: later ones get the
+         *     status 409.
          */
         post: operations["answer_call"];
         delete?: never;
@@ -950,11 +959,11 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Say something to an agent and wait for its answer
-         * @description Your message stands in the space, and the answer is everything that the agent says there until its cycle ends.
+         * Send a message to an agent and wait for its answer
+         * @description Posts your message to the space. The answer is everything that the agent posts there until its cycle ends.
          *
-         *     The agent does not depend on you waiting: leave, or run out of time, and the answer is in the space. Asking again
-         *     with the same `Idempotency-Key` waits for the same answer.
+         *     If you disconnect or the time runs out, the agent still answers in the space. Repeating the request with the same
+         *     `Idempotency-Key` waits for the same answer.
          */
         post: operations["chat"];
         delete?: never;
@@ -971,14 +980,14 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Who is in your organization
-         * @description People, agents and services by their handles, without those who have left and agents that are dead.
+         * List people, agents and services
+         * @description Ordered by handle, without people who have left and agents that were deleted.
          */
         get: operations["list_entities"];
         put?: never;
         /**
-         * Let someone in
-         * @description A person or a service is in the organization, in no space yet and without a token.
+         * Add a person or a service
+         * @description Adds them to the organization, without a space and without a token.
          */
         post: operations["create_entity"];
         delete?: never;
@@ -995,24 +1004,25 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * One of them
-         * @description `entity_id` is its id, or its `@handle`. By id you find those too who have left.
+         * Get a person, an agent or a service
+         * @description `entity_id` is an id or an `@handle`. People who have left are found by id.
          */
         get: operations["get_entity"];
         put?: never;
         post?: never;
         /**
-         * Let someone go
-         * @description A person or a service is here no more: its tokens open nothing, it is in no space, keys of its own are gone.
+         * Remove a person or a service
+         * @description Revokes their tokens, removes them from all spaces and deletes their own keys.
          *
-         *     What it said stays, under its name, and its handle is given to nobody else. An admin or owner is let go by an owner.
+         *     Their messages stay, under their name, and their handle is not reused. Only owners can remove an admin or an owner.
          */
         delete: operations["remove_entity"];
         options?: never;
         head?: never;
         /**
-         * Change someone's name or role
-         * @description The agents in their spaces hear of a new name. Roles are for owners to change; one owner always stays.
+         * Change a name or a role
+         * @description Agents in the same spaces are told of a new name. Only owners can change roles, and there is always at least
+         *     one owner.
          */
         patch: operations["change_entity"];
         trace?: never;
@@ -1024,17 +1034,18 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** As whom an identity provider knows someone */
+        /** List someone's identities at the identity provider */
         get: operations["list_identities"];
         put?: never;
         /**
-         * Link someone
-         * @description Whoever comes with a token of the identity provider for this subject is that person. Twice is once.
+         * Link someone to an identity
+         * @description Tokens of the identity provider for this subject then sign in as this person. Repeating the request changes
+         *     nothing.
          */
         post: operations["link_identity"];
         /**
-         * Unlink someone
-         * @description That subject is not this person any more; tokens it came with, and sessions begun with them, open nothing.
+         * Unlink someone from an identity
+         * @description The subject no longer signs in as this person. Sessions and tokens from such sign-ins stop working.
          */
         delete: operations["unlink_identity"];
         options?: never;
@@ -1142,12 +1153,12 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Let something be gone everywhere
-         * @description A message or a memory; for owners, also a person or a space. It cannot be undone.
+         * Forget data everywhere
+         * @description A message or a memory; for owners, also a person or a space. This cannot be undone.
          *
-         *     A dry run says how much would be removed.
+         *     A dry run returns how much would be removed.
          *
-         *     Asking again gives the same receipt.
+         *     Repeating the request returns the same receipt.
          */
         post: operations["forget"];
         delete?: never;
@@ -1164,9 +1175,9 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What needs a person
-         * @description Who thinks for your agents, which of them cannot think and why, how long people have waited for each, what was
-         *     set aside, and what to do about it.
+         * Get problems that need a person
+         * @description Which instances run your agents, which agents cannot think and why, how long people have waited for each,
+         *     what was set aside, and what to do about it.
          */
         get: operations["get_health"];
         put?: never;
@@ -1187,10 +1198,10 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Take in what was exported
-         * @description All of it or, with an error that names the line, nothing. An agent is suspended until it is resumed.
+         * Import an exported file
+         * @description All of it or, with an error that names the line, nothing. An imported agent is suspended until it is resumed.
          *
-         *     For owners: what comes in holds what others have said, and may start programs.
+         *     For owners: an imported agent has words of other people, and may start programs.
          */
         post: operations["import_file"];
         delete?: never;
@@ -1207,8 +1218,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Which keys are kept
-         * @description Your own and, for admins, the organization's. Nobody sees those of others.
+         * List stored keys
+         * @description Your own and, for admins, those of the organization. Nobody sees keys of others.
          */
         get: operations["list_keys"];
         put?: never;
@@ -1228,14 +1239,14 @@ export interface paths {
         };
         get?: never;
         /**
-         * Keep a key
-         * @description The key is kept, sealed, instead of one of that name that was. One named as its provider's variable pays for
-         *     models; tools use the others as `${NAME}`.
+         * Store a key
+         * @description Stores the key encrypted, and replaces an existing one of that name. A key with the name of its provider's
+         *     variable is used for models; tools use others as `${NAME}`.
          */
         put: operations["set_key"];
         post?: never;
         /**
-         * Forget a key
+         * Delete a key
          * @description Agents that are awake may use it until they are loaded again.
          */
         delete: operations["delete_key"];
@@ -1254,8 +1265,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Make a link to sign in with
-         * @description Whoever opens it first, in the next ten minutes, is signed in. Send it to nobody else.
+         * Create a login link
+         * @description The first person who opens it within ten minutes is signed in. Do not share it.
          */
         post: operations["create_login"];
         delete?: never;
@@ -1271,7 +1282,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Who you are here */
+        /** Get your own account */
         get: operations["me"];
         put?: never;
         post?: never;
@@ -1289,9 +1300,9 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What is remembered of you, or for everyone
-         * @description `user`: what is remembered of you. `persona`: between you and an agent. `organization`: for all its people.
-         *     `conversation`: of the conversations that you are in.
+         * List memories
+         * @description `user`: about you. `persona`: between you and an agent. `organization`: for everyone in it. `conversation`:
+         *     of the conversations that you are in.
          */
         get: operations["list_memories"];
         put?: never;
@@ -1310,8 +1321,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What is wrong with what is remembered
-         * @description Doubles, junk, what nobody was ever reminded of, contradictions, by scope; by id, never what they say.
+         * Get a report on the quality of memories
+         * @description Duplicates, junk, unused memories and contradictions, by scope. It contains ids, never texts.
          */
         get: operations["memory_report"];
         put?: never;
@@ -1329,20 +1340,20 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** One memory */
+        /** Get a memory */
         get: operations["get_memory"];
         put?: never;
         post?: never;
         /**
          * Forget a memory
-         * @description It is gone, whoever else has it, and does not come again. The messages it rests on stay.
+         * @description Removes it and its copies; it is not learned again. The messages that it came from stay.
          */
         delete: operations["forget_memory"];
         options?: never;
         head?: never;
         /**
          * Correct a memory
-         * @description What it said before is linked to what it says now, and is not found any more.
+         * @description The old text is linked to the new one, and is no longer found.
          */
         patch: operations["change_memory"];
         trace?: never;
@@ -1355,10 +1366,10 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Find what was said
-         * @description Messages of your spaces that have all the words, upper or lower case, the newest first.
+         * Search messages
+         * @description Messages of your spaces that contain all the words, ignoring case, newest first.
          *
-         *     A request looks at 5,000 messages at most. `next` then leads on, also where nothing was found yet.
+         *     A request looks at 5,000 messages at most. `next` continues the search, also if nothing was found yet.
          */
         get: operations["search_messages"];
         put?: never;
@@ -1377,8 +1388,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * One message
-         * @description Wherever it stands, if you are in that space: `reply_to` of another message leads here.
+         * Get a message
+         * @description In any space that you are a member of, for example the `reply_to` of another message.
          */
         get: operations["get_message"];
         put?: never;
@@ -1397,8 +1408,9 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The models that agents can think with
-         * @description Those that need no key, and known ones of providers for which there is one. Any `provider:name` can be named.
+         * List models that agents can use
+         * @description Models that need no key, and known models of providers with a key. Any other `provider:name` can be used as
+         *     well.
          */
         get: operations["list_models"];
         put?: never;
@@ -1419,15 +1431,15 @@ export interface paths {
         get?: never;
         /**
          * Choose the default model of the server
-         * @description Agents that name no model think with it from now on, also those that are awake. A model that the configuration
-         *     names wins: then nothing can be chosen here.
+         * @description Agents without a model of their own use it from now on, also those that are awake. If the configuration names
+         *     a model, none can be chosen here.
          */
         put: operations["choose_model"];
         post?: never;
         /**
-         * Choose no default model
-         * @description Agents that name no model think with what is found: a key in the environment, a server on this machine, or the
-         *     built-in demo. Addresses and keys stay.
+         * Remove the chosen default model
+         * @description Agents without a model of their own use what is found: a key in the environment, a server on this machine, or
+         *     the built-in demo model. Addresses and keys stay.
          */
         delete: operations["forget_chosen_model"];
         options?: never;
@@ -1446,7 +1458,7 @@ export interface paths {
         put?: never;
         /**
          * Test a model with one call
-         * @description The model is asked for one small call of a tool, which costs a few tokens. If it fails, `problem` says why.
+         * @description The model is asked for one small tool call, which costs a few tokens. If it fails, `problem` says why.
          */
         post: operations["test_model"];
         delete?: never;
@@ -1463,8 +1475,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Your organization
-         * @description Its settings are shown to admins and owners.
+         * Get your organization
+         * @description Admins and owners also get its settings.
          */
         get: operations["get_organization"];
         put?: never;
@@ -1473,8 +1485,8 @@ export interface paths {
         options?: never;
         head?: never;
         /**
-         * Rename it, or settle something for all of it
-         * @description What is not sent stays as it is. A setting that is sent as null has its default again.
+         * Change the name or the settings of your organization
+         * @description Fields that are not sent stay unchanged; null resets a setting to its default.
          */
         patch: operations["change_organization"];
         trace?: never;
@@ -1487,15 +1499,35 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What all agents together may use
-         * @description The limits of your organization, and what was used today. An agent's own budget is part of its definition.
+         * Get the budget of your organization
+         * @description The limits for all agents together, and what was used today. An agent's own budget is part of its definition.
          */
         get: operations["get_budget"];
         /**
-         * Say what all agents together may use
-         * @description These are the limits, and no others: what is not sent is not limited. Agents that rest because of less go on.
+         * Set the budget of your organization
+         * @description Replaces all limits: what is not sent is not limited. Agents that paused because of a smaller limit continue.
          */
         put: operations["put_budget"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/organization/files": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the room that files take
+         * @description And how much they may take. Operators set the limits (`files.organization_bytes`, `files.file_bytes`).
+         */
+        get: operations["get_file_usage"];
+        put?: never;
         post?: never;
         delete?: never;
         options?: never;
@@ -1510,7 +1542,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What is switched off of long-term memory */
+        /** Get the long-term memory settings of your organization */
         get: operations["get_organization_memory"];
         put?: never;
         post?: never;
@@ -1518,8 +1550,8 @@ export interface paths {
         options?: never;
         head?: never;
         /**
-         * Switch long-term memory off, or on again
-         * @description It holds at once, for what is remembered and for what is brought back. What is not sent stays as it is.
+         * Change the long-term memory settings of your organization
+         * @description Takes effect at once, for storing and for recalling. Fields that are not sent stay unchanged.
          */
         patch: operations["change_organization_memory"];
         trace?: never;
@@ -1531,12 +1563,12 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The panels you are in */
+        /** List your panels */
         get: operations["list_panels"];
         put?: never;
         /**
-         * Open a panel
-         * @description You are in it as its owner, and so are the members that you name. Its id is that of its space.
+         * Create a panel
+         * @description You are its owner, and the given people are members. Its id is that of its space.
          */
         post: operations["create_panel"];
         delete?: never;
@@ -1552,7 +1584,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** One of them */
+        /** Get a panel */
         get: operations["get_panel"];
         put?: never;
         post?: never;
@@ -1560,8 +1592,8 @@ export interface paths {
         options?: never;
         head?: never;
         /**
-         * Change how a panel answers
-         * @description What is being answered goes on as it was begun.
+         * Change the name or the settings of a panel
+         * @description Rounds that have begun continue with the old settings.
          */
         patch: operations["change_panel"];
         trace?: never;
@@ -1574,8 +1606,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Who advises
-         * @description Switched off or on, in order.
+         * List the advisors of a panel
+         * @description In order, including inactive ones.
          */
         get: operations["list_advisors"];
         put?: never;
@@ -1594,7 +1626,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The advisors, to take along */
+        /** Export the advisors */
         get: operations["export_advisors"];
         put?: never;
         post?: never;
@@ -1612,7 +1644,7 @@ export interface paths {
             cookie?: never;
         };
         get?: never;
-        /** Switch a group of advisors on or off */
+        /** Activate or deactivate a group of advisors */
         put: operations["switch_group"];
         post?: never;
         delete?: never;
@@ -1631,8 +1663,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Bring advisors in
-         * @description All of them, or with an error none.
+         * Import advisors
+         * @description All of them or, if there is an error, none.
          */
         post: operations["import_advisors"];
         delete?: never;
@@ -1649,7 +1681,7 @@ export interface paths {
             cookie?: never;
         };
         get?: never;
-        /** Put the advisors in order */
+        /** Reorder the advisors */
         put: operations["order_advisors"];
         post?: never;
         delete?: never;
@@ -1668,8 +1700,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Have advisors suggested
-         * @description A model proposes them from a topic, each with a reason. Nothing is changed.
+         * Suggest advisors for a topic
+         * @description A model proposes them, each with a reason. Nothing is changed.
          */
         post: operations["suggest_advisors"];
         delete?: never;
@@ -1690,14 +1722,14 @@ export interface paths {
         post?: never;
         /**
          * Remove an advisor
-         * @description It is asked no more. What it has said stays.
+         * @description It no longer answers. Its earlier replies stay.
          */
         delete: operations["remove_advisor"];
         options?: never;
         head?: never;
         /**
          * Change an advisor
-         * @description What it has said stays its own, under whatever name.
+         * @description Its earlier replies stay.
          */
         patch: operations["change_advisor"];
         trace?: never;
@@ -1712,8 +1744,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * What a message would cost
-         * @description Voice by voice. Nothing is asked.
+         * Estimate the cost of a message
+         * @description For each advisor. Nothing is asked.
          */
         post: operations["foretell_cost"];
         delete?: never;
@@ -1730,16 +1762,16 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What was asked and answered
-         * @description The rounds of the last turns, the oldest first, with those of cross-talk and votes.
+         * List the rounds of a panel
+         * @description The rounds of the last turns, oldest first, with cross-talk and votes.
          */
         get: operations["list_rounds"];
         put?: never;
         /**
          * Ask a panel
-         * @description The message stands in the panel's space, and everyone it is for has it to answer, when this answers.
+         * @description When this returns, the message is in the panel's space, and everyone who should answer has received it.
          *
-         *     A message posted to the space of the panel does the same. Follow the stream of the space, or read the round again.
+         *     Posting a message to the space of the panel does the same. Follow the stream of the space, or get the round again.
          */
         post: operations["ask_panel"];
         delete?: never;
@@ -1755,7 +1787,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** One round */
+        /** Get a round */
         get: operations["get_round"];
         put?: never;
         post?: never;
@@ -1775,8 +1807,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Have one or all answer no more
-         * @description What is done stays.
+         * Cancel replies of a round
+         * @description Finished replies stay.
          */
         post: operations["cancel_round"];
         delete?: never;
@@ -1795,8 +1827,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Let them answer each other
-         * @description Gives the first round of it; the others follow by themselves. For the last turn, when it is over.
+         * Let the advisors answer each other
+         * @description Returns the first round; the others follow by themselves. For the last turn, after its replies.
          */
         post: operations["begin_crosstalk"];
         delete?: never;
@@ -1813,8 +1845,9 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What an advisor was shown
-         * @description Message by message, as it was sent to the model. `assistant` and `synthesis` stand for advisors too.
+         * Get the context of a reply
+         * @description Message by message, as it was sent to the model. `assistant` and `synthesis` can be given instead of an
+         *     advisor.
          */
         get: operations["get_reply_context"];
         put?: never;
@@ -1835,8 +1868,9 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Ask one or all again
-         * @description Those who have failed or were cancelled. Who has answered, and is named, answers anew: what it said is gone.
+         * Retry replies of a round
+         * @description Those that failed or were cancelled. If an advisor is given that has answered, it answers again, and its old
+         *     reply is replaced.
          */
         post: operations["retry_round"];
         delete?: never;
@@ -1855,8 +1889,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Have it put together
-         * @description Agreements, disagreements, what to decide: it streams as the part `synthesis` of the round.
+         * Write a synthesis
+         * @description Agreements, disagreements and decisions to make. It is streamed as the part `synthesis` of the round.
          */
         post: operations["want_synthesis"];
         delete?: never;
@@ -1875,8 +1909,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Have them vote
-         * @description Gives the round of the vote; its `tally` says what it came to.
+         * Let the advisors vote
+         * @description Returns the round of the vote; its `tally` has the result.
          */
         post: operations["begin_vote"];
         delete?: never;
@@ -1893,8 +1927,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * How the voices of a panel stand
-         * @description Its advisors, switched off or on, in order; where there are none, the plain `assistant`.
+         * List the advisors' profiles and states of mind
+         * @description In order, including inactive advisors; in a panel without advisors, of the `assistant`.
          */
         get: operations["list_voice_stances"];
         put?: never;
@@ -1913,9 +1947,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * How a voice stands
-         * @description The profile of its last answer and why it was chosen, and its state of mind. `voice`: an advisor's id, or
-         *     `assistant`.
+         * Get an advisor's profile and state of mind
+         * @description With the reason for the profile of its last answer. `voice`: an advisor's id, or `assistant`.
          */
         get: operations["get_voice_stance"];
         put?: never;
@@ -1934,8 +1967,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * A voice's state of mind over time
-         * @description What was asked and done, and what came of it, the newest first. `cycle` is the turn of the panel.
+         * List changes of an advisor's state of mind
+         * @description What was asked or set, and its result, newest first. `cycle` is the turn of the panel.
          */
         get: operations["get_voice_history"];
         put?: never;
@@ -1954,8 +1987,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What moved a voice's state of mind
-         * @description The signals that it has seen, the newest first. `cycle` is the turn of the panel.
+         * List the signals that an advisor detected
+         * @description Newest first. `cycle` is the turn of the panel.
          */
         get: operations["list_voice_signals"];
         put?: never;
@@ -1975,14 +2008,14 @@ export interface paths {
         };
         get?: never;
         /**
-         * Set a voice's state of mind
-         * @description Only what is sent is changed. The voice is told with its next answer.
+         * Set an advisor's state of mind
+         * @description Fields that are not sent stay unchanged. The advisor is told with its next answer.
          */
         put: operations["set_voice_state"];
         post?: never;
         /**
-         * Reset a voice's state of mind
-         * @description No mood, no imprints, nothing counted of anybody. The history stays.
+         * Reset an advisor's state of mind
+         * @description Resets mood, imprints and counters. The history stays.
          */
         delete: operations["reset_voice_state"];
         options?: never;
@@ -2000,8 +2033,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Ask a metaprompt of a voice
-         * @description One model call, which the panel pays. Only with `apply` does the answer change anything.
+         * Ask a metaprompt of an advisor now
+         * @description One model call, paid by the panel. The answer changes the state of mind only with `apply`.
          */
         post: operations["try_voice_metaprompt"];
         delete?: never;
@@ -2017,7 +2050,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** All of it, as a document */
+        /** Get the transcript of a panel */
         get: operations["get_transcript"];
         put?: never;
         post?: never;
@@ -2035,8 +2068,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The prompt profiles of your organization
-         * @description And by which names agents are given metaprompts and quick-start profiles of reflection.
+         * List the prompt profiles of your organization
+         * @description With the names of metaprompts and of quick-start profiles of reflection that agents can use.
          */
         get: operations["list_profiles"];
         put?: never;
@@ -2085,8 +2118,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Which profile a message would have
-         * @description What the rules say of it, as if it were the first of a conversation. Nothing is changed.
+         * Try which profile a message gets
+         * @description The result of the rules, as if it were the first message of a conversation. Nothing is changed.
          */
         post: operations["try_profile"];
         delete?: never;
@@ -2103,8 +2136,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What was forgotten
-         * @description Receipts, the newest first: how much was removed where, never what it said.
+         * List what was forgotten
+         * @description Receipts, newest first: how much was removed from where, never the content.
          */
         get: operations["list_receipts"];
         put?: never;
@@ -2123,8 +2156,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What reflection can be set to
-         * @description The names of quick-start profiles and metaprompts, for those who set how a panel reflects.
+         * List the names for reflection settings
+         * @description Quick-start profiles and metaprompts, for everyone who sets the reflection of a panel.
          */
         get: operations["list_reflection"];
         put?: never;
@@ -2146,15 +2179,15 @@ export interface paths {
         put?: never;
         /**
          * Sign in; no token needed
-         * @description The browser has a session, as a cookie that no script can read. A login link is used up by this.
+         * @description Sets a session cookie that scripts cannot read. A login link can be used once.
          *
-         *     Browsers send cookies to every port of the host, so that the cookie counts only together with the `page_key` of the
-         *     answer: send it with each request, as the header `Denizen-Page-Key`.
+         *     Browsers send cookies to every port of the host, so the cookie is only valid together with the `page_key` of the
+         *     response: send it with each request, as the header `Denizen-Page-Key`.
          */
         post: operations["open_session"];
         /**
          * Sign out
-         * @description The session that you came with is over. With an access token, nothing is: that is revoked as a token.
+         * @description Ends the session of the request. An access token stays valid until it is revoked.
          */
         delete: operations["close_session"];
         options?: never;
@@ -2170,14 +2203,14 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The spaces you are in
-         * @description With their members, and how much of each you have not read.
+         * List your spaces
+         * @description With their members, and the number of unread messages.
          */
         get: operations["list_spaces"];
         put?: never;
         /**
-         * Open a space
-         * @description You are in it as its owner, and so are the members that you name.
+         * Create a space
+         * @description You are its owner, and the given people and agents are members.
          */
         post: operations["create_space"];
         delete?: never;
@@ -2193,7 +2226,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** One of them */
+        /** Get a space */
         get: operations["get_space"];
         put?: never;
         post?: never;
@@ -2201,8 +2234,8 @@ export interface paths {
         options?: never;
         head?: never;
         /**
-         * Rename a space, hide it, or set its floor
-         * @description The agents in it hear of it.
+         * Change the name, privacy or floor of a space
+         * @description The agents in it are told.
          */
         patch: operations["change_space"];
         trace?: never;
@@ -2217,9 +2250,9 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Ask an agent for the answer that it owes
-         * @description An agent that read a message here and did not reply, or reached a limit before it had, is woken and told that you
-         *     ask for an answer. The status that said so goes.
+         * Ask an agent for an answer
+         * @description Wakes an agent that read a message here and did not reply, or reached a limit before it could, and tells it
+         *     that you ask for an answer. The status in the space is removed.
          */
         post: operations["ask_for_answer"];
         delete?: never;
@@ -2236,8 +2269,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The calls that are shown in a space
-         * @description In their order. `after_seq` says behind which message each of them stands.
+         * List the calls of a space
+         * @description In order. `after_seq` is the number of the message that each call follows.
          */
         get: operations["calls_in_space"];
         put?: never;
@@ -2258,8 +2291,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Let the agents of a space go on
-         * @description Agents that had stopped waking each other there may again, and those with unread messages wake.
+         * Let the agents of a space continue
+         * @description Agents that had stopped waking each other may do so again, and those with unread messages wake.
          */
         post: operations["let_agents_go_on"];
         delete?: never;
@@ -2276,8 +2309,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * A space with its messages, as a file
-         * @description Who is in it and who has spoken there, and all that was said. Its last line says that it is whole.
+         * Export a space with its messages as a file
+         * @description Its members, its authors and all messages. The last line marks the file as complete.
          */
         get: operations["export_space"];
         put?: never;
@@ -2298,8 +2331,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Bring someone into a space
-         * @description They are in the space, and the agents there hear of it. Whoever is in it already stays as they are.
+         * Add a member to a space
+         * @description The agents in the space are told. A member that is already there stays unchanged.
          */
         post: operations["add_member"];
         delete?: never;
@@ -2319,15 +2352,15 @@ export interface paths {
         put?: never;
         post?: never;
         /**
-         * Leave, or remove someone
-         * @description They are in the space no more, and the agents there hear of it. Agents and services anyone in it may remove.
+         * Leave a space, or remove a member
+         * @description The agents in the space are told. Every member can remove agents and services.
          */
         delete: operations["remove_member"];
         options?: never;
         head?: never;
         /**
-         * Change what a member attends to, or is
-         * @description Another person's attention is theirs to change. `entity_id` is an id, or a handle with its `@`.
+         * Change the attention or role of a member
+         * @description Only people themselves can change their attention. `entity_id` is an id or an `@handle`.
          */
         patch: operations["change_member"];
         trace?: never;
@@ -2340,8 +2373,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What was learned in a conversation
-         * @description What is the conversation's own.
+         * List the memories of a conversation
+         * @description Only memories that belong to the conversation itself.
          */
         get: operations["list_conversation_memories"];
         put?: never;
@@ -2360,8 +2393,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What a conversation came to
-         * @description Its summary, up to which message it reaches, and what is settled about remembering it.
+         * Get the summary of a conversation
+         * @description The summary, the last message that it covers, and the memory settings of the conversation.
          */
         get: operations["get_conversation_memory"];
         put?: never;
@@ -2370,8 +2403,8 @@ export interface paths {
         options?: never;
         head?: never;
         /**
-         * Settle what is remembered of a conversation
-         * @description Opt out with `{"enabled": false}`. What is not sent stays as it is.
+         * Change the memory settings of a conversation
+         * @description `{"enabled": false}` opts out. Fields that are not sent stay unchanged.
          */
         patch: operations["change_conversation_memory"];
         trace?: never;
@@ -2384,16 +2417,16 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What was said
-         * @description Messages `after` a sequence number, or the last ones `before` one; with neither, the newest. Oldest first.
+         * List messages
+         * @description The messages `after` a sequence number, or the last ones `before` one; with neither, the newest. Oldest first.
          *
-         *     `next` leads on in the same direction: forwards as `after`, else backwards as `before`.
+         *     `next` continues in the same direction: forwards as `after`, otherwise backwards as `before`.
          */
         get: operations["read_messages"];
         put?: never;
         /**
-         * Say something
-         * @description The message stands in the space, and in the inbox of every agent there that attends to it, when this answers.
+         * Post a message
+         * @description When this returns, the message is in the space and in the inbox of every agent there that attends to it.
          */
         post: operations["post_message"];
         delete?: never;
@@ -2413,15 +2446,15 @@ export interface paths {
         put?: never;
         post?: never;
         /**
-         * Take it back
-         * @description The text of the message is gone, its place stays; agents that have read it are told.
+         * Delete a message
+         * @description Removes the text of the message and keeps its place. Agents that have read it are told.
          */
         delete: operations["delete_message"];
         options?: never;
         head?: never;
         /**
-         * Say it otherwise
-         * @description The message says this now; agents that have read it are told. For its author, and for whoever runs the space.
+         * Edit a message
+         * @description Agents that have read the message are told. For its author, and for owners and admins of the space.
          */
         patch: operations["edit_message"];
         trace?: never;
@@ -2500,9 +2533,9 @@ export interface paths {
         put?: never;
         /**
          * Open a private space for an hour
-         * @description You can read a private space that you are not in: its messages, and what agents know from it.
+         * @description Lets you read a private space that you are not a member of: its messages, and what agents know from it.
          *
-         *     Its members are told in the space who opened it, why and how long, and the audit log keeps it.
+         *     Its members are told in the space who opened it, why and for how long, and the audit log records it.
          */
         post: operations["open_private_space"];
         delete?: never;
@@ -2537,8 +2570,8 @@ export interface paths {
         };
         get?: never;
         /**
-         * Say how far you have read
-         * @description What comes after that number is unread: a smaller one than before makes messages unread again.
+         * Set your read position
+         * @description Messages after that number are unread: a smaller number makes messages unread again.
          */
         put: operations["mark_read"];
         post?: never;
@@ -2558,9 +2591,9 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Stop what agents write in a space
-         * @description The model call ends. What was said so far stays, and its metadata has `stopped`; the agent is told. Answers to
-         *     other spaces go on. A message that only says "stop" does the same.
+         * Stop the answers of agents in a space
+         * @description Ends the model call. The text so far stays, with `stopped` in its metadata, and the agent is told. Its
+         *     answers in other spaces continue. A message that only says "stop" does the same.
          */
         post: operations["stop_answer"];
         delete?: never;
@@ -2577,11 +2610,11 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What is said, as it is said
-         * @description Every message after a sequence number, from the database and then live; without one, from now on.
+         * Stream the messages of a space
+         * @description Every message after a sequence number, from the database and then live; without a number, new messages only.
          *
-         *     `message` events have the sequence number as their id, so that a browser resumes by itself. In between come
-         *     `stream.started`, `stream.delta`, `stream.aborted` and `agent.status`, which have none.
+         *     `message` events have the sequence number as their id, so that a browser resumes by itself. `stream.started`,
+         *     `stream.delta`, `stream.aborted` and `agent.status` come in between and have no id.
          */
         get: operations["stream"];
         put?: never;
@@ -2600,11 +2633,11 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Everything you may see, as it happens
-         * @description Every message of every space you are in, and what happens there.
+         * Stream everything that you may see
+         * @description Every message of your spaces, and what happens there.
          *
-         *     The id of an event says how far you are in each space: give the last one you had as `Last-Event-ID`, on whichever
-         *     instance, and nothing is lost or repeated. A space that it does not hold is told as `space.joined`.
+         *     The id of an event contains your position in each space: send the last one as `Last-Event-ID`, to any instance, and
+         *     nothing is lost or repeated. A space that it does not contain is sent as `space.joined`.
          */
         get: operations["stream_everything"];
         put?: never;
@@ -2623,14 +2656,14 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What lets someone in
-         * @description Tokens, sessions, login links, the revoked and expired ones too. Never their secrets.
+         * List tokens, sessions and login links
+         * @description Including revoked and expired ones, never their secrets.
          */
         get: operations["list_tokens"];
         put?: never;
         /**
-         * Make an access token
-         * @description The secret is shown this once. A token never may do more than the one it was made with.
+         * Create an access token
+         * @description The secret is shown only once. A token never has more rights than the one it was created with.
          */
         post: operations["create_token"];
         delete?: never;
@@ -2650,8 +2683,8 @@ export interface paths {
         put?: never;
         post?: never;
         /**
-         * Let nobody in with it
-         * @description Token, session or login link: it opens nothing any more. Revoking twice is revoking once.
+         * Revoke a token, session or login link
+         * @description It stops working at once. Repeating the request changes nothing.
          */
         delete: operations["revoke_token"];
         options?: never;
@@ -2669,8 +2702,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Give it a new secret
-         * @description The old secret opens nothing from now on; the new one is shown this once.
+         * Rotate the secret of a token
+         * @description The old secret stops working at once; the new one is shown only once.
          */
         post: operations["rotate_token"];
         delete?: never;
@@ -2687,9 +2720,9 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The tools that agents can be given by name
-         * @description Those of this server that your organization may use, beside what every agent has. HTTP requests, questions and
-         *     MCP are part of a definition.
+         * List tools that agents can use by name
+         * @description The tools of this server that your organization may use, in addition to the built-in ones. HTTP requests,
+         *     questions and MCP are part of an agent's definition.
          */
         get: operations["list_tools"];
         put?: never;
@@ -2708,8 +2741,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What agents have used
-         * @description Each day of that time has its place, also where nothing was used. At most 366 days at once.
+         * Get the usage of agents
+         * @description Every day of the period is listed, also without usage. At most 366 days at once.
          */
         get: operations["get_usage"];
         put?: never;
@@ -2731,8 +2764,8 @@ export interface paths {
         put?: never;
         post?: never;
         /**
-         * Close such an address
-         * @description Nothing is received there any more. Closing it twice is closing it once.
+         * Revoke a webhook
+         * @description Requests to its address are no longer accepted. Repeating the request changes nothing.
          */
         delete: operations["revoke_webhook"];
         options?: never;
@@ -2747,7 +2780,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Whether the server answers; no token needed */
+        /** Check whether the server answers; no token needed */
         get: operations["health"];
         put?: never;
         post?: never;
@@ -2767,8 +2800,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Where a service that has taken a call answers; without a token
-         * @description The body is the result: JSON as data, anything else as text. The first answer stands.
+         * Answer a call as a service; no token needed
+         * @description The body is the result: JSON as data, anything else as text. The first answer counts.
          */
         post: operations["answer_by_address"];
         delete?: never;
@@ -2787,8 +2820,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Where a service sends to; signed, and without a token
-         * @description What was sent is in the agent's inbox when this answers 200. The same content sent again is told once.
+         * Receive a request of a service; signed, no token needed
+         * @description When this returns 200, the event is in the agent's inbox. The same content sent again is delivered once.
          */
         post: operations["receive_webhook"];
         delete?: never;
@@ -2805,7 +2838,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Numbers of this server, as Prometheus reads them
+         * Get metrics in the format of Prometheus
          * @description Counters and gauges of this process, for admins of the first organization; with `telemetry.open_metrics`, for
          *     anyone.
          */
@@ -2826,8 +2859,9 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Whether this instance takes work; no token needed
-         * @description Ready is who reaches the database and the bus, knows the schema, and was not told to stop. Else `not_ready`.
+         * Check whether this instance is ready; no token needed
+         * @description An instance is ready if it reaches the database and the bus, knows the schema and was not told to stop.
+         *     Otherwise the error is `not_ready`.
          */
         get: operations["ready"];
         put?: never;
@@ -2848,9 +2882,9 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Say something to an agent and have its answer
-         * @description The last message of the user is said to the agent in your private space, or in the one that you choose with
-         *     `metadata.space` or `user`. The answer is everything that it says there until its cycle ends.
+         * Send a message to an agent and get its answer
+         * @description Posts the last message of the user to your private space with the agent, or to the one that you choose with
+         *     `metadata.space` or `user`. The answer is everything that it posts there until its cycle ends.
          *
          *     With `stream`, chunks carry its text while it writes.
          */
@@ -2871,8 +2905,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * What texts mean, as vectors
-         * @description By the embedder with which agents recall here.
+         * Get the embeddings of texts
+         * @description From the embedder with which agents recall.
          */
         post: operations["embed"];
         delete?: never;
@@ -2889,7 +2923,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The agents, as models
+         * List agents as models
          * @description Every agent of your organization is a model by its handle, every panel you are in by `panel:` and its id.
          */
         get: operations["list_agents_as_models"];
@@ -2909,8 +2943,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * One of them
-         * @description The agent of this handle or id.
+         * Get an agent as a model
+         * @description By its handle or id.
          */
         get: operations["get_model"];
         put?: never;
@@ -2927,14 +2961,14 @@ export interface components {
     schemas: {
         /**
          * About
-         * @description What OpenAI's API has no word for.
+         * @description Fields that OpenAI's API does not have.
          */
         About: {
             /** Cycle */
             cycle: number | null;
             /**
              * Message Id
-             * @description Of what was said to the agent.
+             * @description The id of the message to the agent.
              */
             message_id: string;
             /**
@@ -2947,7 +2981,7 @@ export interface components {
         };
         /**
          * AdvisorChange
-         * @description What shall be otherwise with an advisor.
+         * @description Changes of an advisor. Fields that are not sent stay unchanged.
          * @example {
          *       "active": false
          *     }
@@ -2980,7 +3014,7 @@ export interface components {
         };
         /**
          * AdvisorFile
-         * @description Advisors, to be taken to another panel.
+         * @description Exported advisors.
          * @example {
          *       "advisors": [
          *         {
@@ -3000,7 +3034,7 @@ export interface components {
         };
         /**
          * AdvisorImport
-         * @description What `GET …/advisors/export` gave.
+         * @description The export of `GET …/advisors/export`.
          * @example {
          *       "advisors": [
          *         {
@@ -3023,14 +3057,14 @@ export interface components {
             format: string;
             /**
              * Replace
-             * @description Whether those that are there are removed.
+             * @description Whether the present advisors are removed.
              * @default false
              */
             replace: boolean;
         };
         /**
          * AdvisorIn
-         * @description An advisor, as you describe it.
+         * @description A new advisor.
          * @example {
          *       "description": "You look for the encounter.",
          *       "group": "Philosophers",
@@ -3046,12 +3080,12 @@ export interface components {
             active: boolean;
             /**
              * Assertions
-             * @description What is expected of each of its replies.
+             * @description Expectations that each of its replies is checked against.
              */
             assertions?: string[];
             /**
              * Colour
-             * @description `#rrggbb`; empty: one is given to it.
+             * @description `#rrggbb`; empty: chosen automatically.
              * @default
              */
             colour: string;
@@ -3063,41 +3097,41 @@ export interface components {
             description: string;
             /**
              * Group
-             * @description `@group` addresses all of it.
+             * @description `@group` addresses all its members.
              * @default
              */
             group: string;
             /**
              * Handle
-             * @description `@handle` addresses it; made from the name where it is not given.
+             * @description `@handle` addresses it; by default derived from the name.
              */
             handle?: string | null;
             /** Max Tokens */
             max_tokens?: number | null;
             /**
              * Model
-             * @description null: the panel's.
+             * @description Null: the model of the panel.
              */
             model?: string | null;
             /** Name */
             name: string;
             /**
              * Phases
-             * @description Its own, instead of the panel's.
+             * @description Its own, instead of the settings of the panel.
              */
             phases?: components["schemas"]["denizen__panel__phases__Phase"][] | null;
             /**
              * Reasoning
-             * @description Whether a model that can think before it speaks does so.
+             * @description Whether a reasoning model thinks before it answers.
              * @default false
              */
             reasoning: boolean;
-            /** @description Its own, instead of the panel's. */
+            /** @description Its own, instead of the settings of the panel. */
             reflection?: components["schemas"]["ReflectionSettings"] | null;
         };
         /**
          * AdvisorList
-         * @description Who advises in a panel, in order.
+         * @description The advisors of a panel, in order.
          */
         AdvisorList: {
             /** Advisors */
@@ -3105,7 +3139,7 @@ export interface components {
         };
         /**
          * AdvisorOrder
-         * @description In which order the advisors stand.
+         * @description The order of the advisors.
          * @example {
          *       "advisors": [
          *         "019b8d40-1a00-7e35-9d4c-6f7a8b9c0d1e"
@@ -3115,13 +3149,13 @@ export interface components {
         AdvisorOrder: {
             /**
              * Advisors
-             * @description Ids; the others follow as they stood.
+             * @description Ids; the others follow in their present order.
              */
             advisors: string[];
         };
         /**
          * AdvisorOut
-         * @description A voice of a panel.
+         * @description An advisor of a panel.
          * @example {
          *       "active": true,
          *       "assertions": [],
@@ -3171,7 +3205,7 @@ export interface components {
         };
         /**
          * AgentAlert
-         * @description Something that whoever looks after the agent should know.
+         * @description Something that the agent's owner should know.
          */
         AgentAlert: {
             /** Agent */
@@ -3240,12 +3274,12 @@ export interface components {
             created_at: string;
             /**
              * Cycles
-             * @description How many it has lived.
+             * @description The number of cycles.
              */
             cycles: number;
             /**
              * Definition
-             * @description For admins: what is not as by default. `•••` stands for what may be a secret; sent back as it is, it stays what it was.
+             * @description For admins: the fields that differ from the defaults. `•••` replaces possible secrets; sent back unchanged, they stay as they are.
              */
             definition: {
                 [key: string]: components["schemas"]["JsonValue"];
@@ -3258,7 +3292,7 @@ export interface components {
             model: string;
             /** Name */
             name: string;
-            /** @description Where its budget has suspended it. */
+            /** @description If its budget is used up: until when it is suspended. */
             resting: components["schemas"]["RestingOut"] | null;
             /**
              * Status
@@ -3269,7 +3303,7 @@ export interface components {
             trouble?: components["schemas"]["AgentTrouble"] | null;
             /**
              * Version
-             * @description Of the definition; it grows with each change.
+             * @description The version of the definition; each change increases it.
              */
             version: number;
         };
@@ -3329,7 +3363,7 @@ export interface components {
         };
         /**
          * AgentModels
-         * @description Known models for which there is a key, and those that need none. Others can be named too.
+         * @description Known models with a key, and those that need none. Others can be used, too.
          * @example {
          *       "default": "anthropic:claude-sonnet-5-5",
          *       "default_reason": "ANTHROPIC_API_KEY is set, so agents think with anthropic:claude-sonnet-5-5.",
@@ -3356,7 +3390,7 @@ export interface components {
         AgentModels: {
             /**
              * Default
-             * @description What `default` in a definition stands for.
+             * @description The model that `default` means in a definition.
              */
             default: string;
             /**
@@ -3421,20 +3455,20 @@ export interface components {
         };
         /**
          * AgentPage
-         * @description Agents of your organization that are not dead, by handle.
+         * @description Agents of your organization that were not deleted, by handle.
          */
         AgentPage: {
             /** Agents */
             agents: components["schemas"]["ListedAgent"][];
             /**
              * Next
-             * @description Give it as `after` for the next page; null: there is none.
+             * @description Send it as `after` for the next page; null: this is the last one.
              */
             next?: string | null;
         };
         /**
          * AgentStance
-         * @description How the agent stands to a conversation, as it is now: its profile there, its state of mind, its signals.
+         * @description The agent's present profile, state of mind and signals in a conversation.
          */
         AgentStance: {
             /** Agent */
@@ -3547,7 +3581,7 @@ export interface components {
         };
         /**
          * AnswerAgain
-         * @description What another model answers to a request that was made before.
+         * @description The answer of another model to an earlier request.
          * @example {
          *       "difference": [
          *         "--- anthropic:claude-sonnet-5-5",
@@ -3578,7 +3612,7 @@ export interface components {
         AnswerAgain: {
             /**
              * Difference
-             * @description As `diff -u` tells it; empty: the same.
+             * @description In the format of `diff -u`; empty: no difference.
              */
             difference: string[];
             /**
@@ -3595,7 +3629,7 @@ export interface components {
         };
         /**
          * AnswerCall
-         * @description The answer to what an agent has asked.
+         * @description The answer to a question of an agent.
          * @example {
          *       "result": {
          *         "confirmed": true
@@ -3603,12 +3637,12 @@ export interface components {
          *     }
          */
         AnswerCall: {
-            /** @description What the agent is told: text as it is, anything else as JSON. */
+            /** @description The result for the agent: text as it is, anything else as JSON. */
             result: components["schemas"]["JsonValue"];
         };
         /**
          * AnswersAgain
-         * @description The answers, by step. No tool was run, and nothing was written.
+         * @description The answers, by step. No tool ran, and nothing was stored.
          */
         AnswersAgain: {
             /** Answers */
@@ -3616,7 +3650,7 @@ export interface components {
         };
         /**
          * Applied
-         * @description What became of all of them, in their order.
+         * @description The results, in the order of the documents.
          * @example {
          *       "changes": [],
          *       "dry_run": false,
@@ -3633,13 +3667,13 @@ export interface components {
             dry_run: boolean;
             /**
              * Warnings
-             * @description Of tools that agents shall have and this server has not.
+             * @description Warnings about tools that agents use and this server does not have.
              */
             warnings: string[];
         };
         /**
          * Apply
-         * @description Documents, and whether they are only to be tried.
+         * @description Documents to apply, or to try.
          * @example {
          *       "documents": [
          *         {
@@ -3658,14 +3692,14 @@ export interface components {
             documents: components["schemas"]["DocumentIn"][];
             /**
              * Dry Run
-             * @description Only say what would change.
+             * @description Only return what would change.
              * @default false
              */
             dry_run: boolean;
         };
         /**
          * ApprovalList
-         * @description Approvals of calls, the oldest first.
+         * @description Approvals of calls, oldest first.
          */
         ApprovalList: {
             /** Approvals */
@@ -3673,7 +3707,7 @@ export interface components {
         };
         /**
          * ApprovalOut
-         * @description An approval that still counts: the agent may make the same call, with the same arguments, by itself.
+         * @description A valid approval: the agent may repeat the call, with the same arguments, without asking.
          * @example {
          *       "agent_id": "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5",
          *       "arguments": {
@@ -3813,7 +3847,7 @@ export interface components {
              * Format: date-time
              */
             at: string;
-            /** @description Null: whoever runs the server, on its own machine. */
+            /** @description Null: the operator, on the server's own machine. */
             by: components["schemas"]["NamedOut"] | null;
             /**
              * Detail
@@ -3831,13 +3865,13 @@ export interface components {
              * @description Why a private space was opened.
              */
             reason: string | null;
-            /** @description What was changed, where you may know its name. */
+            /** @description What was changed, if you may know its name. */
             subject: components["schemas"]["NamedOut"] | null;
             /** Subject Id */
             subject_id: string | null;
             /**
              * Token Id
-             * @description The token or session that they came with.
+             * @description The token or session that was used.
              */
             token_id: string | null;
             /**
@@ -3848,7 +3882,7 @@ export interface components {
         };
         /**
          * AuditPage
-         * @description Some entries of the audit log, the newest first.
+         * @description Entries of the audit log, newest first.
          * @example {
          *       "entries": [
          *         {
@@ -3890,18 +3924,18 @@ export interface components {
             entries: components["schemas"]["AuditEntry"][];
             /**
              * Kinds
-             * @description Every kind of change there is.
+             * @description All kinds of changes.
              */
             kinds: ("people" | "tokens" | "keys" | "webhooks" | "agents" | "budgets" | "settings" | "exports" | "forgetting" | "private spaces" | "approvals")[];
             /**
              * Next
-             * @description Give it as `before` for the next page; null: there is none.
+             * @description Send it as `before` for the next page; null: this is the last one.
              */
             next: number | null;
         };
         /**
          * Author
-         * @description Who said it, under the name they have now.
+         * @description The author, with the present name.
          */
         Author: {
             /** Id */
@@ -3913,7 +3947,7 @@ export interface components {
         };
         /**
          * BudgetOut
-         * @description What may be used, and what was used today.
+         * @description The budget, and what was used today.
          * @example {
          *       "limits": {
          *         "dollars_per_day": 5
@@ -4030,14 +4064,14 @@ export interface components {
         CallOut: {
             /**
              * After Seq
-             * @description The number of the message behind which it stands.
+             * @description The number of the message that it follows.
              */
             after_seq: number;
             /** Agent Id */
             agent_id: string;
             /**
              * Approval
-             * @description Whether words in the space do not answer it: only a person can.
+             * @description Whether only a person can answer it, not a message in the space.
              */
             approval: boolean;
             arguments: components["schemas"]["JsonValue"];
@@ -4057,7 +4091,7 @@ export interface components {
             id: string;
             /**
              * Mode
-             * @description `pause`, `async`: you may answer it. The others only show.
+             * @description `pause`, `async`: you may answer it. Others are only shown.
              * @enum {string}
              */
             mode: "visible" | "pause" | "async" | "service" | "background" | "late";
@@ -4106,7 +4140,7 @@ export interface components {
         };
         /**
          * CampOut
-         * @description Those of one position.
+         * @description The advisors with one position.
          */
         CampOut: {
             /** Advisors */
@@ -4120,7 +4154,7 @@ export interface components {
         };
         /**
          * ChangeGoal
-         * @description What shall be different about a goal; what is not there stays.
+         * @description Changes of a goal. Fields that are not sent stay unchanged.
          * @example {
          *       "status": "done"
          *     }
@@ -4135,7 +4169,7 @@ export interface components {
         };
         /**
          * ChangeOut
-         * @description What became of one thing that a document names.
+         * @description The result for one item of a document.
          * @example {
          *       "action": "created",
          *       "fields": [
@@ -4206,7 +4240,7 @@ export interface components {
         };
         /**
          * ChatAnswer
-         * @description What became of a message, and what the agent said to it.
+         * @description The outcome of a message, and the answer of the agent.
          * @example {
          *       "cause": null,
          *       "cycle": 12,
@@ -4242,12 +4276,12 @@ export interface components {
             final_response: components["schemas"]["FinalResponse"];
             /**
              * Message Id
-             * @description Of your message.
+             * @description The id of your message.
              */
             message_id: string;
             /**
              * Messages
-             * @description What the agent said there until its cycle ended.
+             * @description The messages of the agent until its cycle ended.
              */
             messages: components["schemas"]["MessageOut"][];
             /**
@@ -4259,7 +4293,7 @@ export interface components {
             };
             /**
              * Note
-             * @description Why there is no more, for people.
+             * @description The reason for a missing answer, for people.
              */
             note: string;
             /**
@@ -4270,19 +4304,19 @@ export interface components {
             outcome: "acted" | "skipped" | "failed" | "parked" | "paused" | "suspended" | "unheard" | "working";
             /**
              * Space Id
-             * @description Where it was said, and where all that follows will be.
+             * @description The space of the message and of the answer.
              */
             space_id: string;
             usage: components["schemas"]["ChatUsage"];
             /**
              * Waiting For
-             * @description What the agent has asked, where you may answer it.
+             * @description The question of the agent, if you may answer it.
              */
             waiting_for: components["schemas"]["CallOut"][];
         };
         /**
          * ChatMessage
-         * @description A message of a conversation as the client remembers it. The agent remembers its own: only the last counts.
+         * @description A message of the client's conversation. The agent has its own history: only the last message is used.
          */
         ChatMessage: {
             /** Content */
@@ -4292,7 +4326,7 @@ export interface components {
         };
         /**
          * ChatRequest
-         * @description Something to say to one agent.
+         * @description A message to one agent.
          * @example {
          *       "agent": "@ada",
          *       "text": "Did the build pass?"
@@ -4310,11 +4344,11 @@ export interface components {
              * @default []
              */
             files: string[];
-            /** @description What shall be remembered of this conversation. It is kept. */
+            /** @description The memory settings of this conversation. They are stored. */
             memoryControl?: components["schemas"]["MemoryControl"] | null;
             /**
              * Metadata
-             * @description Kept with your message as it is.
+             * @description Stored with your message, unchanged.
              */
             metadata?: {
                 [key: string]: components["schemas"]["JsonValue"];
@@ -4326,13 +4360,13 @@ export interface components {
             organizationId?: string | null;
             /**
              * Seconds
-             * @description How long to wait. The agent goes on in any case.
+             * @description How long to wait. The agent continues in any case.
              * @default 120
              */
             seconds: number;
             /**
              * Space
-             * @description A space that you and the agent are in; else the private one of you two.
+             * @description A space that you and the agent are in; by default your private space with it.
              */
             space?: string | null;
             /**
@@ -4343,7 +4377,7 @@ export interface components {
         };
         /**
          * ChatUsage
-         * @description What the cycle that took the message has used.
+         * @description The usage of the cycle that handled the message.
          */
         ChatUsage: {
             /**
@@ -4375,7 +4409,7 @@ export interface components {
         };
         /**
          * ChooseModel
-         * @description The model of agents that name none. The address and the key are kept; the key is never shown again.
+         * @description The default model of agents. The address and the key are stored; the key is never shown.
          * @example {
          *       "address": "http://127.0.0.1:8080/v1",
          *       "name": "llamacpp:qwen2.5"
@@ -4389,7 +4423,7 @@ export interface components {
             address?: string | null;
             /**
              * Key
-             * @description By default the one that is kept. It is not kept by a test.
+             * @description By default the stored one. A test does not store it.
              */
             key?: string | null;
             /** Name */
@@ -4442,7 +4476,7 @@ export interface components {
         };
         /**
          * Completion
-         * @description Everything that the agent said until its cycle ended.
+         * @description Everything that the agent posted until its cycle ended.
          * @example {
          *       "choices": [
          *         {
@@ -4494,7 +4528,7 @@ export interface components {
         };
         /**
          * CompletionRequest
-         * @description A chat completion: the last message of the user is said to the agent.
+         * @description A chat completion: the last message of the user is posted to the agent.
          * @example {
          *       "messages": [
          *         {
@@ -4510,7 +4544,7 @@ export interface components {
             messages: components["schemas"]["ChatMessage"][];
             /**
              * Metadata
-             * @description `space`: the id of a space that you and the agent are in. All of it is kept.
+             * @description `space`: the id of a space that you and the agent are in. All of it is stored.
              */
             metadata?: {
                 [key: string]: components["schemas"]["JsonValue"];
@@ -4522,7 +4556,7 @@ export interface components {
             model: string;
             /**
              * N
-             * @description An agent gives one answer.
+             * @description Only 1: an agent gives one answer.
              */
             n?: number | null;
             /**
@@ -4586,7 +4620,7 @@ export interface components {
         };
         /**
          * ContextOut
-         * @description What a voice was shown when it answered, message by message.
+         * @description The context of a reply, message by message.
          * @example {
          *       "characters": 21,
          *       "exact": true,
@@ -4605,7 +4639,7 @@ export interface components {
             characters: number;
             /**
              * Exact
-             * @description Whether nothing of it was edited, forgotten or answered anew since.
+             * @description Whether none of it was edited, forgotten or answered again since then.
              */
             exact: boolean;
             /** Lines */
@@ -4620,7 +4654,7 @@ export interface components {
         };
         /**
          * ConversationMemory
-         * @description What a conversation came to, and what is settled about remembering it.
+         * @description The summary of a conversation, and its memory settings.
          * @example {
          *       "memory_json": {
          *         "facts": [
@@ -4667,13 +4701,13 @@ export interface components {
             updated_at: string | null;
             /**
              * Upto
-             * @description The number of the last message that is in it; 0: none is yet.
+             * @description The number of the last message that it covers; 0: none yet.
              */
             upto: number;
         };
         /**
          * CostOut
-         * @description What a message would cost.
+         * @description The estimated cost of a message.
          * @example {
          *       "advisors": [],
          *       "cost_micros": 4920,
@@ -4699,7 +4733,7 @@ export interface components {
         };
         /**
          * CreateAgent
-         * @description A new agent: its name, and every field of a definition as `docs/definitions.md` tells them.
+         * @description A new agent: its name, and the fields of a definition (`docs/definitions.md`).
          * @example {
          *       "instructions": "You look after this house.",
          *       "model": "default",
@@ -4736,7 +4770,7 @@ export interface components {
             effects: components["schemas"]["EffectSettings"];
             /**
              * Handle
-             * @description By default made from the name.
+             * @description By default derived from the name.
              */
             handle?: string | null;
             heartbeat?: components["schemas"]["HeartbeatSettings"] | null;
@@ -4756,7 +4790,7 @@ export interface components {
             model: string;
             /**
              * Name
-             * @description What it is called.
+             * @description The name.
              */
             name: string;
             /**
@@ -4794,7 +4828,7 @@ export interface components {
             reflection: components["schemas"]["ReflectionSettings"];
             /**
              * Spaces
-             * @description Ids of spaces of yours that it is in from the beginning.
+             * @description Ids of your spaces that it becomes a member of.
              * @default []
              */
             spaces: string[];
@@ -4846,19 +4880,19 @@ export interface components {
         };
         /**
          * CreateLogin
-         * @description A link with which one signs in with a browser, once.
+         * @description A link to sign in with a browser, once.
          * @example {}
          */
         CreateLogin: {
             /**
              * Entity
-             * @description For whom: an id or a `@handle` of your organization; without it, for you.
+             * @description The owner: an id or a `@handle` of your organization; by default you.
              */
             entity?: string | null;
         };
         /**
          * CreateToken
-         * @description A way in for a program.
+         * @description A new access token for a program.
          * @example {
          *       "expires_at": "2096-01-05T09:00:00Z",
          *       "name": "Backup script",
@@ -4868,12 +4902,12 @@ export interface components {
         CreateToken: {
             /**
              * Entity
-             * @description For whom: an id or a `@handle` of your organization; without it, for you.
+             * @description The owner: an id or a `@handle` of your organization; by default you.
              */
             entity?: string | null;
             /**
              * Expires At
-             * @description Until when it is good; null: until it is revoked.
+             * @description When it expires; null: never.
              */
             expires_at?: string | null;
             /**
@@ -4883,13 +4917,13 @@ export interface components {
             name: string;
             /**
              * Role
-             * @description Of a person's token: at most this much it may do. As you, if not given.
+             * @description The maximum role of a person's token. By default your own.
              */
             role?: ("owner" | "admin" | "member") | null;
         };
         /**
          * CreateWebhook
-         * @description An address for a service to tell an agent of things.
+         * @description A new webhook, for a service that sends events to an agent.
          * @example {
          *       "name": "GitHub, website",
          *       "scheme": "github"
@@ -4898,7 +4932,7 @@ export interface components {
         CreateWebhook: {
             /**
              * Name
-             * @description What the agent is told that the events come from.
+             * @description The name of the service, as the agent sees it.
              */
             name: string;
             /**
@@ -4910,7 +4944,7 @@ export interface components {
             scheme: "github" | "slack" | "jira" | "generic";
             /**
              * Secret
-             * @description Where the service has chosen it, as Slack does; else one is made.
+             * @description If the service chooses it, as Slack does; by default a new one.
              */
             secret?: string | null;
             /**
@@ -4922,7 +4956,7 @@ export interface components {
         };
         /**
          * CrossingOut
-         * @description A message that was stopped, because it would have carried private words elsewhere; never the words.
+         * @description A message that the privacy guard stopped, without its words.
          * @example {
          *       "at": "2026-01-05T09:00:00Z",
          *       "cycle_id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
@@ -4954,20 +4988,20 @@ export interface components {
         };
         /**
          * CrossingPage
-         * @description Stopped messages, the newest first.
+         * @description Stopped messages, newest first.
          */
         CrossingPage: {
             /** Crossings */
             crossings: components["schemas"]["CrossingOut"][];
             /**
              * Next
-             * @description Give it as `before` for the next page; null: there is none.
+             * @description Send it as `before` for the next page; null: this is the last one.
              */
             next: number | null;
         };
         /**
          * CrosstalkRequest
-         * @description How often the advisors answer each other.
+         * @description The number of cross-talk rounds.
          * @example {
          *       "rounds": 1
          *     }
@@ -5041,18 +5075,18 @@ export interface components {
         CycleDetail: {
             /**
              * After
-             * @description What was noted behind the last step.
+             * @description Entries after the last step.
              */
             after: components["schemas"]["Shown"][];
             /**
              * Cache Read Tokens
-             * @description Of those read, what the provider had kept.
+             * @description Input tokens that the provider read from its cache.
              * @default 0
              */
             cache_read_tokens: number;
             /**
              * Cache Write Tokens
-             * @description Of those read, what it was told to keep.
+             * @description Input tokens that the provider wrote to its cache.
              * @default 0
              */
             cache_write_tokens: number;
@@ -5071,17 +5105,17 @@ export interface components {
             input_tokens: number;
             /**
              * Kept
-             * @description Whether it is part of the agent's life, and can be looked into.
+             * @description Whether it is part of the agent's history, with details.
              */
             kept: boolean;
             /**
              * Number
-             * @description Null while it is open, and where nothing of it is kept.
+             * @description Null for a running cycle, and for one without a record.
              */
             number: number | null;
             /**
              * Outcome
-             * @description `skipped`: the agent had nothing to do. `undone`: it failed before it had done anything, and its events wait again. Of these two nothing is kept but this.
+             * @description `skipped`: the agent had nothing to do. `undone`: it failed before it had done anything, and its events wait again. Neither is part of the agent's history.
              * @enum {string}
              */
             outcome: "open" | "paused" | "acted" | "failed" | "skipped" | "undone";
@@ -5095,7 +5129,7 @@ export interface components {
             outside: boolean;
             /**
              * People
-             * @description Whom it heard, by name: people, agents, services.
+             * @description Names of the people, agents and services that it heard.
              * @default []
              */
             people: string[];
@@ -5113,12 +5147,12 @@ export interface components {
             private_spaces: string[];
             /**
              * Reason
-             * @description Why it ended; of a skipped or undone one, why it came to nothing.
+             * @description Why it ended, or why it was skipped or undone.
              */
             reason: string;
             /**
              * Spaces
-             * @description Where something was said, by name.
+             * @description Names of the spaces with messages.
              * @default []
              */
             spaces: string[];
@@ -5126,21 +5160,21 @@ export interface components {
             started_at: string | null;
             /**
              * Steps
-             * @description How often the model answered; null where that is not known yet.
+             * @description The number of model responses; null: not known yet.
              */
             steps: number | null;
             /** Summary */
             summary: string;
             /**
              * Tools
-             * @description That its model called, each once, in the order of the calls.
+             * @description The tools that its model called, each once, in order.
              * @default []
              */
             tools: string[];
         };
         /**
          * CycleEnded
-         * @description A cycle that is part of the agent's life.
+         * @description A cycle that ended and is part of the agent's history.
          */
         CycleEnded: {
             /** Agent */
@@ -5202,7 +5236,7 @@ export interface components {
         };
         /**
          * CycleOpened
-         * @description The cycle that is open, as it stands; its steps and calls follow.
+         * @description The running cycle; its steps and calls follow.
          */
         CycleOpened: {
             /** Agent */
@@ -5262,13 +5296,13 @@ export interface components {
         CycleOut: {
             /**
              * Cache Read Tokens
-             * @description Of those read, what the provider had kept.
+             * @description Input tokens that the provider read from its cache.
              * @default 0
              */
             cache_read_tokens: number;
             /**
              * Cache Write Tokens
-             * @description Of those read, what it was told to keep.
+             * @description Input tokens that the provider wrote to its cache.
              * @default 0
              */
             cache_write_tokens: number;
@@ -5285,17 +5319,17 @@ export interface components {
             input_tokens: number;
             /**
              * Kept
-             * @description Whether it is part of the agent's life, and can be looked into.
+             * @description Whether it is part of the agent's history, with details.
              */
             kept: boolean;
             /**
              * Number
-             * @description Null while it is open, and where nothing of it is kept.
+             * @description Null for a running cycle, and for one without a record.
              */
             number: number | null;
             /**
              * Outcome
-             * @description `skipped`: the agent had nothing to do. `undone`: it failed before it had done anything, and its events wait again. Of these two nothing is kept but this.
+             * @description `skipped`: the agent had nothing to do. `undone`: it failed before it had done anything, and its events wait again. Neither is part of the agent's history.
              * @enum {string}
              */
             outcome: "open" | "paused" | "acted" | "failed" | "skipped" | "undone";
@@ -5309,7 +5343,7 @@ export interface components {
             outside: boolean;
             /**
              * People
-             * @description Whom it heard, by name: people, agents, services.
+             * @description Names of the people, agents and services that it heard.
              * @default []
              */
             people: string[];
@@ -5327,12 +5361,12 @@ export interface components {
             private_spaces: string[];
             /**
              * Reason
-             * @description Why it ended; of a skipped or undone one, why it came to nothing.
+             * @description Why it ended, or why it was skipped or undone.
              */
             reason: string;
             /**
              * Spaces
-             * @description Where something was said, by name.
+             * @description Names of the spaces with messages.
              * @default []
              */
             spaces: string[];
@@ -5340,21 +5374,21 @@ export interface components {
             started_at: string | null;
             /**
              * Steps
-             * @description How often the model answered; null where that is not known yet.
+             * @description The number of model responses; null: not known yet.
              */
             steps: number | null;
             /** Summary */
             summary: string;
             /**
              * Tools
-             * @description That its model called, each once, in the order of the calls.
+             * @description The tools that its model called, each once, in order.
              * @default []
              */
             tools: string[];
         };
         /**
          * CyclePage
-         * @description Cycles, the newest first; between those that are kept, the ones that came to nothing.
+         * @description Cycles, newest first, including skipped and undone ones.
          * @example {
          *       "complete": true,
          *       "cycles": [
@@ -5397,7 +5431,7 @@ export interface components {
             cycles: components["schemas"]["CycleOut"][];
             /**
              * Next
-             * @description Give it as `before` for the next page; null: there is none.
+             * @description Send it as `before` for the next page; null: this is the last one.
              */
             next: number | null;
         };
@@ -5470,7 +5504,7 @@ export interface components {
         };
         /**
          * CycleSkipped
-         * @description The agent had nothing to say to what woke it; the cycle left no trace.
+         * @description The agent skipped the cycle, which left no trace.
          */
         CycleSkipped: {
             /** Agent */
@@ -5488,7 +5522,7 @@ export interface components {
         };
         /**
          * DayOut
-         * @description What was used on one day, which ends at 00:00 UTC.
+         * @description The usage of one day, which ends at 00:00 UTC.
          * @example {
          *       "cache_read_tokens": 150000,
          *       "cache_write_tokens": 12000,
@@ -5507,7 +5541,7 @@ export interface components {
             cache_write_tokens: number;
             /**
              * Cached Share
-             * @description How much of what was read the provider had kept; null: nothing was read.
+             * @description The share of input tokens from the provider's cache; null: no input.
              */
             cached_share: number | null;
             /** Calls */
@@ -5532,7 +5566,7 @@ export interface components {
         };
         /**
          * DocumentIn
-         * @description What one document of a definition file says, and where it stands.
+         * @description One document of a definition file, and its position.
          * @example {
          *       "document": {
          *         "kind": "person",
@@ -5544,14 +5578,14 @@ export interface components {
         DocumentIn: {
             /**
              * Document
-             * @description An agent, a space or a person, as `docs/definitions.md` tells them.
+             * @description An agent, a space or a person, in the format of `docs/definitions.md`.
              */
             document: {
                 [key: string]: components["schemas"]["JsonValue"];
             };
             /**
              * Place
-             * @description Under which its problems are told.
+             * @description The name that errors use for it.
              */
             place: string;
         };
@@ -5577,7 +5611,7 @@ export interface components {
         };
         /**
          * EditAgent
-         * @description Its `name`, and fields of its definition: what is not there stays, null resets a field to its default.
+         * @description Its `name`, and fields of its definition: fields that are not sent stay, null resets a field to its default.
          *
          *     A mapping such as `cycle` is changed by its keys; lists are replaced.
          * @example {
@@ -5592,7 +5626,7 @@ export interface components {
         };
         /**
          * EditMessage
-         * @description What a message shall say instead.
+         * @description The new text of a message.
          * @example {
          *       "text": "Good morning, @ada. Did the *second* build pass?"
          *     }
@@ -5677,7 +5711,7 @@ export interface components {
         };
         /**
          * EmbeddingList
-         * @description What the texts mean, as directions: each of length one.
+         * @description The embeddings of the texts, each of length one.
          * @example {
          *       "data": [
          *         {
@@ -5720,7 +5754,7 @@ export interface components {
         EmbeddingRequest: {
             /**
              * Dimensions
-             * @description What the embedder has; it cannot be asked for fewer.
+             * @description The dimensions of the embedder; fewer are not supported.
              */
             dimensions?: number | null;
             /**
@@ -5736,7 +5770,7 @@ export interface components {
             input: string | string[];
             /**
              * Model
-             * @description Taken as it is: there is one embedder here.
+             * @description Ignored: the server has one embedder.
              */
             model?: string | null;
         };
@@ -5749,7 +5783,7 @@ export interface components {
         };
         /**
          * EntityChange
-         * @description What shall be otherwise with someone.
+         * @description Changes of a person or service. Fields that are not sent stay unchanged.
          * @example {
          *       "name": "Samira"
          *     }
@@ -5759,13 +5793,13 @@ export interface components {
             name?: string | null;
             /**
              * Role
-             * @description Of a person; for owners to change.
+             * @description For a person; only owners can change it.
              */
             role?: ("owner" | "admin" | "member") | null;
         };
         /**
          * EntityCreate
-         * @description Someone new.
+         * @description A new person or service.
          * @example {
          *       "handle": "sam",
          *       "kind": "human",
@@ -5776,7 +5810,7 @@ export interface components {
         EntityCreate: {
             /**
              * Handle
-             * @description Without one, it is made from the name.
+             * @description By default derived from the name.
              */
             handle?: string | null;
             /**
@@ -5789,7 +5823,7 @@ export interface components {
             name: string;
             /**
              * Role
-             * @description Of a person; more than `member` is for owners to give.
+             * @description For a person; only owners can give more than `member`.
              */
             role?: ("owner" | "admin" | "member") | null;
         };
@@ -5826,7 +5860,7 @@ export interface components {
             kind: "human" | "agent" | "service";
             /**
              * Left At
-             * @description Since when it is here no more; what it said stays.
+             * @description When it left; its messages stay.
              */
             left_at: string | null;
             /** Name */
@@ -5839,20 +5873,20 @@ export interface components {
         };
         /**
          * EntityPage
-         * @description Some of those who are here, by handle.
+         * @description People, agents and services, by handle.
          */
         EntityPage: {
             /** Entities */
             entities: components["schemas"]["EntityOut"][];
             /**
              * Next
-             * @description Give it as `after` for the next page; null: there is none.
+             * @description Send it as `after` for the next page; null: this is the last one.
              */
             next: string | null;
         };
         /**
          * ErrorDetail
-         * @description What went wrong, as OpenAI tells it; `code` is ours.
+         * @description An error in OpenAI's format; `code` is ours.
          * @example {
          *       "code": "not_found",
          *       "message": "There is no agent 'eve'.",
@@ -5980,7 +6014,7 @@ export interface components {
         };
         /**
          * FieldChangeOut
-         * @description A part of something that is different now; null is where there is nothing. Secrets show as `•••`.
+         * @description A changed field, with its value before and after; null: none. Secrets are shown as `•••`.
          */
         FieldChangeOut: {
             new: components["schemas"]["JsonValue"];
@@ -6005,6 +6039,7 @@ export interface components {
          * @description An address that shows a file without a token, for an hour.
          * @example {
          *       "expires_at": "2026-01-05T10:00:00Z",
+         *       "thumbnail": "/files/019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d/1767607200-3f0a/photo.jpg?size=320",
          *       "url": "/files/019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d/1767607200-3f0a/photo.jpg"
          *     }
          */
@@ -6015,8 +6050,13 @@ export interface components {
              */
             expires_at: string;
             /**
+             * Thumbnail
+             * @description The picture made smaller, at most 320 pixels wide and high; null: no picture.
+             */
+            thumbnail: string | null;
+            /**
              * Url
-             * @description Relative to this server.
+             * @description Relative to this server. With `?download=true`, browsers save it instead of showing it.
              */
             url: string;
         };
@@ -6080,21 +6120,47 @@ export interface components {
             filename?: string | null;
         };
         /**
+         * FileUsage
+         * @description How much room the files of an organization take.
+         * @example {
+         *       "file_limit": 26214400,
+         *       "limit": 10737418240,
+         *       "used": 48213000
+         *     }
+         */
+        FileUsage: {
+            /**
+             * File Limit
+             * @description What one file may take.
+             */
+            file_limit: number;
+            /**
+             * Limit
+             * @description What all files of the organization together may take.
+             */
+            limit: number;
+            /**
+             * Used
+             * @description In bytes. The same content counts once, unfinished uploads count whole.
+             */
+            used: number;
+        };
+        /**
          * FinalResponse
-         * @description Everything that the agent said, as one text.
+         * @description Everything that the agent posted, as one text.
          */
         FinalResponse: {
             /** Markdown */
             markdown: string;
             /**
              * Text
-             * @description The same without markup.
+             * @description The text without markup.
              */
             text: string;
         };
         /**
          * FindingOut
-         * @description Something that is wrong with one or two memories.
+         * @description A problem of one or two memories.
          * @example {
          *       "memories": [
          *         "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
@@ -6123,7 +6189,7 @@ export interface components {
         };
         /**
          * ForetoldOut
-         * @description What one voice will use.
+         * @description The estimated usage of one advisor.
          * @example {
          *       "advisor": "019b8d40-1a00-7e35-9d4c-6f7a8b9c0d1e",
          *       "cost_micros": 4920,
@@ -6161,7 +6227,7 @@ export interface components {
         };
         /**
          * Forget
-         * @description What shall be gone everywhere.
+         * @description What to forget everywhere.
          * @example {
          *       "also_replies": false,
          *       "dry_run": true,
@@ -6172,19 +6238,19 @@ export interface components {
         Forget: {
             /**
              * Also Replies
-             * @description Of a message: also what agents answered it, and the cycles in which they did.
+             * @description For a message: also the answers of agents, and the cycles that wrote them.
              * @default false
              */
             also_replies: boolean;
             /**
              * Dry Run
-             * @description Only say how much would be removed where.
+             * @description Only return how much would be removed from where.
              * @default false
              */
             dry_run: boolean;
             /**
              * Id
-             * @description Of the message, memory, person or space; a person also by `@handle`.
+             * @description The id of the message, memory, person or space; a person also by `@handle`.
              */
             id: string;
             /**
@@ -6195,7 +6261,7 @@ export interface components {
         };
         /**
          * ForkAgent
-         * @description A new agent with the past of another.
+         * @description A new agent with the history of another.
          * @example {
          *       "at": 7,
          *       "handle": "ada-2",
@@ -6205,23 +6271,23 @@ export interface components {
         ForkAgent: {
             /**
              * At
-             * @description The last cycle it has lived; by default all.
+             * @description Copy the history up to this cycle; by default all of it.
              */
             at?: number | null;
             /**
              * Handle
-             * @description By default that of the other and a number.
+             * @description By default the handle of the other with a number.
              */
             handle?: string | null;
             /**
              * Name
-             * @description By default that of the other.
+             * @description By default the name of the other.
              */
             name?: string | null;
         };
         /**
          * GoalList
-         * @description An agent's goals: what matters most first, what is done last. At most 50.
+         * @description An agent's goals by priority, finished ones last. At most 50.
          */
         GoalList: {
             /** Goals */
@@ -6229,7 +6295,7 @@ export interface components {
         };
         /**
          * GoalOut
-         * @description What an agent is trying to achieve.
+         * @description A goal of an agent.
          * @example {
          *       "number": 1,
          *       "priority": "normal",
@@ -6240,7 +6306,7 @@ export interface components {
         GoalOut: {
             /**
              * Number
-             * @description By which the agent calls it.
+             * @description The number that the agent uses for it.
              */
             number: number;
             /**
@@ -6264,7 +6330,7 @@ export interface components {
         };
         /**
          * GroupChange
-         * @description Whether the advisors of a group answer.
+         * @description Whether the advisors of a group are active.
          * @example {
          *       "active": false,
          *       "group": "Philosophers"
@@ -6278,7 +6344,7 @@ export interface components {
         };
         /**
          * GroupOut
-         * @description What one agent or panel used, or what was used with one model.
+         * @description The usage of one agent, panel or model.
          * @example {
          *       "cache_read_tokens": 150000,
          *       "cache_write_tokens": 12000,
@@ -6311,14 +6377,14 @@ export interface components {
             cache_write_tokens: number;
             /**
              * Cached Share
-             * @description How much of what was read the provider had kept; null: nothing was read.
+             * @description The share of input tokens from the provider's cache; null: no input.
              */
             cached_share: number | null;
             /** Calls */
             calls: number;
             /**
              * Days
-             * @description Each day of the time asked for, also where nothing was used.
+             * @description Each day of the period, also without usage.
              */
             days: components["schemas"]["DayOut"][];
             /**
@@ -6382,7 +6448,7 @@ export interface components {
         };
         /**
          * HealthOut
-         * @description How your organization lives at this moment.
+         * @description The present health of your organization.
          * @example {
          *       "agents": [
          *         {
@@ -6446,7 +6512,7 @@ export interface components {
             agents_checked: number;
             /**
              * Alerts
-             * @description What needs a person; empty: all is well.
+             * @description Problems that need a person; empty: none.
              */
             alerts: components["schemas"]["AlertOut"][];
             /**
@@ -6463,7 +6529,7 @@ export interface components {
             late: components["schemas"]["TroubleOut"][];
             /**
              * Missing
-             * @description What the instance that answers lacks to take work.
+             * @description Why the instance that answered is not ready.
              */
             missing: string[];
             /** Version */
@@ -6596,7 +6662,7 @@ export interface components {
         };
         /**
          * IdentityList
-         * @description As whom identity providers know a person.
+         * @description The identities of a person at identity providers.
          */
         IdentityList: {
             /** Identities */
@@ -6604,7 +6670,7 @@ export interface components {
         };
         /**
          * IdentityOut
-         * @description Someone as an identity provider knows them.
+         * @description An identity at an identity provider.
          * @example {
          *       "created_at": "2026-01-05T09:00:00Z",
          *       "issuer": "https://login.example.com",
@@ -6632,7 +6698,7 @@ export interface components {
         };
         /**
          * ImportedOut
-         * @description An agent or a space that was taken in.
+         * @description An imported agent or space.
          * @example {
          *       "absent": [],
          *       "counts": {
@@ -6655,7 +6721,7 @@ export interface components {
         ImportedOut: {
             /**
              * Absent
-             * @description Handles of agents of a space that are not here: their words are.
+             * @description Handles of agents that do not exist here; their messages were imported.
              */
             absent: string[];
             /**
@@ -6686,12 +6752,12 @@ export interface components {
             name: string;
             /**
              * People
-             * @description Handles of people and services that were not here before.
+             * @description Handles of people and services that were created.
              */
             people: string[];
             /**
              * Secrets
-             * @description Names of secrets that the agent uses: they are to be kept here.
+             * @description Names of secrets that the agent uses and that you have to store.
              */
             secrets: string[];
             /**
@@ -6702,7 +6768,7 @@ export interface components {
         };
         /**
          * InboxEvent
-         * @description An event that is not done, and how it stands with it.
+         * @description An unfinished event and its state.
          * @example {
          *       "attempts": 0,
          *       "created_at": "2026-01-05T09:00:00Z",
@@ -6738,7 +6804,7 @@ export interface components {
             created_at: string;
             /**
              * Cycle Id
-             * @description Of the cycle that has taken it.
+             * @description The cycle that has taken it.
              */
             cycle_id: string | null;
             /**
@@ -6757,7 +6823,7 @@ export interface components {
             message_id: string | null;
             /**
              * Not Before
-             * @description Before that it is not tried again; null: at once.
+             * @description The time of the next attempt; null: at once.
              */
             not_before: string | null;
             /**
@@ -6812,7 +6878,7 @@ export interface components {
             events: components["schemas"]["InboxEvent"][];
             /**
              * Next
-             * @description Give it as `after` for the next page; null: there is none.
+             * @description Send it as `after` for the next page; null: this is the last one.
              */
             next: string | null;
         };
@@ -6828,7 +6894,7 @@ export interface components {
         };
         /**
          * InstanceOut
-         * @description A process that thinks for agents.
+         * @description A process that runs agents.
          * @example {
          *       "agents": 2,
          *       "answers": true,
@@ -6839,12 +6905,12 @@ export interface components {
         InstanceOut: {
             /**
              * Agents
-             * @description How many of your agents it holds awake.
+             * @description How many of your agents are awake on it.
              */
             agents: number;
             /**
              * Answers
-             * @description Whether it is the one that answers you now.
+             * @description Whether it is the one that answered this request.
              */
             answers: boolean;
             /** Id */
@@ -6866,7 +6932,7 @@ export interface components {
         };
         /**
          * KeyOut
-         * @description A key that is kept. Never its value.
+         * @description A stored key, without its value.
          * @example {
          *       "created_at": "2026-01-05T09:00:00Z",
          *       "hint": "…cdef",
@@ -6883,7 +6949,7 @@ export interface components {
             created_at: string;
             /**
              * Hint
-             * @description How it ends; empty where that would tell too much.
+             * @description Its last characters; empty for a short key.
              */
             hint: string;
             /** Name */
@@ -6901,7 +6967,7 @@ export interface components {
         };
         /**
          * KnownToken
-         * @description A token, a session, a login link, or what an identity provider gave. Never its secret.
+         * @description A token, a session, a login link or a sign-in through an identity provider, without its secret.
          * @example {
          *       "created_at": "2026-01-05T09:00:00Z",
          *       "entity_id": "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41",
@@ -6942,7 +7008,7 @@ export interface components {
             revoked_at: string | null;
             /**
              * Role
-             * @description At most this much it may do, and never more than its entity.
+             * @description The maximum role; never more than that of its owner.
              * @enum {string}
              */
             role: "owner" | "admin" | "member" | "agent" | "service";
@@ -6964,7 +7030,7 @@ export interface components {
             name: string;
             /**
              * Taken
-             * @description By the cycle that is being thought.
+             * @description Taken by the running cycle.
              */
             taken: number;
             /** Waiting */
@@ -6972,7 +7038,7 @@ export interface components {
         };
         /**
          * Limits
-         * @description What all agents of an organization together may use; null is no limit. A day ends at 00:00 UTC.
+         * @description The limits for all agents of an organization together; null: no limit. A day ends at 00:00 UTC.
          * @example {
          *       "dollars_per_day": 5
          *     }
@@ -7008,7 +7074,7 @@ export interface components {
         };
         /**
          * LinkIdentity
-         * @description As whom the identity provider knows someone.
+         * @description The identity of someone at the identity provider.
          * @example {
          *       "subject": "248289761001"
          *     }
@@ -7016,13 +7082,13 @@ export interface components {
         LinkIdentity: {
             /**
              * Subject
-             * @description What its tokens have as `sub`.
+             * @description The `sub` of its tokens.
              */
             subject: string;
         };
         /**
          * ListedAgent
-         * @description An agent in a list of them.
+         * @description An agent in a list.
          * @example {
          *       "about": "You look after this house.",
          *       "handle": "ada",
@@ -7062,7 +7128,7 @@ export interface components {
         };
         /**
          * ListedModel
-         * @description A model that agents here can think with.
+         * @description A model that agents can use.
          */
         ListedModel: {
             /** Name */
@@ -7076,7 +7142,7 @@ export interface components {
         };
         /**
          * ListedToken
-         * @description A token among others.
+         * @description A token in a list.
          * @example {
          *       "created_at": "2026-01-05T09:00:00Z",
          *       "entity_id": "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41",
@@ -7102,7 +7168,7 @@ export interface components {
             expires_at: string | null;
             /**
              * Handle
-             * @description Of the one whom it lets in.
+             * @description The handle of its owner.
              */
             handle: string;
             /** Id */
@@ -7123,7 +7189,7 @@ export interface components {
             revoked_at: string | null;
             /**
              * Role
-             * @description At most this much it may do, and never more than its entity.
+             * @description The maximum role; never more than that of its owner.
              * @enum {string}
              */
             role: "owner" | "admin" | "member" | "agent" | "service";
@@ -7136,7 +7202,7 @@ export interface components {
             facts: components["schemas"]["ModelFacts"];
             /**
              * Name
-             * @description As agents name it.
+             * @description The name for definitions of agents.
              * @example ollama:qwen3:8b
              */
             name: string;
@@ -7163,7 +7229,7 @@ export interface components {
         };
         /**
          * LogEntry
-         * @description One message of an agent's life.
+         * @description One entry of an agent's log.
          * @example {
          *       "at": "2026-01-05T09:00:00Z",
          *       "cycle": 12,
@@ -7215,7 +7281,7 @@ export interface components {
             private: number;
             /**
              * Seq
-             * @description Its place in the agent's life: 1, 2, 3, without holes.
+             * @description Its number in the agent's log: 1, 2, 3, without gaps.
              */
             seq: number;
             /**
@@ -7233,13 +7299,13 @@ export interface components {
             entries: components["schemas"]["LogEntry"][];
             /**
              * Next
-             * @description Give it as `after` (or as `before`, going back) for the next page; null: there is none.
+             * @description Send it as `after` (or as `before`, going back) for the next page; null: this is the last one.
              */
             next: number | null;
         };
         /**
          * LoginCreated
-         * @description A link that is good once, for ten minutes.
+         * @description A link that can be used once, within ten minutes.
          * @example {
          *       "expires_at": "2026-01-05T09:00:00Z",
          *       "secret": "dzl_…",
@@ -7256,7 +7322,7 @@ export interface components {
             secret: string;
             /**
              * Url
-             * @description The secret stands behind the #, which browsers send to nobody.
+             * @description The secret is behind the #, which browsers never send.
              */
             url: string;
         };
@@ -7352,7 +7418,7 @@ export interface components {
         };
         /**
          * Me
-         * @description Who you are here.
+         * @description Your account.
          * @example {
          *       "handle": "noor",
          *       "id": "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41",
@@ -7387,7 +7453,7 @@ export interface components {
             organization: components["schemas"]["OrganizationOut"];
             /**
              * Role
-             * @description What you may do here, with what you came with.
+             * @description Your role, limited by the token of this request.
              * @enum {string}
              */
             role: "owner" | "admin" | "member" | "agent" | "service";
@@ -7395,7 +7461,7 @@ export interface components {
         };
         /**
          * MemberAdd
-         * @description Who shall be in the space.
+         * @description A new member of a space.
          * @example {
          *       "attention": "mentions",
          *       "entity": "@ada"
@@ -7404,19 +7470,19 @@ export interface components {
         MemberAdd: {
             /**
              * Attention
-             * @description What of the space reaches an agent's inbox.
+             * @description Which messages reach an agent's inbox.
              * @default all
              * @enum {string}
              */
             attention: "all" | "mentions" | "none";
             /**
              * Entity
-             * @description Its id, or its handle with the `@`.
+             * @description An id or an `@handle`.
              */
             entity: string;
             /**
              * Role
-             * @description Owners and admins of a space run it.
+             * @description Owners and admins manage the space.
              * @default member
              * @enum {string}
              */
@@ -7424,7 +7490,7 @@ export interface components {
         };
         /**
          * MemberChange
-         * @description What shall be otherwise with a member.
+         * @description Changes of a member. Fields that are not sent stay unchanged.
          * @example {
          *       "attention": "none"
          *     }
@@ -7437,7 +7503,7 @@ export interface components {
         };
         /**
          * MemberOut
-         * @description Someone in a space.
+         * @description A member of a space.
          * @example {
          *       "attention": "all",
          *       "handle": "ada",
@@ -7479,7 +7545,7 @@ export interface components {
         };
         /**
          * MemoryChange
-         * @description What a memory shall say.
+         * @description The new text of a memory.
          * @example {
          *       "text": "Noor likes long answers."
          *     }
@@ -7502,7 +7568,7 @@ export interface components {
         };
         /**
          * MemoryOut
-         * @description Something that is remembered.
+         * @description A memory.
          * @example {
          *       "agent_id": null,
          *       "category": "preferences",
@@ -7527,7 +7593,7 @@ export interface components {
             agent_id: string | null;
             /**
              * Category
-             * @description `snapshot`: what a whole conversation came to.
+             * @description `snapshot`: a summary of a whole conversation.
              */
             category: string;
             /** Confidence */
@@ -7562,7 +7628,7 @@ export interface components {
             space_id: string;
             /**
              * Superseded By
-             * @description The id of what is true instead.
+             * @description The id of the memory that replaced it.
              */
             superseded_by: string | null;
             /** Text */
@@ -7584,20 +7650,20 @@ export interface components {
         };
         /**
          * MemoryPage
-         * @description Some of what is remembered.
+         * @description A page of memories.
          */
         MemoryPage: {
             /** Memories */
             memories: components["schemas"]["MemoryOut"][];
             /**
              * Next
-             * @description Give it as `before` for the next page; null: there is none.
+             * @description Send it as `before` for the next page; null: this is the last one.
              */
             next: string | null;
         };
         /**
          * MessageOut
-         * @description Something said in a space. `seq` is its place there: 1, 2, 3, without holes.
+         * @description A message. `seq` is its number in the space: 1, 2, 3, without gaps.
          * @example {
          *       "author": {
          *         "id": "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41",
@@ -7639,7 +7705,7 @@ export interface components {
             created_at: string;
             /**
              * Deleted At
-             * @description Since when its text is gone; its place stays.
+             * @description When its text was deleted; its place stays.
              */
             deleted_at: string | null;
             /**
@@ -7675,7 +7741,7 @@ export interface components {
             pinned_at?: string | null;
             /**
              * Plain
-             * @description The same without markup.
+             * @description The text without markup.
              */
             plain: string;
             /** Reactions */
@@ -7694,14 +7760,14 @@ export interface components {
         };
         /**
          * MessagePage
-         * @description Some messages of a space, oldest first.
+         * @description Messages of a space, oldest first.
          */
         MessagePage: {
             /** Messages */
             messages: components["schemas"]["MessageOut"][];
             /**
              * Next
-             * @description Give it as `after` (or as `before`, going back) for the next page; null: there is none.
+             * @description Send it as `after` (or as `before`, going back) for the next page; null: this is the last one.
              */
             next: number | null;
         };
@@ -7768,7 +7834,7 @@ export interface components {
         };
         /**
          * MindOut
-         * @description An agent at one moment: what it has in mind, what waits for it, what it means to do, what it has used.
+         * @description The state of an agent's mind at one moment.
          * @example {
          *       "at": "2026-01-05T09:00:00Z",
          *       "budget": null,
@@ -7864,12 +7930,12 @@ export interface components {
             budget: components["schemas"]["Limits"] | null;
             /**
              * Cycles
-             * @description How many it has lived.
+             * @description The number of cycles.
              */
             cycles: number;
             /**
              * Dead
-             * @description Those that were given up; at most 200.
+             * @description Events that were given up; at most 200.
              */
             dead: components["schemas"]["EventOut"][];
             /** Goals */
@@ -7880,7 +7946,7 @@ export interface components {
             held_until: string | null;
             /**
              * Holder
-             * @description The instance that may think for it now.
+             * @description The instance that holds its lease.
              */
             holder: string | null;
             /** Id */
@@ -7891,7 +7957,7 @@ export interface components {
             last_cycles: components["schemas"]["CycleOut"][];
             /**
              * Model
-             * @description What it thinks with, as its definition says it.
+             * @description Its model, as in its definition.
              */
             model: string;
             /** Name */
@@ -7916,14 +7982,14 @@ export interface components {
             today: components["schemas"]["UsedOut"];
             /**
              * Waiting Calls
-             * @description What it waits for others to answer.
+             * @description The calls that wait for an answer.
              */
             waiting_calls: components["schemas"]["CallOut"][];
             window: components["schemas"]["WindowOut"];
         };
         /**
          * MissingKey
-         * @description A provider of models that cannot be asked before a key is kept.
+         * @description A provider of models without a key.
          * @example {
          *       "key": "OPENAI_API_KEY",
          *       "provider": "openai"
@@ -7932,7 +7998,7 @@ export interface components {
         MissingKey: {
             /**
              * Key
-             * @description Under which name its key is to be kept.
+             * @description The name for its key.
              */
             key: string;
             /** Provider */
@@ -7940,7 +8006,7 @@ export interface components {
         };
         /**
          * ModelFacts
-         * @description What is known of a model. Null: unknown.
+         * @description Known facts about a model. Null: unknown.
          */
         ModelFacts: {
             /**
@@ -7972,7 +8038,7 @@ export interface components {
         };
         /**
          * ModelList
-         * @description The agents of your organization that are not dead.
+         * @description The agents of your organization that were not deleted.
          * @example {
          *       "data": [
          *         {
@@ -8040,7 +8106,7 @@ export interface components {
         };
         /**
          * NamedOut
-         * @description Someone or something, as it is called now.
+         * @description A person, an agent or a space, with its present name.
          * @example {
          *       "handle": "noor",
          *       "id": "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41",
@@ -8092,7 +8158,7 @@ export interface components {
         };
         /**
          * NoteOut
-         * @description Something an agent has always before its eyes.
+         * @description A note of an agent, which is part of every request.
          * @example {
          *       "key": "tea",
          *       "text": "Noor takes it without sugar."
@@ -8129,7 +8195,7 @@ export interface components {
         };
         /**
          * OmissionOut
-         * @description Something that a voice was not shown, and why.
+         * @description Something that an advisor was not shown, and why.
          * @example {
          *       "advisors": [],
          *       "count": 2,
@@ -8161,7 +8227,7 @@ export interface components {
         };
         /**
          * OpenSession
-         * @description With what one signs in.
+         * @description The secret to sign in with.
          * @example {
          *       "secret": "dzl_…"
          *     }
@@ -8169,7 +8235,7 @@ export interface components {
         OpenSession: {
             /**
              * Secret
-             * @description Of a login link, or an access token.
+             * @description The secret of a login link, or an access token.
              */
             secret: string;
         };
@@ -8183,7 +8249,7 @@ export interface components {
         OpenSpace: {
             /**
              * Reason
-             * @description The members will read it.
+             * @description The members of the space see it.
              */
             reason: string;
         };
@@ -8218,7 +8284,7 @@ export interface components {
         };
         /**
          * OrganizationChange
-         * @description What shall be otherwise.
+         * @description Changes of the organization. Fields that are not sent stay unchanged.
          * @example {
          *       "name": "Our house",
          *       "settings": {
@@ -8250,12 +8316,12 @@ export interface components {
             id: string;
             /** Name */
             name: string;
-            /** @description For admins and owners; null for whoever is neither. */
+            /** @description For admins and owners; null for others. */
             settings: components["schemas"]["OrganizationSettings"] | null;
         };
         /**
          * OrganizationMemoryChange
-         * @description What shall be otherwise. Null gives a switch its default back.
+         * @description Changes of the long-term memory settings. Null resets one to its default.
          * @example {
          *       "publish": false
          *     }
@@ -8278,7 +8344,7 @@ export interface components {
         };
         /**
          * OrganizationMemoryOut
-         * @description What an organization has switched off of long-term memory.
+         * @description The long-term memory settings of an organization.
          * @example {
          *       "categories": [
          *         "facts",
@@ -8297,7 +8363,7 @@ export interface components {
         OrganizationMemoryOut: {
             /**
              * Categories
-             * @description What may become the organization's.
+             * @description What may be shared with the organization.
              */
             categories: ("facts" | "preferences" | "people" | "projects" | "decisions" | "open_loops" | "todos")[];
             /** Conversation */
@@ -8310,7 +8376,7 @@ export interface components {
             persona: boolean;
             /**
              * Publish
-             * @description Whether anything new becomes the organization's.
+             * @description Whether new memories are shared with the organization.
              */
             publish: boolean;
             /** User */
@@ -8318,7 +8384,7 @@ export interface components {
         };
         /**
          * OrganizationOut
-         * @description Where you belong.
+         * @description Your organization.
          */
         OrganizationOut: {
             /** Id */
@@ -8345,7 +8411,7 @@ export interface components {
         };
         /**
          * PanelChange
-         * @description What shall be otherwise with a panel.
+         * @description Changes of a panel. Fields that are not sent stay unchanged.
          * @example {
          *       "settings": {
          *         "crosstalk": 1,
@@ -8369,7 +8435,7 @@ export interface components {
         };
         /**
          * PanelChanged
-         * @description The panel has other settings or advisors, or one of its voices thinks otherwise of people: read it again.
+         * @description The settings, the advisors or a state of mind of the panel changed: get it again.
          */
         PanelChanged: {
             /** Panel */
@@ -8383,7 +8449,7 @@ export interface components {
         };
         /**
          * PanelCreate
-         * @description A new panel. You are in it, and run it.
+         * @description A new panel, with you as its owner.
          * @example {
          *       "advisors": [
          *         {
@@ -8404,14 +8470,14 @@ export interface components {
             advisors?: components["schemas"]["AdvisorIn"][];
             /**
              * Members
-             * @description Who else may ask it: ids, or handles with their `@`.
+             * @description The other members: ids or `@handles`.
              */
             members?: string[];
             /** Name */
             name: string;
             /**
              * Private
-             * @description Whether those who are not in it may not even know of it.
+             * @description Whether only members can see it.
              * @default false
              */
             private: boolean;
@@ -8456,7 +8522,7 @@ export interface components {
         };
         /**
          * PanelList
-         * @description The panels you are in.
+         * @description Your panels.
          */
         PanelList: {
             /** Panels */
@@ -8464,7 +8530,7 @@ export interface components {
         };
         /**
          * PanelOut
-         * @description A space whose advisors answer.
+         * @description A panel: a space with advisors who answer.
          * @example {
          *       "advisors": [],
          *       "id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
@@ -8489,13 +8555,13 @@ export interface components {
             settings: components["schemas"]["PanelSettings"];
             /**
              * Turns
-             * @description How many messages were put to it.
+             * @description The number of messages that were sent to it.
              */
             turns: number;
         };
         /**
          * PanelReply
-         * @description What a voice answers in a round, in the state that it is in now.
+         * @description The reply of an advisor in a round, in its present state.
          */
         PanelReply: {
             /** All Completed */
@@ -8637,7 +8703,7 @@ export interface components {
         };
         /**
          * PhaseOut
-         * @description Where an advisor is in its phases: "question 2 of 3".
+         * @description The position of an advisor in its phases: "question 2 of 3".
          */
         PhaseOut: {
             /** Name */
@@ -8665,7 +8731,7 @@ export interface components {
         };
         /**
          * PlanOut
-         * @description When an agent is woken, and what it is told then.
+         * @description A plan, timer or heartbeat: when an agent is woken, and its instruction.
          * @example {
          *       "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
          *       "instruction": "Look whether the windows are closed.",
@@ -8721,7 +8787,7 @@ export interface components {
         };
         /**
          * PolicyChange
-         * @description What shall hold of long-term memory in a conversation. What is not sent stays as it is.
+         * @description Long-term memory settings of a conversation. Fields that are not sent stay unchanged.
          * @example {
          *       "enabled": false
          *     }
@@ -8729,7 +8795,7 @@ export interface components {
         PolicyChange: {
             /**
              * Enabled
-             * @description False: nothing is remembered beyond it, nor brought back.
+             * @description False: no memories are stored or recalled.
              */
             enabled?: boolean | null;
             /** @default {} */
@@ -8739,7 +8805,7 @@ export interface components {
         };
         /**
          * PolicyOut
-         * @description What was said of long-term memory in a conversation; null: nobody has said, and the default holds.
+         * @description The long-term memory settings of a conversation; null: not set, the default applies.
          * @example {
          *       "enabled": null,
          *       "scopes": {
@@ -8757,7 +8823,7 @@ export interface components {
         };
         /**
          * PostMessage
-         * @description Something to say in a space.
+         * @description A message to post.
          * @example {
          *       "text": "Good morning, @ada. **Did the build pass?**",
          *       "urgent": false
@@ -8772,7 +8838,7 @@ export interface components {
             files: string[];
             /**
              * Metadata
-             * @description Kept with the message as it is.
+             * @description Stored with the message, unchanged.
              */
             metadata?: {
                 [key: string]: components["schemas"]["JsonValue"];
@@ -8908,13 +8974,13 @@ export interface components {
             source: "organization" | "server" | "shipped";
             /**
              * Warnings
-             * @description What is ignored in the document, or probably a mistake.
+             * @description Parts of the document that are ignored or probably mistakes.
              */
             warnings: string[];
         };
         /**
          * Problem
-         * @description Why a request failed (RFC 9457). Decide by `code`; `detail` is for people.
+         * @description Why a request failed (RFC 9457). Programs use `code`; `detail` is for people.
          * @example {
          *       "code": "not_found",
          *       "detail": "There is no space '019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f'.",
@@ -8948,7 +9014,7 @@ export interface components {
         ProfileOut: {
             /**
              * Id
-             * @description Null: none was.
+             * @description Null: none.
              */
             id: string | null;
             /** Reason */
@@ -9002,7 +9068,7 @@ export interface components {
         };
         /**
          * ProviderOut
-         * @description A provider of models, and what it needs.
+         * @description A provider of models, and its requirements.
          */
         ProviderOut: {
             /**
@@ -9040,7 +9106,7 @@ export interface components {
             provider: string;
             /**
              * Suggestions
-             * @description Models of it, as agents name them.
+             * @description Its models, with the names for definitions of agents.
              */
             suggestions: string[];
             /**
@@ -9072,7 +9138,7 @@ export interface components {
         };
         /**
          * ReadMark
-         * @description How far you have read.
+         * @description Your read position.
          * @example {
          *       "seq": 7
          *     }
@@ -9086,7 +9152,7 @@ export interface components {
         };
         /**
          * ReadState
-         * @description How far you have read, and what is left.
+         * @description Your read position, and the unread messages.
          * @example {
          *       "last_seq": 9,
          *       "read_seq": 7,
@@ -9109,7 +9175,7 @@ export interface components {
         };
         /**
          * Ready
-         * @description This instance takes work.
+         * @description This instance is ready.
          * @example {
          *       "ready": true,
          *       "version": "0.1.0"
@@ -9127,7 +9193,7 @@ export interface components {
         };
         /**
          * RecallOut
-         * @description What was found, the best first.
+         * @description The results, best first.
          */
         RecallOut: {
             /** Found */
@@ -9135,7 +9201,7 @@ export interface components {
         };
         /**
          * Recalled
-         * @description Something of an agent's life that was found.
+         * @description A passage of an agent's history that was found.
          * @example {
          *       "at": "2026-01-05T09:00:00Z",
          *       "cycle": 3,
@@ -9166,7 +9232,7 @@ export interface components {
             kind: string;
             /**
              * Pointer
-             * @description What it is a part of; empty: this is all.
+             * @description A pointer to the whole text; empty: this is all of it.
              */
             pointer: string;
             /** Score */
@@ -9185,7 +9251,7 @@ export interface components {
         };
         /**
          * ReceiptOut
-         * @description That something was forgotten, and how much was removed where; never what it said.
+         * @description A receipt of what was forgotten: how much was removed from where, never the content.
          * @example {
          *       "by_id": "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41",
          *       "created_at": "2026-01-05T09:00:00Z",
@@ -9236,12 +9302,12 @@ export interface components {
         };
         /**
          * ReceiptPage
-         * @description Receipts, the newest first.
+         * @description Receipts, newest first.
          */
         ReceiptPage: {
             /**
              * Next
-             * @description Give it as `before` for the next page; null: there is none.
+             * @description Send it as `before` for the next page; null: this is the last one.
              */
             next: string | null;
             /** Receipts */
@@ -9249,7 +9315,7 @@ export interface components {
         };
         /**
          * ReflectionNames
-         * @description What `reflection` of an agent, a panel or an advisor can name.
+         * @description Names for the `reflection` setting of an agent, a panel or an advisor.
          * @example {
          *       "metaprompts": [
          *         "frustration_recovery"
@@ -9293,7 +9359,7 @@ export interface components {
         };
         /**
          * ReplyError
-         * @description Why a voice has not answered. Decide by `code`.
+         * @description Why an advisor has not answered. Programs use `code`.
          */
         ReplyError: {
             /** Code */
@@ -9303,7 +9369,7 @@ export interface components {
         };
         /**
          * ReplyOut
-         * @description What one voice answers in one round.
+         * @description The reply of one advisor in one round.
          * @example {
          *       "advisor": "019b8d40-1a00-7e35-9d4c-6f7a8b9c0d1e",
          *       "completed": true,
@@ -9348,7 +9414,7 @@ export interface components {
             completed: boolean;
             /**
              * Content
-             * @description What it said; empty until it is done. While it runs, see `panel.delta`.
+             * @description The text; empty until it is done. While it runs, see `panel.delta`.
              */
             content: string;
             /**
@@ -9360,7 +9426,7 @@ export interface components {
             ended_at: string | null;
             /**
              * Epoch
-             * @description Of the deltas that belong to it; goes up with each new attempt.
+             * @description The epoch of its deltas; each new attempt increases it.
              */
             epoch: number;
             error: components["schemas"]["ReplyError"] | null;
@@ -9377,7 +9443,7 @@ export interface components {
             model: string | null;
             /**
              * Name
-             * @description What it was called then.
+             * @description Its name at that time.
              */
             name: string;
             /** Output Tokens */
@@ -9388,7 +9454,7 @@ export interface components {
              */
             part: "reply" | "crosstalk" | "vote" | "synthesis" | "check" | "camps";
             phase: components["schemas"]["PhaseOut"] | null;
-            /** @description Null where there are no profiles. */
+            /** @description Null: profiles are off. */
             profile: components["schemas"]["ReplyProfile"] | null;
             /**
              * Result
@@ -9406,7 +9472,7 @@ export interface components {
             state: "waiting" | "running" | "done" | "failed" | "cancelled";
             /**
              * Thinking
-             * @description What a reasoning model thought before it; never shown to others.
+             * @description The reasoning of the model; never shown to other advisors.
              */
             thinking: string | null;
         };
@@ -9422,7 +9488,7 @@ export interface components {
         };
         /**
          * ReportOut
-         * @description How much is remembered, and what is wrong with it; never what it says.
+         * @description The number of memories and their problems, without their texts.
          * @example {
          *       "counts": {
          *         "conversation": 12,
@@ -9448,7 +9514,7 @@ export interface components {
         };
         /**
          * RequestOut
-         * @description A request exactly as the model was sent it, and what came back. What was forgotten shows as `[forgotten]`.
+         * @description The exact request to a model, and its response. Forgotten text is shown as `[forgotten]`.
          * @example {
          *       "cycle": 12,
          *       "messages": [
@@ -9497,7 +9563,7 @@ export interface components {
             messages: components["schemas"]["JsonValue"][];
             /**
              * Model
-             * @description As which it was asked.
+             * @description The model that was asked.
              */
             model: string;
             /**
@@ -9513,7 +9579,7 @@ export interface components {
              */
             private: boolean;
             response: components["schemas"]["JsonValue"];
-            /** @description What the calls of the response gave; null: it made none. */
+            /** @description The results of the calls in the response; null: no calls. */
             results: components["schemas"]["JsonValue"];
             /** Settings */
             settings: {
@@ -9528,13 +9594,13 @@ export interface components {
             tokens: number;
             /**
              * Tools
-             * @description Null where they were not kept.
+             * @description Null: not stored.
              */
             tools: components["schemas"]["JsonValue"][] | null;
         };
         /**
          * RestingOut
-         * @description That its budget has suspended an agent.
+         * @description An agent that is suspended because its budget is used up.
          */
         RestingOut: {
             /**
@@ -9550,7 +9616,7 @@ export interface components {
         };
         /**
          * Rethink
-         * @description Which model shall be asked the same.
+         * @description The model to ask the same requests.
          * @example {
          *       "model": "openai:gpt-6.1-terra",
          *       "step": 0
@@ -9561,7 +9627,7 @@ export interface components {
             model: string;
             /**
              * Step
-             * @description Only this step; by default all of them.
+             * @description Only this step; by default all steps.
              */
             step?: number | null;
         };
@@ -9608,7 +9674,7 @@ export interface components {
         };
         /**
          * RoundOut
-         * @description One time that the voices of a panel were asked: the answer to a message, cross-talk, or a vote.
+         * @description One round of a panel: the replies to a message, cross-talk, or a vote.
          * @example {
          *       "advisor_responses": {},
          *       "all_completed": true,
@@ -9649,7 +9715,7 @@ export interface components {
             asked_by: string;
             /**
              * Checks
-             * @description What came of assertions, by the id of the advisor.
+             * @description The results of assertions, by the id of the advisor.
              */
             checks: {
                 [key: string]: components["schemas"]["ReplyOut"];
@@ -9690,7 +9756,7 @@ export interface components {
             question: string | null;
             /**
              * Step
-             * @description Within the turn: 0 is the message itself.
+             * @description The position in the turn: 0 is the reply to the message itself.
              */
             step: number;
             synthesis: components["schemas"]["ReplyOut"] | null;
@@ -9709,12 +9775,12 @@ export interface components {
         };
         /**
          * RoundPage
-         * @description Rounds, the oldest first.
+         * @description Rounds, oldest first.
          */
         RoundPage: {
             /**
              * Next
-             * @description Give it as `before` for older ones; null: there are none.
+             * @description Send it as `before` for older ones; null: there are none.
              */
             next: number | null;
             /** Rounds */
@@ -9751,7 +9817,7 @@ export interface components {
         };
         /**
          * RunOut
-         * @description A metaprompt that was asked, or what someone did by hand, and what came of it.
+         * @description A metaprompt that was asked, or a change by hand, and its result.
          * @example {
          *       "at": "2026-01-05T09:00:00Z",
          *       "by": null,
@@ -9776,7 +9842,7 @@ export interface components {
             at: string;
             /**
              * By
-             * @description Who did it, by hand.
+             * @description The person, for a change by hand.
              */
             by: string | null;
             /**
@@ -9803,17 +9869,17 @@ export interface components {
             outcome: "changed" | "unchanged" | "failed";
             /** Reason */
             reason: string;
-            /** @description After it. */
+            /** @description The state of mind afterwards. */
             state: components["schemas"]["StateOut"];
         };
         /**
          * RunPage
-         * @description How a state of mind came to be what it is, the newest first.
+         * @description Changes of a state of mind, newest first.
          */
         RunPage: {
             /**
              * Next
-             * @description For `before`, if there are more.
+             * @description Send it as `before` for the next page; null: this is the last one.
              */
             next: number | null;
             /** Runs */
@@ -9821,7 +9887,7 @@ export interface components {
         };
         /**
          * Scopes
-         * @description Which scopes are on. None: nobody has said.
+         * @description Which scopes are on. Null: not set.
          */
         Scopes: {
             /** Conversation */
@@ -9835,14 +9901,14 @@ export interface components {
         };
         /**
          * SearchPage
-         * @description What was found, the newest first.
+         * @description The results, newest first.
          */
         SearchPage: {
             /** Messages */
             messages: components["schemas"]["MessageOut"][];
             /**
              * Next
-             * @description Give it as `before` to search on, also where nothing was found yet; null: that was all.
+             * @description Send it as `before` to continue, also if nothing was found yet; null: it is complete.
              */
             next: string | null;
         };
@@ -9953,7 +10019,7 @@ export interface components {
             revoked_at: string | null;
             /**
              * Role
-             * @description At most this much it may do, and never more than its entity.
+             * @description The maximum role; never more than that of its owner.
              * @enum {string}
              */
             role: "owner" | "admin" | "member" | "agent" | "service";
@@ -9969,7 +10035,7 @@ export interface components {
         SetKey: {
             /**
              * Value
-             * @description Kept sealed; never shown.
+             * @description Stored encrypted; never shown.
              */
             value: string;
             /**
@@ -9981,7 +10047,7 @@ export interface components {
         };
         /**
          * SetNote
-         * @description What shall be noted.
+         * @description The text of a note.
          * @example {
          *       "text": "Noor takes it without sugar."
          *     }
@@ -9992,7 +10058,7 @@ export interface components {
         };
         /**
          * SetPlan
-         * @description When the agent is woken, in exactly one way of three, and what it is told then.
+         * @description A plan: exactly one of `cron`, `at` and `after`, and the instruction.
          * @example {
          *       "cron": "0 7 * * *",
          *       "instruction": "Look whether the windows are closed.",
@@ -10002,7 +10068,7 @@ export interface components {
         SetPlan: {
             /**
              * After
-             * @description Once, after so long: `2 hours`.
+             * @description Once, after this time: `2 hours`.
              */
             after?: string | null;
             /**
@@ -10019,13 +10085,13 @@ export interface components {
             instruction: string;
             /**
              * Zone
-             * @description By default that of the agent.
+             * @description By default the time zone of the agent.
              */
             zone?: string | null;
         };
         /**
          * SetStance
-         * @description What shall hold in a conversation instead of the agent's settings; what is not there is as the agent has it.
+         * @description Settings of one conversation that replace the agent's own. Fields that are not sent stay the agent's.
          * @example {
          *       "preset": "concise",
          *       "reflection": {
@@ -10036,12 +10102,12 @@ export interface components {
         SetStance: {
             /**
              * Mode
-             * @description What rules and defaults know it by.
+             * @description The mode that rules and defaults use.
              */
             mode?: string | null;
             /**
              * Preset
-             * @description One preset, whatever the rules say.
+             * @description Always use this preset.
              */
             preset?: string | null;
             /**
@@ -10054,7 +10120,7 @@ export interface components {
         };
         /**
          * SetState
-         * @description What a state of mind shall be; what is not there stays.
+         * @description A state of mind. Fields that are not sent stay unchanged.
          * @example {
          *       "mood": "empathetic",
          *       "user_skill": "novice"
@@ -10070,17 +10136,17 @@ export interface components {
         };
         /**
          * SettingsChange
-         * @description Settings of the organization: those that are sent are changed, null gives one its default back.
+         * @description Settings of the organization: fields that are not sent stay unchanged, null resets one to its default.
          * @example {
          *       "spaces_by": "admin"
          *     }
          */
         SettingsChange: {
-            /** @description What all agents together may use, by the day (UTC) and for life. */
+            /** @description The limits for all agents together, per day (UTC) and in total. */
             budget?: components["schemas"]["BudgetSettings-Input"] | null;
             /**
              * Secret Hosts
-             * @description Where each secret may be sent by tools: `name` or `name:port`. Given whole.
+             * @description The hosts to which tools may send each secret: `name` or `name:port`. Replaces the whole list.
              */
             secret_hosts?: {
                 [key: string]: string[];
@@ -10112,7 +10178,7 @@ export interface components {
         };
         /**
          * SignalOut
-         * @description What how people feel, or what went wrong, amounted to.
+         * @description A signal from the sentiment of people, or from errors.
          * @example {
          *       "at": "2026-01-05T09:00:00Z",
          *       "cycle": 12,
@@ -10131,7 +10197,7 @@ export interface components {
             at: string;
             /**
              * Cycle
-             * @description The cycle, in a panel the turn, after which it was seen.
+             * @description The cycle, in a panel the turn, after which it was detected.
              */
             cycle: number;
             /** Name */
@@ -10145,7 +10211,7 @@ export interface components {
             person: string | null;
             /**
              * Rule
-             * @description By which it was seen.
+             * @description The rule that detected it.
              */
             rule: string;
             /**
@@ -10156,12 +10222,12 @@ export interface components {
         };
         /**
          * SignalPage
-         * @description The signals of a conversation, the newest first.
+         * @description The signals of a conversation, newest first.
          */
         SignalPage: {
             /**
              * Next
-             * @description For `before`, if there are more.
+             * @description Send it as `before` for the next page; null: this is the last one.
              */
             next: number | null;
             /** Signals */
@@ -10169,7 +10235,7 @@ export interface components {
         };
         /**
          * SpaceChange
-         * @description What shall be otherwise with a space.
+         * @description Changes of a space. Fields that are not sent stay unchanged.
          * @example {
          *       "name": "Big kitchen"
          *     }
@@ -10192,7 +10258,7 @@ export interface components {
         };
         /**
          * SpaceChanged
-         * @description The space has another name or other members, or may be known to others than before.
+         * @description The name, the members or the privacy of the space changed.
          */
         SpaceChanged: {
             /**
@@ -10217,7 +10283,7 @@ export interface components {
         };
         /**
          * SpaceCreate
-         * @description A new space. You are in it, and run it.
+         * @description A new space, with you as its owner.
          * @example {
          *       "members": [
          *         "@ada",
@@ -10240,21 +10306,21 @@ export interface components {
             floor?: ("all" | "addressed" | "one") | null;
             /**
              * Members
-             * @description Who else is in it: ids, or handles with their `@`.
+             * @description The other members: ids or `@handles`.
              */
             members?: string[];
             /** Name */
             name: string;
             /**
              * Private
-             * @description Whether those who are not in it may not even know of it, nor of what is said in it.
+             * @description Whether only members can see the space and its messages.
              * @default false
              */
             private: boolean;
         };
         /**
          * SpaceJoined
-         * @description The person is in a space that it was not told of before. Its messages up to `last_seq` are to be read.
+         * @description The person is a member of a space that was not sent before. Read its messages up to `last_seq`.
          */
         SpaceJoined: {
             /**
@@ -10279,7 +10345,7 @@ export interface components {
         };
         /**
          * SpaceLeft
-         * @description The person is not in the space any more.
+         * @description The person is no longer a member of the space.
          */
         SpaceLeft: {
             /** Space */
@@ -10293,12 +10359,12 @@ export interface components {
         };
         /**
          * SpaceList
-         * @description Spaces you are in.
+         * @description Your spaces.
          */
         SpaceList: {
             /**
              * Next
-             * @description Give it as `after` for the next page; null: there is none.
+             * @description Send it as `after` for the next page; null: this is the last one.
              */
             next: string | null;
             /** Spaces */
@@ -10306,7 +10372,7 @@ export interface components {
         };
         /**
          * SpaceOut
-         * @description A place where entities talk.
+         * @description A space.
          * @example {
          *       "agent_run_limit": 12,
          *       "created_at": "2026-01-05T09:00:00Z",
@@ -10369,7 +10435,7 @@ export interface components {
             kind: "conversation" | "panel";
             /**
              * Last Seq
-             * @description Of the last message; 0 before the first.
+             * @description The number of the last message; 0: none yet.
              */
             last_seq: number;
             /** Members */
@@ -10380,7 +10446,7 @@ export interface components {
             private: boolean;
             /**
              * Read Seq
-             * @description Of the last message that you have read.
+             * @description The number of the last message that you have read.
              */
             read_seq: number;
             /**
@@ -10395,7 +10461,7 @@ export interface components {
             stopped: boolean;
             /**
              * Unread
-             * @description How many came after it.
+             * @description The number of messages after it.
              */
             unread: number;
             /**
@@ -10426,7 +10492,7 @@ export interface components {
         };
         /**
          * SpaceStatuses
-         * @description All that the space shows of agents that have not answered there; an empty list: nothing any more.
+         * @description All statuses of agents that have not answered in the space; an empty list: none are left.
          */
         SpaceStatuses: {
             /** Space */
@@ -10465,7 +10531,7 @@ export interface components {
         };
         /**
          * StanceList
-         * @description How an agent stands to its conversations, those that changed last first. At most 100.
+         * @description Profiles and states of mind of an agent, last changed first. At most 100.
          * @example {
          *       "stances": [
          *         {
@@ -10496,7 +10562,7 @@ export interface components {
         };
         /**
          * StanceOut
-         * @description How an agent stands to a conversation.
+         * @description The profile and state of mind of an agent in a conversation.
          * @example {
          *       "imprints": {},
          *       "profile": {
@@ -10517,7 +10583,7 @@ export interface components {
         StanceOut: {
             /**
              * Imprints
-             * @description What its metaprompts keep of the conversation.
+             * @description Texts that its metaprompts stored about the conversation, by name.
              */
             imprints: {
                 [key: string]: string;
@@ -10525,7 +10591,7 @@ export interface components {
             profile: components["schemas"]["ProfileOut"];
             /**
              * Settings
-             * @description What holds here instead of the agent's settings.
+             * @description Settings that replace the agent's own here.
              */
             settings: {
                 [key: string]: components["schemas"]["JsonValue"];
@@ -10543,7 +10609,7 @@ export interface components {
         };
         /**
          * StandingOut
-         * @description How an agent stands to a conversation, and what last became of its state of mind there.
+         * @description The profile and state of mind of an agent in a conversation, with the last change.
          * @example {
          *       "imprints": {},
          *       "last": null,
@@ -10567,7 +10633,7 @@ export interface components {
         StandingOut: {
             /**
              * Imprints
-             * @description What its metaprompts keep of the conversation.
+             * @description Texts that its metaprompts stored about the conversation, by name.
              */
             imprints: {
                 [key: string]: string;
@@ -10576,7 +10642,7 @@ export interface components {
             profile: components["schemas"]["ProfileOut"];
             /**
              * Settings
-             * @description What holds here instead of the agent's settings.
+             * @description Settings that replace the agent's own here.
              */
             settings: {
                 [key: string]: components["schemas"]["JsonValue"];
@@ -10665,7 +10731,7 @@ export interface components {
             behind: number | null;
             /**
              * Cause
-             * @description `queued`: it is at work elsewhere and comes to this later.
+             * @description `queued`: it is busy elsewhere and answers later.
              */
             cause: ("key" | "model" | "tool" | "price" | "definition" | "failing" | "refused" | "too_large" | "gave_up" | "interrupted" | "limit" | "no_reply" | "stopped" | "budget" | "suspended" | "deleted") | "queued";
             /**
@@ -10728,7 +10794,7 @@ export interface components {
         };
         /**
          * StepOut
-         * @description One step of a cycle: what was new to the model, what it answered, and what came of it.
+         * @description One step of a cycle: new input, the response of the model, and the results of its calls.
          * @example {
          *       "calls": [
          *         {
@@ -10762,7 +10828,7 @@ export interface components {
             calls: components["schemas"]["ToolCall"][];
             /**
              * Model
-             * @description As which it was asked.
+             * @description The model that was asked.
              */
             model: string;
             /**
@@ -10838,7 +10904,7 @@ export interface components {
         };
         /**
          * StreamAborted
-         * @description This text will not be said.
+         * @description This text is not posted.
          */
         StreamAborted: {
             /** Agent */
@@ -10937,7 +11003,7 @@ export interface components {
         };
         /**
          * SuggestRequest
-         * @description What the advisors shall help to think about.
+         * @description The topic for suggested advisors.
          * @example {
          *       "count": 8,
          *       "topic": "Whether to leave a safe job for a bakery."
@@ -10954,7 +11020,7 @@ export interface components {
         };
         /**
          * SuggestionList
-         * @description What a model proposes.
+         * @description The suggestions of a model.
          */
         SuggestionList: {
             /** Suggestions */
@@ -10962,7 +11028,7 @@ export interface components {
         };
         /**
          * SuggestionOut
-         * @description An advisor that might be of use. Post it to `…/advisors` to have it.
+         * @description A suggested advisor. Post it to `…/advisors` to add it.
          * @example {
          *       "description": "You get up at two.",
          *       "kind": "role",
@@ -10985,7 +11051,7 @@ export interface components {
         };
         /**
          * TallyOut
-         * @description What a vote came to.
+         * @description The result of a vote.
          */
         TallyOut: {
             /** Camps */
@@ -11001,7 +11067,7 @@ export interface components {
             };
             /**
              * Leading
-             * @description null: there is none, or several are as strong.
+             * @description Null: none, or a tie.
              */
             leading: string | null;
         };
@@ -11021,7 +11087,7 @@ export interface components {
             address?: string | null;
             /**
              * Key
-             * @description By default the one that is kept. It is not kept by a test.
+             * @description By default the stored one. A test does not store it.
              */
             key?: string | null;
             /** Name */
@@ -11029,7 +11095,7 @@ export interface components {
         };
         /**
          * TestOut
-         * @description How the model answered.
+         * @description The result of the test.
          * @example {
          *       "called_tool": true,
          *       "facts": {
@@ -11090,7 +11156,7 @@ export interface components {
             seconds: number;
             /**
              * Text
-             * @description What it wrote beside the call.
+             * @description The text beside the call.
              * @default
              */
             text: string;
@@ -11103,7 +11169,7 @@ export interface components {
         };
         /**
          * TokenCreated
-         * @description A token under a new secret, which is not shown again.
+         * @description A token with a new secret, which is shown only once.
          * @example {
          *       "secret": "dz_…",
          *       "token": {
@@ -11126,7 +11192,7 @@ export interface components {
         };
         /**
          * TokenList
-         * @description What lets someone in, the oldest first.
+         * @description Tokens, sessions and login links, oldest first.
          * @example {
          *       "tokens": [
          *         {
@@ -11150,7 +11216,7 @@ export interface components {
         };
         /**
          * TokenOut
-         * @description What you came with: a token, a session, or what an identity provider gave (`jwt`).
+         * @description The token, session or sign-in through an identity provider (`jwt`) of this request.
          */
         TokenOut: {
             /**
@@ -11199,7 +11265,7 @@ export interface components {
         };
         /**
          * ToolCall
-         * @description A tool that the model called, and what came of it.
+         * @description A tool call of the model, and its result.
          * @example {
          *       "arguments": {
          *         "text": "It did."
@@ -11212,7 +11278,7 @@ export interface components {
             arguments: components["schemas"]["JsonValue"];
             /**
              * Result
-             * @description Null where there is none yet, or it was forgotten.
+             * @description Null: none yet, or forgotten.
              */
             result: string | null;
             /** Tool */
@@ -11220,7 +11286,7 @@ export interface components {
         };
         /**
          * ToolList
-         * @description Tools of this server, beside those that every agent has.
+         * @description Tools of this server, in addition to the built-in ones.
          */
         ToolList: {
             /** Tools */
@@ -11228,7 +11294,7 @@ export interface components {
         };
         /**
          * ToolOut
-         * @description A tool that agents here can be given by its name.
+         * @description A tool that agents can use by name.
          * @example {
          *       "description": "Look something up in the handbook.",
          *       "name": "look_up"
@@ -11258,7 +11324,7 @@ export interface components {
         };
         /**
          * TriedOut
-         * @description What came of a metaprompt that was asked by hand.
+         * @description The result of a metaprompt that was asked by hand.
          * @example {
          *       "after": {
          *         "mood": "empathetic",
@@ -11284,7 +11350,7 @@ export interface components {
             before: components["schemas"]["StateOut"];
             /**
              * Failed
-             * @description Why nothing came of it; null: something did.
+             * @description Why it failed; null: it did not.
              */
             failed: string | null;
             /**
@@ -11294,13 +11360,13 @@ export interface components {
             prompt: string;
             /**
              * Reason
-             * @description The model's.
+             * @description The reason that the model gave.
              */
             reason: string;
         };
         /**
          * TriedProfile
-         * @description What the rules say of a message.
+         * @description The profile of a message by the rules.
          * @example {
          *       "id": "concise",
          *       "reason": "rule 'asked-to-be-brief': the message has 'briefly'",
@@ -11325,13 +11391,13 @@ export interface components {
         TriggerAccepted: {
             /**
              * Id
-             * @description Of the event; the same when it was told again.
+             * @description The id of the event; the same if it was sent again.
              */
             id: string;
         };
         /**
          * TriggerAgent
-         * @description Something that happened outside, for one agent.
+         * @description An event from outside, for one agent.
          * @example {
          *       "data": {
          *         "branch": "main",
@@ -11342,7 +11408,7 @@ export interface components {
          *     }
          */
         TriggerAgent: {
-            /** @description What happened, as data. */
+            /** @description The event as data. */
             data?: components["schemas"]["JsonValue"];
             /**
              * Files
@@ -11352,17 +11418,17 @@ export interface components {
             files: string[];
             /**
              * Id
-             * @description The service's own id of it: told twice is told once.
+             * @description The service's id of the event: the same id is delivered once.
              */
             id?: string | null;
             /**
              * Service
-             * @description What the event comes from, as the agent is told it.
+             * @description The name of the service, as the agent sees it.
              */
             service: string;
             /**
              * Text
-             * @description What happened, in words.
+             * @description The event as text.
              * @default
              */
             text: string;
@@ -11375,7 +11441,7 @@ export interface components {
         };
         /**
          * TroubleOut
-         * @description An agent with events that nobody takes.
+         * @description An agent with events that are not handled.
          * @example {
          *       "agent_id": "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5",
          *       "events": 1,
@@ -11402,7 +11468,7 @@ export interface components {
         };
         /**
          * TryAgain
-         * @description Where an agent is to try again.
+         * @description The space in which an agent tries again.
          * @example {
          *       "space": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f"
          *     }
@@ -11435,7 +11501,7 @@ export interface components {
         };
         /**
          * TryProfile
-         * @description A message that somebody might say.
+         * @description A message to try the rules with.
          * @example {
          *       "mode": "ada",
          *       "text": "Tell me briefly."
@@ -11511,7 +11577,7 @@ export interface components {
         };
         /**
          * Usage
-         * @description What the cycle of the agent has used, all its model calls together.
+         * @description The usage of the agent's cycle, all model calls together.
          */
         Usage: {
             /** Completion Tokens */
@@ -11524,7 +11590,7 @@ export interface components {
         };
         /**
          * UsageOfCall
-         * @description What one model call read and wrote, in tokens.
+         * @description The tokens of one model call.
          * @example {
          *       "cache_read_tokens": 3900,
          *       "cache_write_tokens": 0,
@@ -11544,7 +11610,7 @@ export interface components {
         };
         /**
          * UsageOut
-         * @description What your organization's agents and panels used.
+         * @description The usage of your organization's agents and panels.
          * @example {
          *       "by": "agent",
          *       "days": [
@@ -11607,17 +11673,17 @@ export interface components {
             by: "day" | "agent" | "model";
             /**
              * Days
-             * @description Each day from `since` to `until`, also where nothing was used.
+             * @description Each day from `since` to `until`, also without usage.
              */
             days: components["schemas"]["DayOut"][];
             /**
              * Groups
-             * @description By agent or panel, or by model, the dearest first.
+             * @description By agent or panel, or by model, the most expensive first.
              */
             groups: components["schemas"]["GroupOut"][];
             /**
              * Others
-             * @description How many more groups there are than are shown.
+             * @description The number of groups that are not shown.
              */
             others: number;
             /**
@@ -11652,7 +11718,7 @@ export interface components {
             cache_write_tokens: number;
             /**
              * Cached Share
-             * @description How much of what was read the provider had kept; null: nothing was read.
+             * @description The share of input tokens from the provider's cache; null: no input.
              */
             cached_share: number | null;
             /** Calls */
@@ -11672,7 +11738,7 @@ export interface components {
         };
         /**
          * VoiceChoice
-         * @description Whom it is about.
+         * @description The advisor of a request.
          * @example {
          *       "advisor": "019b8d40-1a00-7e35-9d4c-6f7a8b9c0d1e"
          *     }
@@ -11686,7 +11752,7 @@ export interface components {
         };
         /**
          * VoiceStanceList
-         * @description How the voices of a panel stand, in its order; without advisors, the assistant.
+         * @description Profiles and states of mind of the advisors, in order; without advisors, of the assistant.
          * @example {
          *       "stances": [
          *         {
@@ -11718,7 +11784,7 @@ export interface components {
         };
         /**
          * VoiceStanceOut
-         * @description How a voice of a panel stands to the people in it, and what last became of its state of mind.
+         * @description The profile and state of mind of an advisor, with the last change.
          * @example {
          *       "imprints": {},
          *       "last": null,
@@ -11743,7 +11809,7 @@ export interface components {
         VoiceStanceOut: {
             /**
              * Imprints
-             * @description What its metaprompts keep of the conversation.
+             * @description Texts that its metaprompts stored about the conversation, by name.
              */
             imprints: {
                 [key: string]: string;
@@ -11751,11 +11817,11 @@ export interface components {
             last: components["schemas"]["RunOut"] | null;
             /** Name */
             name: string;
-            /** @description That of its last answer. */
+            /** @description The profile of its last answer. */
             profile: components["schemas"]["ProfileOut"];
             /**
              * Reflects
-             * @description Whether it thinks over the turns that it has answered.
+             * @description Whether it reflects on its turns.
              */
             reflects: boolean;
             /**
@@ -11784,7 +11850,7 @@ export interface components {
         };
         /**
          * VoteRequest
-         * @description What the advisors vote on.
+         * @description The question of a vote.
          * @example {
          *       "question": "Should I sign by Friday?"
          *     }
@@ -11792,14 +11858,14 @@ export interface components {
         VoteRequest: {
             /**
              * Question
-             * @description Empty: what the turn was about.
+             * @description Empty: the question of the turn.
              * @default
              */
             question: string;
         };
         /**
          * WebhookCreated
-         * @description A new webhook, and its secret, which is not shown again.
+         * @description A new webhook with its secret, which is shown only once.
          * @example {
          *       "secret": "shown-this-once",
          *       "webhook": {
@@ -11824,7 +11890,7 @@ export interface components {
         };
         /**
          * WebhookList
-         * @description The webhooks of an agent, the revoked ones too.
+         * @description The webhooks of an agent, including revoked ones.
          */
         WebhookList: {
             /** Webhooks */
@@ -11861,7 +11927,7 @@ export interface components {
             name: string;
             /**
              * Path
-             * @description Where the service sends to, on this server.
+             * @description The path on this server that the service sends to.
              */
             path: string;
             /** Revoked At */
@@ -11876,12 +11942,12 @@ export interface components {
         };
         /**
          * WindowOut
-         * @description What the next request would hold.
+         * @description The content of the next request.
          */
         WindowOut: {
             /**
              * Era
-             * @description Of the self that is in force.
+             * @description The present era.
              */
             era: number;
             /**
@@ -11896,7 +11962,7 @@ export interface components {
         };
         /**
          * WindowPart
-         * @description One part of what the next request would hold.
+         * @description One part of the next request.
          * @example {
          *       "first_cycle": 1,
          *       "last_cycle": 80,
@@ -11941,7 +12007,7 @@ export interface components {
         };
         /**
          * WindowSection
-         * @description What the layers say of some cycles.
+         * @description A part of the layers, about some cycles.
          * @example {
          *       "first_cycle": 1,
          *       "kind": "group",
@@ -11955,7 +12021,7 @@ export interface components {
             first_cycle: number;
             /**
              * Kind
-             * @description What several cycles came to, or a line for each of them.
+             * @description A summary of several cycles, or a line for each.
              * @enum {string}
              */
             kind: "group" | "lines";
@@ -15544,6 +15610,35 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["BudgetOut"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_file_usage: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FileUsage"];
                 };
             };
             /** @description What went wrong. */

@@ -48,14 +48,14 @@ _KEYS: Final = UUID("c9a5b2e4-3f0d-4b7e-8a54-1f6f0b7f9d20")
 """Under which idempotency keys become the ids of agents."""
 
 
-@router.get("/api/agents", summary="The agents of your organization")
+@router.get("/api/agents", summary="List agents")
 async def list_agents(
     request: Request,
     caller: Person,
     after: Annotated[str, Query(max_length=100, description="From behind the agent of this handle on.")] = "",
     limit: Annotated[int, Query(ge=1, le=LONGEST_PAGE)] = LONGEST_PAGE,
 ) -> AgentPage:
-    """Those that are not dead, in the order of their handles."""
+    """The agents of your organization that were not deleted, ordered by handle."""
     read = context_of(request).runtime.db.read
     home = caller.entity.organization_id
     found = await read(registry.living_after, home, storable(after).removeprefix("@"), limit=limit + 1)
@@ -64,19 +64,20 @@ async def list_agents(
     return AgentPage(agents=page, next=page[-1].handle if len(found) > limit else None)
 
 
-@router.get("/api/tools", summary="The tools that agents can be given by name")
+@router.get("/api/tools", summary="List tools that agents can use by name")
 async def list_tools(request: Request, caller: Person) -> ToolList:
-    """Those of this server that your organization may use, beside what every agent has. HTTP requests, questions and
-    MCP are part of a definition."""
+    """The tools of this server that your organization may use, in addition to the built-in ones. HTTP requests,
+    questions and MCP are part of an agent's definition.
+    """
     found = await context_of(request).runtime.tools_for(caller.entity.organization_id)
     return ToolList(tools=[ToolOut(name=each.name, description=each.definition.description or "") for each in found])
 
 
-@router.post("/api/agents", status_code=201, summary="Make an agent")
+@router.post("/api/agents", status_code=201, summary="Create an agent")
 async def create_agent(request: Request, caller: Admin, wanted: CreateAgent, key: IdempotencyKey = None) -> AgentDetail:
-    """It is asleep, in the spaces that are named. What starts programs or reaches private addresses is for owners, and
-    so is where a secret is sent, but for hosts that they named in `secret_hosts`. In another organization than the
-    first, the settings of the server have to allow programs, private addresses and Python tools.
+    """The agent starts asleep, in the given spaces. Only owners can define parts that start programs or reach
+    private addresses, or send a secret to a host that is not in `secret_hosts`. In organizations other than the
+    first, the server's settings must allow programs, private addresses and Python tools.
     """
     runtime = context_of(request).runtime
     home = caller.entity.organization_id
@@ -121,9 +122,9 @@ def _create(
     return _detail(tx, agent, caller)
 
 
-@router.get("/api/agents/{agent_id}", summary="One agent")
+@router.get("/api/agents/{agent_id}", summary="Get an agent")
 async def get_agent(request: Request, caller: Person, agent_id: str) -> AgentDetail:
-    """How it is; for admins, how it is defined. `agent_id` is its id, or its `@handle`."""
+    """Returns its status; for admins, also its definition. `agent_id` is an id or an `@handle`."""
     return await context_of(request).runtime.db.read(_one, agent_id, caller)
 
 
@@ -139,9 +140,11 @@ def _detail(tx: Tx, agent: Agent, caller: Caller) -> AgentDetail:
     return agent_detail_out(agent, status, lived, resting, with_definition=is_admin, unable=unable)
 
 
-@router.put("/api/agents/{agent_id}/space", summary="The space of you and an agent alone")
+@router.put("/api/agents/{agent_id}/space", summary="Get or create your private space with an agent")
 async def private_space(request: Request, caller: Person, agent_id: str) -> SpaceOut:
-    """It is there: the one in which `POST /api/chat` speaks where no space is named. Asking again is asking once."""
+    """Creates the space if it does not exist yet. `POST /api/chat` uses it if no space is given. Repeating the
+    request changes nothing.
+    """
     return await context_of(request).runtime.db.write(_private_space, agent_id, caller)
 
 
@@ -152,11 +155,11 @@ def _private_space(tx: Tx, agent_id: str, caller: Caller) -> SpaceOut:
 
 @router.patch("/api/agents/{agent_id}", summary="Change an agent")
 async def edit_agent(request: Request, caller: Admin, agent_id: str, changes: EditAgent) -> AgentDetail:
-    """Only what is sent is changed; null resets a field to its default. A new era begins with the agent's next cycle.
+    """Fields that are not sent stay unchanged; null resets a field to its default. A new era begins with the agent's
+    next cycle.
 
-    Parts that start programs or reach private addresses may be left as they are, or removed; to add or change them is
-    for owners, and so is to send a secret to another host than those in `secret_hosts`. That someone pays for an agent,
-    only they can say themselves.
+    Parts that start programs or reach private addresses can be kept or removed; only owners can add or change them, or
+    send a secret to a host that is not in `secret_hosts`. Only the person who pays for an agent can set that they do.
     """
     runtime = context_of(request).runtime
     name, change = changes.name, partial(revised, changes=changes.fields)
@@ -183,26 +186,29 @@ def _edit(
     return _detail(tx, agent, caller)
 
 
-@router.post("/api/agents/{agent_id}/suspend", summary="Let an agent think no more until it is resumed")
+@router.post("/api/agents/{agent_id}/suspend", summary="Suspend an agent")
 async def suspend_agent(request: Request, caller: Admin, agent_id: str) -> AgentOut:
-    """What happens meanwhile waits in its inbox. A cycle under way stops where it is, and goes on from there."""
+    """It stops thinking until it is resumed. New events wait in its inbox. A running cycle stops, and continues
+    from there later.
+    """
     return await context_of(request).runtime.db.write(_suspend, agent_id, caller)
 
 
-@router.post("/api/agents/{agent_id}/resume", summary="Let an agent think again")
+@router.post("/api/agents/{agent_id}/resume", summary="Resume an agent")
 async def resume_agent(request: Request, caller: Admin, agent_id: str) -> AgentOut:
-    """It is woken. One that its budget has suspended rests again if nothing is left of it."""
+    """Wakes the agent. If its budget is still used up, it is suspended again."""
     return await context_of(request).runtime.db.write(_resume, agent_id, caller)
 
 
 @router.post(
     "/api/agents/{agent_id}/try-again",
-    summary="Have an agent try again now",
+    summary="Let an agent try again now",
     openapi_extra={"x-who": "people who are in the space that they name; everywhere: admins and owners"},
 )
 async def try_again(request: Request, caller: Person, agent_id: str, where: TryAgain) -> AgentOut:
-    """An agent that cannot think tries again at once, and messages that it has set aside are taken up again: those of
-    one space, or of all. If nothing has changed, it fails again, and its spaces show why."""
+    """An agent that cannot think tries again at once, and messages that were set aside are taken up again: those of
+    one space, or of all spaces. If nothing has changed, it fails again, and its spaces show why.
+    """
     return await context_of(request).runtime.db.write(_try_again, agent_id, caller, where.space)
 
 
@@ -224,15 +230,17 @@ def _shown(tx: Tx, agent: Agent) -> AgentOut:
 
 @router.delete("/api/agents/{agent_id}", status_code=204, summary="Delete an agent")
 async def delete_agent(request: Request, caller: Admin, agent_id: str) -> None:
-    """It is dead, and never wakes again. Its past stays, and can be looked into by its id; its handle stays its own."""
+    """The agent never wakes again. Its history can still be read by its id, and its handle is not reused."""
     await context_of(request).runtime.agents.delete(AgentId(agent_id), by=caller.requester)
 
 
-@router.post("/api/agents/{agent_id}/fork", status_code=201, summary="Make an agent with the past of this one")
+@router.post("/api/agents/{agent_id}/fork", status_code=201, summary="Fork an agent")
 async def fork_agent(
     request: Request, caller: Admin, agent_id: str, wanted: ForkAgent, key: IdempotencyKey = None
 ) -> AgentDetail:
-    """It is asleep and in no space; this one is not touched. What is for owners to define is for owners to fork."""
+    """Creates a new agent with the history of this one, asleep and without spaces. This agent does not change. Only
+    owners can fork an agent with parts that only owners can define.
+    """
     runtime = context_of(request).runtime
     original = (await runtime.db.read(find_agent, agent_id, caller, also_dead=True)).id
     made = await _once(

@@ -37,7 +37,7 @@ Since = Annotated[datetime | None, Query(description="Only changes from this tim
 Until = Annotated[datetime | None, Query(description="Only changes before this time.")]
 
 
-@router.get("/api/audit", summary="The audit log: who changed what")
+@router.get("/api/audit", summary="List the audit log")
 async def list_audit(
     request: Request,
     caller: Admin,
@@ -48,8 +48,9 @@ async def list_audit(
     before: Annotated[int | None, Query(ge=0, le=2**62)] = None,
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
 ) -> AuditPage:
-    """Changes in your organization, the newest first: roles, tokens, keys, agents, budgets, settings, exports, what was
-    forgotten, private spaces that were opened. Never a secret."""
+    """Changes in your organization, newest first: roles, tokens, keys, agents, budgets, settings, exports,
+    forgotten data, opened private spaces. It never contains a secret.
+    """
     found = await context_of(request).runtime.db.read(_page, caller, by, _wanted(kind, since, until, before), limit + 1)
     page = found[:limit]
     return AuditPage(
@@ -61,14 +62,14 @@ async def list_audit(
 
 @router.get(
     "/api/audit/export",
-    summary="The audit log, as a file",
+    summary="Export the audit log as a file",
     response_class=Response,
     responses=text_answer(LINES[0], "JSON Lines, the newest first.", _EXAMPLE),
 )
 async def export_audit(
     request: Request, caller: Admin, by: By = None, kind: OfKind = None, since: Since = None, until: Until = None
 ) -> Response:
-    """Every entry that `GET /api/audit` would show, one a line. The export is in the log itself, from then on."""
+    """Every entry that `GET /api/audit` shows, one per line. The export itself is recorded, too."""
     runtime = context_of(request).runtime
     newest = await runtime.db.write(_note_export, caller)
     return StreamingResponse(_lines(runtime, caller, by, _wanted(kind, since, until, newest)), media_type=LINES[0])
@@ -107,9 +108,9 @@ def _note_export(tx: Tx, caller: Caller) -> int | None:
 
 @router.post("/api/spaces/{space_id}/open", status_code=201, summary="Open a private space for an hour")
 async def open_private_space(request: Request, caller: Owner, space_id: str, wanted: OpenSpace) -> OpeningOut:
-    """You can read a private space that you are not in: its messages, and what agents know from it.
+    """Lets you read a private space that you are not a member of: its messages, and what agents know from it.
 
-    Its members are told in the space who opened it, why and how long, and the audit log keeps it.
+    Its members are told in the space who opened it, why and for how long, and the audit log records it.
     """
     return opening_out(await context_of(request).runtime.db.write(_open, caller, space_id, wanted.reason))
 

@@ -26,14 +26,14 @@ router = new_router()
 _LAST: Final = 2**62
 
 
-@router.get("/api/calls", summary="What agents ask you")
+@router.get("/api/calls", summary="List questions of agents to you")
 async def list_calls(request: Request, caller: Authenticated) -> CallList:
-    """The calls that wait for an answer which you may give, the oldest first."""
+    """The calls that wait for an answer that you may give, oldest first."""
     found = await context_of(request).runtime.db.read(calls.open_to, caller.entity.id)
     return CallList(calls=[call_out(each) for each in found])
 
 
-@router.get("/api/calls/{call_id}", summary="One call")
+@router.get("/api/calls/{call_id}", summary="Get a call")
 async def get_call(request: Request, caller: Authenticated, call_id: str) -> CallOut:
     runtime = context_of(request).runtime
     return call_out(await runtime.db.read(calls.require_visible, storable(call_id), caller.entity.id))
@@ -45,16 +45,18 @@ async def get_call(request: Request, caller: Authenticated, call_id: str) -> Cal
     openapi_extra={"x-who": "everyone with a token; approvals: people"},
 )
 async def answer_call(request: Request, caller: Authenticated, call_id: str, given: AnswerCall) -> CallOut:
-    """The call has this result, and the agent goes on with it. The first answer stands: another one is answered 409."""
+    """Sets the result of the call, with which the agent continues. The first answer counts: later ones get the
+    status 409.
+    """
     runtime = context_of(request).runtime
     result = as_text(given.result)
     answered = await runtime.db.write(calls.answer_as, storable(call_id), result, caller.entity.id)
     return call_out(answered)
 
 
-@router.get("/api/agents/{agent_id}/approvals", summary="What an agent may do again because people approved it")
+@router.get("/api/agents/{agent_id}/approvals", summary="List approvals of an agent")
 async def list_approvals(request: Request, caller: Person, agent_id: str) -> ApprovalList:
-    """Approvals that still count and that you gave, or that were asked for in one of your spaces."""
+    """Valid approvals that you gave, or that were asked for in one of your spaces."""
     runtime = context_of(request).runtime
     agent = await runtime.db.read(find_agent, agent_id, caller)
     found = await runtime.calls.approvals(agent, reader=caller.entity.id)
@@ -63,13 +65,13 @@ async def list_approvals(request: Request, caller: Person, agent_id: str) -> App
 
 @router.delete("/api/agents/{agent_id}/approvals/{approval_id}", status_code=204, summary="Revoke an approval")
 async def revoke_approval(request: Request, caller: Person, agent_id: str, approval_id: str) -> None:
-    """The agent asks again before it makes the same call. For those who see the approval."""
+    """The agent asks again before it repeats the call. Available to everyone who sees the approval."""
     runtime = context_of(request).runtime
     agent = await runtime.db.read(find_agent, agent_id, caller)
     await runtime.calls.revoke_approval(agent, storable(approval_id), by=caller.entity.id)
 
 
-@router.get("/api/spaces/{space_id}/calls", summary="The calls that are shown in a space")
+@router.get("/api/spaces/{space_id}/calls", summary="List the calls of a space")
 async def calls_in_space(
     request: Request,
     caller: Authenticated,
@@ -78,7 +80,7 @@ async def calls_in_space(
     before: Annotated[int | None, Query(ge=0, le=_LAST, description="Up to behind the message of this number.")] = None,
     limit: Annotated[int, Query(ge=1, le=200)] = 200,
 ) -> CallList:
-    """In their order. `after_seq` says behind which message each of them stands."""
+    """In order. `after_seq` is the number of the message that each call follows."""
     read = context_of(request).runtime.db.read
     found = await read(_in_space, space_id, caller.entity.id, after, _LAST if before is None else before, limit)
     return CallList(calls=[call_out(each) for each in found])
@@ -88,11 +90,11 @@ def _in_space(tx: Tx, space_id: str, reader: EntityId, first: int, last: int, li
     return calls.in_space(tx, enter(tx, space_id, reader).id, first=first, last=last, limit=limit)
 
 
-@router.post("/hooks/calls/{call_id}", summary="Where a service that has taken a call answers; without a token")
+@router.post("/hooks/calls/{call_id}", summary="Answer a call as a service; no token needed")
 async def answer_by_address(
     request: Request, call_id: str, key: Annotated[str, Query(description="Of the address that it was told.")]
 ) -> CallOut:
-    """The body is the result: JSON as data, anything else as text. The first answer stands."""
+    """The body is the result: JSON as data, anything else as text. The first answer counts."""
     runtime = context_of(request).runtime
     called, signed = storable(call_id), storable(key)
     # Before the body is read: that is work, which nobody without the key may cause.

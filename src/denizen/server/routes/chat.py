@@ -40,12 +40,12 @@ _KEYS: Final = UUID("c2a3f1d4-7b60-4a5e-9f0c-3d8e6b1a2f59")
 """Under which idempotency keys become the ids of messages."""
 
 
-@router.post("/api/chat", summary="Say something to an agent and wait for its answer")
+@router.post("/api/chat", summary="Send a message to an agent and wait for its answer")
 async def chat(request: Request, caller: Person, said: ChatRequest, key: IdempotencyKey = None) -> ChatAnswer:
-    """Your message stands in the space, and the answer is everything that the agent says there until its cycle ends.
+    """Posts your message to the space. The answer is everything that the agent posts there until its cycle ends.
 
-    The agent does not depend on you waiting: leave, or run out of time, and the answer is in the space. Asking again
-    with the same `Idempotency-Key` waits for the same answer.
+    If you disconnect or the time runs out, the agent still answers in the space. Repeating the request with the same
+    `Idempotency-Key` waits for the same answer.
     """
     context = context_of(request)
     policy = None if said.memory_control is None else said.memory_control.as_policy()

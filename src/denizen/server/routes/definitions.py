@@ -24,14 +24,14 @@ router = new_router()
 
 @router.post(
     "/api/apply",
-    summary="Make agents, spaces and people what documents say",
+    summary="Apply definitions of agents, spaces and people",
     openapi_extra={"x-who": "admins and owners; some parts of definitions: see below"},
 )
 async def apply(request: Request, caller: Admin, wanted: Apply) -> Applied:
-    """All of it or, if anything is wrong, nothing. What the documents do not name is left alone.
+    """Applies all documents or, if there is an error, none. What the documents do not name stays unchanged.
 
-    You are in the spaces that are made. Those that are there you have to be in; a private space that you are not in is
-    treated as if it did not exist.
+    You are a member of spaces that are created. You must be a member of spaces that exist; a private space without you
+    is treated as if it did not exist.
     """
     runtime = context_of(request).runtime
     declared = declare((each.place, each.document) for each in wanted.documents)
@@ -45,12 +45,12 @@ async def apply(request: Request, caller: Admin, wanted: Apply) -> Applied:
     return applied_out(changes, declared, runtime.tool_names, dry_run=wanted.dry_run)
 
 
-@router.get("/api/agents/{agent_id}/document", summary="An agent as a document")
+@router.get("/api/agents/{agent_id}/document", summary="Get an agent as a definition document")
 async def get_document(request: Request, caller: Admin, agent_id: str) -> DocumentOut:
-    """What it is, where it is, and what it means to do, as a definition file says it, without private spaces that you
-    are not in.
+    """Its definition, spaces, goals and plans, in the format of a definition file, without private spaces that you are
+    not a member of.
 
-    Where someone has written a secret into it, the name of one stands in its place, such as `${WEATHER_AUTHORIZATION}`.
+    A secret in the definition is replaced by a name such as `${WEATHER_AUTHORIZATION}`.
     """
     return DocumentOut(document=await context_of(request).runtime.db.read(_document, agent_id, caller))
 

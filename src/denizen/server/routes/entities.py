@@ -30,7 +30,7 @@ _KEYS: Final = UUID("8a6f1c52-0b0e-4d0c-9a3e-6c4a5e0d7b21")
 """Under which idempotency keys become the ids of entities."""
 
 
-@router.get("/api/entities", summary="Who is in your organization")
+@router.get("/api/entities", summary="List people, agents and services")
 async def list_entities(
     request: Request,
     caller: Person,
@@ -38,48 +38,50 @@ async def list_entities(
     after: Annotated[str, Query(max_length=200, description="What `next` of the page before said.")] = "",
     limit: Annotated[int, Query(ge=1, le=LONGEST_PAGE)] = 50,
 ) -> EntityPage:
-    """People, agents and services by their handles, without those who have left and agents that are dead."""
+    """Ordered by handle, without people who have left and agents that were deleted."""
     return await context_of(request).runtime.db.read(_page, caller, kind, after, limit)
 
 
-@router.get("/api/entities/{entity_id}", summary="One of them")
+@router.get("/api/entities/{entity_id}", summary="Get a person, an agent or a service")
 async def get_entity(request: Request, caller: Person, entity_id: str) -> EntityOut:
-    """`entity_id` is its id, or its `@handle`. By id you find those too who have left."""
+    """`entity_id` is an id or an `@handle`. People who have left are found by id."""
     return entity_out(await context_of(request).runtime.db.read(find_profile, entity_id, caller))
 
 
 @router.post(
     "/api/entities",
     status_code=201,
-    summary="Let someone in",
+    summary="Add a person or a service",
     openapi_extra={"x-who": "admins and owners; admins or owners: owners"},
 )
 async def create_entity(request: Request, caller: Admin, wanted: EntityCreate, key: IdempotencyKey = None) -> EntityOut:
-    """A person or a service is in the organization, in no space yet and without a token."""
+    """Adds them to the organization, without a space and without a token."""
     chosen = None if key is None else EntityId(str(uuid5(_KEYS, f"{caller.entity.id} {key}")))
     return entity_out(await context_of(request).runtime.db.write(_create, caller, wanted, chosen))
 
 
 @router.patch(
     "/api/entities/{entity_id}",
-    summary="Change someone's name or role",
+    summary="Change a name or a role",
     openapi_extra={"x-who": "admins and owners; roles: owners"},
 )
 async def change_entity(request: Request, caller: Admin, entity_id: str, change: EntityChange) -> EntityOut:
-    """The agents in their spaces hear of a new name. Roles are for owners to change; one owner always stays."""
+    """Agents in the same spaces are told of a new name. Only owners can change roles, and there is always at least
+    one owner.
+    """
     return entity_out(await context_of(request).runtime.db.write(_change, caller, entity_id, change))
 
 
 @router.delete(
     "/api/entities/{entity_id}",
     status_code=204,
-    summary="Let someone go",
+    summary="Remove a person or a service",
     openapi_extra={"x-who": "admins and owners for themselves and for members; admins or owners: owners"},
 )
 async def remove_entity(request: Request, caller: Admin, entity_id: str) -> None:
-    """A person or a service is here no more: its tokens open nothing, it is in no space, keys of its own are gone.
+    """Revokes their tokens, removes them from all spaces and deletes their own keys.
 
-    What it said stays, under its name, and its handle is given to nobody else. An admin or owner is let go by an owner.
+    Their messages stay, under their name, and their handle is not reused. Only owners can remove an admin or an owner.
     """
     await context_of(request).runtime.db.write(_remove, caller, entity_id)
 

@@ -23,15 +23,15 @@ router = new_router()
 
 @router.post(
     "/api/forget",
-    summary="Let something be gone everywhere",
+    summary="Forget data everywhere",
     openapi_extra={"x-who": "admins and owners; a person or a space: owners"},
 )
 async def forget(request: Request, caller: Admin, wanted: Forget) -> ReceiptOut:
-    """A message or a memory; for owners, also a person or a space. It cannot be undone.
+    """A message or a memory; for owners, also a person or a space. This cannot be undone.
 
-    A dry run says how much would be removed.
+    A dry run returns how much would be removed.
 
-    Asking again gives the same receipt.
+    Repeating the request returns the same receipt.
     """
     if wanted.kind in ("person", "space"):
         require(caller, "owner")
@@ -56,14 +56,14 @@ async def forget(request: Request, caller: Admin, wanted: Forget) -> ReceiptOut:
     return receipt_out(receipt, dry_run=dry_run)
 
 
-@router.get("/api/receipts", summary="What was forgotten")
+@router.get("/api/receipts", summary="List what was forgotten")
 async def list_receipts(
     request: Request,
     caller: Admin,
     before: Annotated[str | None, Query(max_length=100, description="From before this receipt on.")] = None,
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
 ) -> ReceiptPage:
-    """Receipts, the newest first: how much was removed where, never what it said."""
+    """Receipts, newest first: how much was removed from where, never the content."""
     known = None if before is None else storable(before)
     found = await context_of(request).runtime.db.read(_receipts, caller, known, limit)
     page = found[:limit]

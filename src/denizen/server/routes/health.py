@@ -20,15 +20,17 @@ router = new_router()
 
 
 @router.head("/healthz", include_in_schema=False)
-@router.get("/healthz", summary="Whether the server answers; no token needed")
+@router.get("/healthz", summary="Check whether the server answers; no token needed")
 async def health() -> Health:
     return Health(version=__version__)
 
 
 @router.head("/readyz", include_in_schema=False, response_model=None)
-@router.get("/readyz", summary="Whether this instance takes work; no token needed", response_model=Ready)
+@router.get("/readyz", summary="Check whether this instance is ready; no token needed", response_model=Ready)
 async def ready(request: Request) -> Ready | Response:
-    """Ready is who reaches the database and the bus, knows the schema, and was not told to stop. Else `not_ready`."""
+    """An instance is ready if it reaches the database and the bus, knows the schema and was not told to stop.
+    Otherwise the error is `not_ready`.
+    """
     missing = await context_of(request).runtime.missing()
     if not missing:
         return Ready(version=__version__)
@@ -36,14 +38,15 @@ async def ready(request: Request) -> Ready | Response:
     return problem_response("not_ready", detail, headers={"Retry-After": "1"}, missing=[*missing])
 
 
-@router.get("/api/health", summary="What needs a person")
+@router.get("/api/health", summary="Get problems that need a person")
 async def get_health(
     request: Request,
     caller: Admin,
     probe: Annotated[bool, Query(description="Also ask each model for a few tokens, which costs as much.")] = False,
 ) -> HealthOut:
-    """Who thinks for your agents, which of them cannot think and why, how long people have waited for each, what was
-    set aside, and what to do about it."""
+    """Which instances run your agents, which agents cannot think and why, how long people have waited for each,
+    what was set aside, and what to do about it.
+    """
     runtime, home = context_of(request).runtime, caller.entity.organization_id
     found = await runtime.db.read(look, home, runtime.lease_seconds)
     agents = await runtime.agents.check(home, probe=probe)

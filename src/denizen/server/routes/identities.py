@@ -23,22 +23,31 @@ router = new_router()
 WHO = {"x-who": "admins for members; owners for everyone"}
 
 
-@router.get("/api/entities/{entity_id}/identities", summary="As whom an identity provider knows someone")
+@router.get("/api/entities/{entity_id}/identities", summary="List someone's identities at the identity provider")
 async def list_identities(request: Request, caller: Admin, entity_id: str) -> IdentityList:
     found = await context_of(request).runtime.db.read(_list, caller, entity_id)
     return IdentityList(identities=[identity_out(each) for each in found])
 
 
-@router.post("/api/entities/{entity_id}/identities", status_code=201, summary="Link someone", openapi_extra=WHO)
+@router.post(
+    "/api/entities/{entity_id}/identities", status_code=201, summary="Link someone to an identity", openapi_extra=WHO
+)
 async def link_identity(request: Request, caller: Admin, entity_id: str, given: LinkIdentity) -> IdentityOut:
-    """Whoever comes with a token of the identity provider for this subject is that person. Twice is once."""
+    """Tokens of the identity provider for this subject then sign in as this person. Repeating the request changes
+    nothing.
+    """
     context = context_of(request)
     if context.issuer is None:
         raise InvalidInput("This server has no identity provider: set oidc.issuer and oidc.audience.")
     return identity_out(await context.runtime.db.write(_link, caller, entity_id, context.issuer.name, given.subject))
 
 
-@router.delete("/api/entities/{entity_id}/identities", status_code=204, summary="Unlink someone", openapi_extra=WHO)
+@router.delete(
+    "/api/entities/{entity_id}/identities",
+    status_code=204,
+    summary="Unlink someone from an identity",
+    openapi_extra=WHO,
+)
 async def unlink_identity(
     request: Request,
     caller: Admin,
@@ -46,7 +55,7 @@ async def unlink_identity(
     issuer: Annotated[str, Query(max_length=2_000)],
     subject: Annotated[str, Query(max_length=2_000)],
 ) -> None:
-    """That subject is not this person any more; tokens it came with, and sessions begun with them, open nothing."""
+    """The subject no longer signs in as this person. Sessions and tokens from such sign-ins stop working."""
     await context_of(request).runtime.db.write(_unlink, caller, entity_id, issuer, subject)
 
 

@@ -25,24 +25,25 @@ Name = Annotated[
 ]
 
 
-@router.get("/api/keys", summary="Which keys are kept", openapi_extra=WHO)
+@router.get("/api/keys", summary="List stored keys", openapi_extra=WHO)
 async def list_keys(request: Request, caller: Person) -> KeyList:
-    """Your own and, for admins, the organization's. Nobody sees those of others."""
+    """Your own and, for admins, those of the organization. Nobody sees keys of others."""
     runtime = context_of(request).runtime
     found = await runtime.secrets.list(organization=caller.entity.organization_id)
     return KeyList(keys=[key_out(each) for each in found if _may_see(caller, each)])
 
 
-@router.put("/api/keys/{name}", summary="Keep a key", openapi_extra=WHO)
+@router.put("/api/keys/{name}", summary="Store a key", openapi_extra=WHO)
 async def set_key(request: Request, caller: Person, name: Name, given: SetKey) -> KeyOut:
-    """The key is kept, sealed, instead of one of that name that was. One named as its provider's variable pays for
-    models; tools use the others as `${NAME}`."""
+    """Stores the key encrypted, and replaces an existing one of that name. A key with the name of its provider's
+    variable is used for models; tools use others as `${NAME}`.
+    """
     runtime, person = context_of(request).runtime, _whose(caller, given.whose)
     home = caller.entity.organization_id
     return key_out(await runtime.secrets.set(name, given.value, person=person, organization=home, by=caller.actor))
 
 
-@router.delete("/api/keys/{name}", status_code=204, summary="Forget a key", openapi_extra=WHO)
+@router.delete("/api/keys/{name}", status_code=204, summary="Delete a key", openapi_extra=WHO)
 async def delete_key(
     request: Request, caller: Person, name: Name, whose: Annotated[NamedWhose, Query()] = "organization"
 ) -> None:

@@ -14,7 +14,7 @@ from denizen.spaces import directory
 router = new_router()
 
 
-@router.get("/api/me", summary="Who you are here")
+@router.get("/api/me", summary="Get your own account")
 async def me(request: Request, caller: Authenticated) -> Me:
     db = context_of(request).runtime.db
     return me_out(caller, await db.read(directory.get_organization, caller.entity.organization_id))

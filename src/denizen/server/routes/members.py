@@ -22,34 +22,34 @@ router = new_router()
 @router.post(
     "/api/spaces/{space_id}/members",
     status_code=201,
-    summary="Bring someone into a space",
+    summary="Add a member to a space",
     openapi_extra={"x-who": "people; roles: whoever runs the space"},
 )
 async def add_member(request: Request, caller: Person, space_id: str, wanted: MemberAdd) -> MemberOut:
-    """They are in the space, and the agents there hear of it. Whoever is in it already stays as they are."""
+    """The agents in the space are told. A member that is already there stays unchanged."""
     return await context_of(request).runtime.db.write(_add, caller, space_id, wanted)
 
 
 @router.patch(
     "/api/spaces/{space_id}/members/{entity_id}",
-    summary="Change what a member attends to, or is",
+    summary="Change the attention or role of a member",
     openapi_extra={"x-who": "people for themselves and for agents; roles: whoever runs the space"},
 )
 async def change_member(
     request: Request, caller: Person, space_id: str, entity_id: str, change: MemberChange
 ) -> MemberOut:
-    """Another person's attention is theirs to change. `entity_id` is an id, or a handle with its `@`."""
+    """Only people themselves can change their attention. `entity_id` is an id or an `@handle`."""
     return await context_of(request).runtime.db.write(_change, caller, space_id, entity_id, change)
 
 
 @router.delete(
     "/api/spaces/{space_id}/members/{entity_id}",
     status_code=204,
-    summary="Leave, or remove someone",
+    summary="Leave a space, or remove a member",
     openapi_extra={"x-who": "people for themselves, agents and services; others: whoever runs the space"},
 )
 async def remove_member(request: Request, caller: Person, space_id: str, entity_id: str) -> None:
-    """They are in the space no more, and the agents there hear of it. Agents and services anyone in it may remove."""
+    """The agents in the space are told. Every member can remove agents and services."""
     await context_of(request).runtime.db.write(space_changes.remove_member, caller.requester, space_id, entity_id)
 
 

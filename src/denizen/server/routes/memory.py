@@ -37,7 +37,7 @@ _EXTRA: Final = {"x-who": "people: what they may see"}
 _Scope: TypeAlias = Literal["user", "persona", "organization", "conversation"]
 
 
-@router.get("/api/memory", summary="What is remembered of you, or for everyone", openapi_extra=_EXTRA)
+@router.get("/api/memory", summary="List memories", openapi_extra=_EXTRA)
 async def list_memories(
     request: Request,
     caller: Person,
@@ -49,8 +49,9 @@ async def list_memories(
     before: Before = None,
     limit: Limit = 50,
 ) -> MemoryPage:
-    """`user`: what is remembered of you. `persona`: between you and an agent. `organization`: for all its people.
-    `conversation`: of the conversations that you are in."""
+    """`user`: about you. `persona`: between you and an agent. `organization`: for everyone in it. `conversation`:
+    of the conversations that you are in.
+    """
     runtime = context_of(request).runtime
     owners = await runtime.db.read(access.readable_owners, caller.requester, scope, agent)
     if query is not None:
@@ -78,50 +79,50 @@ def _page(found: Sequence[MemoryItem], limit: int) -> MemoryPage:
     return MemoryPage(memories=[memory_out(each) for each in page], next=more)
 
 
-@router.get("/api/memory/report", summary="What is wrong with what is remembered")
+@router.get("/api/memory/report", summary="Get a report on the quality of memories")
 async def memory_report(request: Request, caller: Admin) -> ReportOut:
-    """Doubles, junk, what nobody was ever reminded of, contradictions, by scope; by id, never what they say."""
+    """Duplicates, junk, unused memories and contradictions, by scope. It contains ids, never texts."""
     report = await context_of(request).runtime.db.read(hygiene.report, caller.entity.organization_id)
     return report_out(report)
 
 
-@router.get("/api/memory/{memory_id}", summary="One memory", openapi_extra=_EXTRA)
+@router.get("/api/memory/{memory_id}", summary="Get a memory", openapi_extra=_EXTRA)
 async def get_memory(request: Request, caller: Person, memory_id: str) -> MemoryOut:
     return memory_out(await context_of(request).runtime.db.read(access.find, caller.requester, memory_id))
 
 
 @router.patch("/api/memory/{memory_id}", summary="Correct a memory", openapi_extra=_EXTRA)
 async def change_memory(request: Request, caller: Person, memory_id: str, change: MemoryChange) -> MemoryOut:
-    """What it said before is linked to what it says now, and is not found any more."""
+    """The old text is linked to the new one, and is no longer found."""
     runtime = context_of(request).runtime
     return memory_out(await runtime.memory.correct(memory_id, change.text, by=caller.requester))
 
 
 @router.delete("/api/memory/{memory_id}", status_code=204, summary="Forget a memory", openapi_extra=_EXTRA)
 async def forget_memory(request: Request, caller: Person, memory_id: str) -> None:
-    """It is gone, whoever else has it, and does not come again. The messages it rests on stay."""
+    """Removes it and its copies; it is not learned again. The messages that it came from stay."""
     await context_of(request).runtime.memory.forget(memory_id, by=caller.requester)
 
 
-@router.get("/api/spaces/{space_id}/memory", summary="What a conversation came to")
+@router.get("/api/spaces/{space_id}/memory", summary="Get the summary of a conversation")
 async def get_conversation_memory(request: Request, caller: Person, space_id: str) -> ConversationMemory:
-    """Its summary, up to which message it reaches, and what is settled about remembering it."""
+    """The summary, the last message that it covers, and the memory settings of the conversation."""
     return await context_of(request).runtime.db.read(_conversation, caller, space_id)
 
 
-@router.patch("/api/spaces/{space_id}/memory", summary="Settle what is remembered of a conversation")
+@router.patch("/api/spaces/{space_id}/memory", summary="Change the memory settings of a conversation")
 async def change_conversation_memory(
     request: Request, caller: Person, space_id: str, change: PolicyChange
 ) -> ConversationMemory:
-    """Opt out with `{"enabled": false}`. What is not sent stays as it is."""
+    """`{"enabled": false}` opts out. Fields that are not sent stay unchanged."""
     return await context_of(request).runtime.db.write(_settle, caller, space_id, change)
 
 
-@router.get("/api/spaces/{space_id}/memories", summary="What was learned in a conversation")
+@router.get("/api/spaces/{space_id}/memories", summary="List the memories of a conversation")
 async def list_conversation_memories(
     request: Request, caller: Person, space_id: str, before: Before = None, limit: Limit = 50
 ) -> MemoryPage:
-    """What is the conversation's own."""
+    """Only memories that belong to the conversation itself."""
     read = context_of(request).runtime.db.read
     found = await read(access.of_space, caller.requester, space_id, before=_number(before), limit=limit + 1)
     return _page(found, limit)
@@ -137,27 +138,29 @@ def _settle(tx: Tx, caller: Caller, space_id: str, change: PolicyChange) -> Conv
     return _conversation(tx, caller, space_id)
 
 
-@router.get("/api/agents/{agent_id}/memories", summary="What an agent remembers of people", openapi_extra=_EXTRA)
+@router.get(
+    "/api/agents/{agent_id}/memories", summary="List the memories of an agent about people", openapi_extra=_EXTRA
+)
 async def list_agent_memories(
     request: Request, caller: Person, agent_id: str, before: Before = None, limit: Limit = 50
 ) -> MemoryPage:
-    """Between it and you; for admins, between it and anyone."""
+    """Those between the agent and you; for admins, between the agent and anyone."""
     read = context_of(request).runtime.db.read
     found = await read(access.of_agent, caller.requester, agent_id, before=_number(before), limit=limit + 1)
     return _page(found, limit)
 
 
-@router.get("/api/organization/memory", summary="What is switched off of long-term memory")
+@router.get("/api/organization/memory", summary="Get the long-term memory settings of your organization")
 async def get_organization_memory(request: Request, caller: Person) -> OrganizationMemoryOut:
     settings = await context_of(request).runtime.db.read(settled.organization_of, caller.entity.organization_id)
     return organization_memory_out(settings)
 
 
-@router.patch("/api/organization/memory", summary="Switch long-term memory off, or on again")
+@router.patch("/api/organization/memory", summary="Change the long-term memory settings of your organization")
 async def change_organization_memory(
     request: Request, caller: Admin, change: OrganizationMemoryChange
 ) -> OrganizationMemoryOut:
-    """It holds at once, for what is remembered and for what is brought back. What is not sent stays as it is."""
+    """Takes effect at once, for storing and for recalling. Fields that are not sent stay unchanged."""
     changes, home = change.model_dump(exclude_unset=True), caller.entity.organization_id
     memory = context_of(request).runtime.memory
     return organization_memory_out(await memory.change_switches(changes, organization=home, by=caller.requester))

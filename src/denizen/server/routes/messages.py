@@ -36,11 +36,11 @@ _KEYS: Final = UUID("5f1c7f5e-94a3-4a37-8d4b-6f2c1f7f0d11")
 Number = Annotated[int | None, Query(ge=0, le=_LAST)]
 
 
-@router.post("/api/spaces/{space_id}/messages", status_code=201, summary="Say something")
+@router.post("/api/spaces/{space_id}/messages", status_code=201, summary="Post a message")
 async def post_message(
     request: Request, caller: Authenticated, space_id: str, said: PostMessage, key: IdempotencyKey = None
 ) -> MessageOut:
-    """The message stands in the space, and in the inbox of every agent there that attends to it, when this answers."""
+    """When this returns, the message is in the space and in the inbox of every agent there that attends to it."""
     runtime = context_of(request).runtime
     chosen = None if key is None else MessageId(str(uuid5(_KEYS, f"{caller.entity.id} {key}")))
     metadata = settled.asserting(said.metadata, said.organization_id, caller.entity.organization_id)
@@ -60,20 +60,22 @@ async def post_message(
 _CHANGE_MESSAGE: Final = {"x-who": "its author; owners and admins of the space"}
 
 
-@router.patch("/api/spaces/{space_id}/messages/{message_id}", summary="Say it otherwise", openapi_extra=_CHANGE_MESSAGE)
+@router.patch("/api/spaces/{space_id}/messages/{message_id}", summary="Edit a message", openapi_extra=_CHANGE_MESSAGE)
 async def edit_message(
     request: Request, caller: Authenticated, space_id: str, message_id: str, said: EditMessage
 ) -> MessageOut:
-    """The message says this now; agents that have read it are told. For its author, and for whoever runs the space."""
+    """Agents that have read the message are told. For its author, and for owners and admins of the space."""
     runtime = context_of(request).runtime
     chosen = await runtime.db.read(_in_space, space_id, message_id, caller.entity.id)
     changed = await runtime.spaces.edit_message(chosen, said.text, by=caller.entity.id, ask_again=said.ask_again)
     return message_out(changed)
 
 
-@router.delete("/api/spaces/{space_id}/messages/{message_id}", summary="Take it back", openapi_extra=_CHANGE_MESSAGE)
+@router.delete(
+    "/api/spaces/{space_id}/messages/{message_id}", summary="Delete a message", openapi_extra=_CHANGE_MESSAGE
+)
 async def delete_message(request: Request, caller: Authenticated, space_id: str, message_id: str) -> MessageOut:
-    """The text of the message is gone, its place stays; agents that have read it are told."""
+    """Removes the text of the message and keeps its place. Agents that have read it are told."""
     runtime = context_of(request).runtime
     chosen = await runtime.db.read(_in_space, space_id, message_id, caller.entity.id)
     return message_out(await runtime.spaces.delete_message(chosen, by=caller.entity.id))
@@ -138,7 +140,7 @@ def _in_space(tx: Tx, space_id: str, message_id: str, reader: EntityId) -> Messa
     return message.id
 
 
-@router.get("/api/spaces/{space_id}/messages", summary="What was said")
+@router.get("/api/spaces/{space_id}/messages", summary="List messages")
 async def read_messages(
     request: Request,
     caller: Authenticated,
@@ -147,9 +149,9 @@ async def read_messages(
     before: Number = None,
     limit: Annotated[int, Query(ge=1, le=LONGEST_PAGE)] = 50,
 ) -> MessagePage:
-    """Messages `after` a sequence number, or the last ones `before` one; with neither, the newest. Oldest first.
+    """The messages `after` a sequence number, or the last ones `before` one; with neither, the newest. Oldest first.
 
-    `next` leads on in the same direction: forwards as `after`, else backwards as `before`.
+    `next` continues in the same direction: forwards as `after`, otherwise backwards as `before`.
     """
     if after is not None and before is not None:
         raise InvalidInput("Ask for messages after a number or before one, not both.")
@@ -174,7 +176,7 @@ def _as_page(messages: list[Message], following: int | None) -> MessagePage:
 
 @router.get(
     "/api/spaces/{space_id}/stream",
-    summary="What is said, as it is said",
+    summary="Stream the messages of a space",
     response_class=Response,
     responses=event_stream(
         "space",
@@ -189,10 +191,10 @@ async def stream(
     after: Number = None,
     last_event_id: Annotated[int | None, Header(alias="Last-Event-ID", ge=0, le=_LAST)] = None,
 ) -> Response:
-    """Every message after a sequence number, from the database and then live; without one, from now on.
+    """Every message after a sequence number, from the database and then live; without a number, new messages only.
 
-    `message` events have the sequence number as their id, so that a browser resumes by itself. In between come
-    `stream.started`, `stream.delta`, `stream.aborted` and `agent.status`, which have none.
+    `message` events have the sequence number as their id, so that a browser resumes by itself. `stream.started`,
+    `stream.delta`, `stream.aborted` and `agent.status` come in between and have no id.
     """
     context = context_of(request)
     last = await context.runtime.db.read(_last_seq, space_id, caller.entity.id)

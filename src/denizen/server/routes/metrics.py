@@ -41,7 +41,7 @@ ROLE_ASKED[_may_read] = "admin"
 
 @router.get(
     "/metrics",
-    summary="Numbers of this server, as Prometheus reads them",
+    summary="Get metrics in the format of Prometheus",
     response_class=Response,
     openapi_extra={"x-who": "admins and owners of the organization that was made first"},
     responses=text_answer("text/plain", "The text format.", "# TYPE denizen_cycles_total counter\n"),

@@ -73,9 +73,9 @@ CycleNumber = Annotated[int, Path(ge=0, le=_LAST)]
 Short = Annotated[str | None, Query(max_length=200)]
 
 
-@router.get("/api/agents/{agent_id}/mind", summary="How an agent is")
+@router.get("/api/agents/{agent_id}/mind", summary="Get the state of an agent's mind")
 async def get_mind(request: Request, caller: Admin, agent_id: str) -> MindOut:
-    """What it has in mind, what waits for it, what it means to do, what it has used: one moment, whole."""
+    """Its window, inbox, goals, plans, budget and last cycles, all at one moment."""
     return await context_of(request).runtime.db.read(_mind, agent_id, caller)
 
 
@@ -91,7 +91,7 @@ def _past(tx: Tx, agent_id: str, caller: Caller) -> AgentId:
 # The inbox
 
 
-@router.get("/api/agents/{agent_id}/inbox", summary="What waits for an agent")
+@router.get("/api/agents/{agent_id}/inbox", summary="List the inbox of an agent")
 async def list_inbox(
     request: Request,
     caller: Admin,
@@ -100,7 +100,7 @@ async def list_inbox(
     after: Annotated[str | None, Query(max_length=40, description="What `next` of the page before said.")] = None,
     limit: Limit = 50,
 ) -> InboxPage:
-    """Events that are `pending`, `taken` by the cycle under way, or `dead`, in the order in which they are taken."""
+    """Events that are `pending`, `taken` by the running cycle, or `dead`, in the order in which they are taken."""
     lane, number = _cursor(after)
     return await context_of(request).runtime.db.read(_inbox, agent_id, caller, state, lane, number, limit)
 
@@ -126,9 +126,9 @@ def _inbox(tx: Tx, agent_id: str, caller: Caller, state: OpenState, lane: Lane, 
     )
 
 
-@router.post("/api/agents/{agent_id}/inbox/{event_id}/requeue", status_code=204, summary="Try a dead event again")
+@router.post("/api/agents/{agent_id}/inbox/{event_id}/requeue", status_code=204, summary="Retry a dead event")
 async def requeue_event(request: Request, caller: Admin, agent_id: str, event_id: str) -> None:
-    """It waits as if it had just come, and wakes the agent."""
+    """The event waits as if it were new, and wakes the agent."""
     await context_of(request).runtime.db.write(_requeue, agent_id, caller, storable(event_id))
 
 
@@ -149,13 +149,13 @@ def _mark_urgent(tx: Tx, agent_id: str, caller: Caller, event_id: str) -> None:
 # Cycles
 
 
-@router.get("/api/agents/{agent_id}/cycles", summary="An agent's cycles")
+@router.get("/api/agents/{agent_id}/cycles", summary="List the cycles of an agent")
 async def list_cycles(
     request: Request, caller: Admin, agent_id: str, before: Number = None, limit: Limit = 50
 ) -> CyclePage:
-    """The last ones before a number, the newest first; with none, the one under way and the newest.
+    """The last ones before a number, newest first; without a number, the running one and the newest.
 
-    Among them stand those of which nothing is kept: `skipped` and `undone`.
+    The list includes cycles without a record in the agent's history: `skipped` and `undone`.
     """
     return await context_of(request).runtime.db.read(_cycles, agent_id, caller, before, limit)
 
@@ -209,9 +209,9 @@ def _until(tx: Tx, agent_id: AgentId, before: int | None) -> int:
         return _LAST if before > registry.life(tx, agent_id).cycles else 0
 
 
-@router.get("/api/agents/{agent_id}/cycles/{number}", summary="One cycle, step by step")
+@router.get("/api/agents/{agent_id}/cycles/{number}", summary="Get a cycle, step by step")
 async def get_cycle(request: Request, caller: Admin, agent_id: str, number: CycleNumber) -> CycleDetail:
-    """What the agent was shown, what its model answered and called, and what came of it."""
+    """What the agent was shown, what its model answered and called, and the results."""
     return await context_of(request).runtime.db.read(_cycle, agent_id, caller, number)
 
 
@@ -227,7 +227,7 @@ def _cycle(tx: Tx, agent_id: str, caller: Caller, number: int) -> CycleDetail:
     return cycle_detail_out(record, entries, answers, told, private, _to_open(caller, reader, record.id))
 
 
-@router.get("/api/agents/{agent_id}/cycles/{number}/steps/{step}", summary="One request to the model, exactly")
+@router.get("/api/agents/{agent_id}/cycles/{number}/steps/{step}", summary="Get the exact request of a step")
 async def get_step(
     request: Request,
     caller: Admin,
@@ -235,7 +235,7 @@ async def get_step(
     number: CycleNumber,
     step: Annotated[int, Path(ge=0, le=1_000_000)],
 ) -> RequestOut:
-    """What the model was sent, to the letter, with which tools and settings, and what came back. Steps begin at 0."""
+    """What was sent to the model, word for word, with tools and settings, and its response. Steps begin at 0."""
     return await context_of(request).runtime.db.read(_step, agent_id, caller, number, step)
 
 
@@ -258,11 +258,12 @@ def _entries_of_cycle(tx: Tx, agent_id: AgentId, number: int) -> list[Entry]:
         raise NotFound("cycle", str(number), str(error)) from error
 
 
-@router.post("/api/agents/{agent_id}/cycles/{number}/rethink", summary="What another model would have answered")
+@router.post("/api/agents/{agent_id}/cycles/{number}/rethink", summary="Ask another model the same requests")
 async def rethink(request: Request, caller: Admin, agent_id: str, number: CycleNumber, wanted: Rethink) -> AnswersAgain:
-    """The model is asked the same requests. No tool is run and nothing is written; the calls cost what they cost.
+    """No tool runs and nothing is stored; the model calls cost money as usual.
 
-    What comes from private spaces that you are not in is left out. A cycle that was in such a space is not asked again.
+    Content from private spaces that you are not a member of is left out. A cycle that was in such a space cannot be
+    asked again.
     """
     runtime = context_of(request).runtime
     agent = await runtime.db.read(_thought, agent_id, caller, number, wanted.step or 0)
@@ -281,7 +282,7 @@ def _thought(tx: Tx, agent_id: str, caller: Caller, number: int, step: int) -> A
 # The log, and what is in it
 
 
-@router.get("/api/agents/{agent_id}/log", summary="An agent's life, message by message")
+@router.get("/api/agents/{agent_id}/log", summary="List the log of an agent")
 async def read_log(
     request: Request, caller: Admin, agent_id: str, after: Number = None, before: Number = None, limit: Limit = 50
 ) -> LogPage:
@@ -318,7 +319,7 @@ def _with_names(tx: Tx, agent_id: AgentId, entry: Entry) -> Entry:
     return replace(entry, outside=named(tx, agent_id, entry.outside)) if entry.outside else entry
 
 
-@router.get("/api/agents/{agent_id}/recall", summary="What an agent remembers of something")
+@router.get("/api/agents/{agent_id}/recall", summary="Search what an agent remembers")
 async def recall(
     request: Request,
     caller: Admin,
@@ -329,7 +330,9 @@ async def recall(
     space: Annotated[Short, Query(description="Only from this space of the agent: its id or name.")] = None,
     limit: Annotated[int, Query(ge=1, le=80)] = 20,
 ) -> RecallOut:
-    """What it would find itself, the best first. What is from a private space is found only by naming that space."""
+    """The same results that the agent would find, best first. Passages from a private space are found only if you
+    name that space.
+    """
     runtime = context_of(request).runtime
     agent, where = await runtime.db.read(_recaller, agent_id, caller, space)
     words = [None if each is None else storable(each) for each in (when, who)]
@@ -350,11 +353,11 @@ def _recaller(tx: Tx, agent_id: str, caller: Caller, space: str | None) -> tuple
     raise NotFound("space", space)
 
 
-@router.get("/api/agents/{agent_id}/crossings", summary="What an agent was kept from telling")
+@router.get("/api/agents/{agent_id}/crossings", summary="List messages that the privacy guard stopped")
 async def list_crossings(
     request: Request, caller: Admin, agent_id: str, before: Number = None, limit: Limit = 50
 ) -> CrossingPage:
-    """Its messages that were stopped, because they would have carried private words elsewhere, the newest first."""
+    """Messages of the agent that would have carried private words to another space, newest first."""
     return await context_of(request).runtime.db.read(_crossings, agent_id, caller, before, limit)
 
 

@@ -28,34 +28,38 @@ Setup = Annotated[bool, Query(description="Also what can be connected, and the m
 
 @router.get(
     "/api/models",
-    summary="The models that agents can think with",
+    summary="List models that agents can use",
     openapi_extra={"x-who": "people; with `setup`, operators"},
 )
 async def list_models(request: Request, caller: Person, setup: Setup = False) -> AgentModels:
-    """Those that need no key, and known ones of providers for which there is one. Any `provider:name` can be named."""
+    """Models that need no key, and known models of providers with a key. Any other `provider:name` can be used as
+    well.
+    """
     return await _listed(context_of(request).runtime, caller, setup=setup)
 
 
 @router.post("/api/models/test", summary="Test a model with one call", openapi_extra=OPERATORS)
 async def test_model(request: Request, caller: Owner, given: TestModel) -> TestOut:
-    """The model is asked for one small call of a tool, which costs a few tokens. If it fails, `problem` says why."""
+    """The model is asked for one small tool call, which costs a few tokens. If it fails, `problem` says why."""
     runtime = context_of(request).runtime
     return test_out(await runtime.models.test(given.name, address=given.address, key=given.key, by=caller.actor))
 
 
 @router.put("/api/models/default", summary="Choose the default model of the server", openapi_extra=OPERATORS)
 async def choose_model(request: Request, caller: Owner, given: ChooseModel) -> AgentModels:
-    """Agents that name no model think with it from now on, also those that are awake. A model that the configuration
-    names wins: then nothing can be chosen here."""
+    """Agents without a model of their own use it from now on, also those that are awake. If the configuration names
+    a model, none can be chosen here.
+    """
     runtime = context_of(request).runtime
     await runtime.models.choose(given.name, address=given.address, key=given.key, by=caller.actor)
     return await _listed(runtime, caller)
 
 
-@router.delete("/api/models/default", summary="Choose no default model", openapi_extra=OPERATORS)
+@router.delete("/api/models/default", summary="Remove the chosen default model", openapi_extra=OPERATORS)
 async def forget_chosen_model(request: Request, caller: Owner) -> AgentModels:
-    """Agents that name no model think with what is found: a key in the environment, a server on this machine, or the
-    built-in demo. Addresses and keys stay."""
+    """Agents without a model of their own use what is found: a key in the environment, a server on this machine, or
+    the built-in demo model. Addresses and keys stay.
+    """
     runtime = context_of(request).runtime
     await runtime.models.choose(None, by=caller.actor)
     return await _listed(runtime, caller)

@@ -79,15 +79,15 @@ router = new_router("/v1", problem=ErrorOut)
 _CHUNK: Final = "chat.completion.chunk"
 
 
-@router.get("/models", summary="The agents, as models")
+@router.get("/models", summary="List agents as models")
 async def list_agents_as_models(request: Request, caller: Person) -> ModelList:
     """Every agent of your organization is a model by its handle, every panel you are in by `panel:` and its id."""
     return await context_of(request).runtime.db.read(_models, caller)
 
 
-@router.get("/models/{model}", summary="One of them")
+@router.get("/models/{model}", summary="Get an agent as a model")
 async def get_model(request: Request, caller: Person, model: str) -> ModelOut:
-    """The agent of this handle or id."""
+    """By its handle or id."""
     return await context_of(request).runtime.db.read(_model, model, caller)
 
 
@@ -124,7 +124,7 @@ def _agent_named(tx: Tx, named: str, caller: Caller) -> str:
 
 @router.post(
     "/chat/completions",
-    summary="Say something to an agent and have its answer",
+    summary="Send a message to an agent and get its answer",
     response_model=Completion,
     responses=text_answer(
         EVENTS,
@@ -135,8 +135,8 @@ def _agent_named(tx: Tx, named: str, caller: Caller) -> str:
 async def complete_chat(
     request: Request, caller: Person, asked_for: CompletionRequest, key: IdempotencyKey = None
 ) -> Completion | Response:
-    """The last message of the user is said to the agent in your private space, or in the one that you choose with
-    `metadata.space` or `user`. The answer is everything that it says there until its cycle ends.
+    """Posts the last message of the user to your private space with the agent, or to the one that you choose with
+    `metadata.space` or `user`. The answer is everything that it posts there until its cycle ends.
 
     With `stream`, chunks carry its text while it writes.
     """
@@ -353,9 +353,9 @@ def _as_problem(error: DenizenError) -> dict[str, JsonValue]:
     return {"status": kind.status, "code": error.code, "detail": detail}
 
 
-@router.post("/embeddings", summary="What texts mean, as vectors")
+@router.post("/embeddings", summary="Get the embeddings of texts")
 async def embed(request: Request, caller: Person, asked: EmbeddingRequest) -> EmbeddingList:
-    """By the embedder with which agents recall here."""
+    """From the embedder with which agents recall."""
     del caller  # anyone who may talk to agents
     embedder = context_of(request).runtime.embedder
     if embedder is None:

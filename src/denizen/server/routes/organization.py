@@ -17,15 +17,15 @@ from denizen.storage.database import Tx
 router = new_router()
 
 
-@router.get("/api/organization", summary="Your organization")
+@router.get("/api/organization", summary="Get your organization")
 async def get_organization(request: Request, caller: Person) -> OrganizationDetail:
-    """Its settings are shown to admins and owners."""
+    """Admins and owners also get its settings."""
     return await context_of(request).runtime.db.read(_shown, caller)
 
 
-@router.patch("/api/organization", summary="Rename it, or settle something for all of it")
+@router.patch("/api/organization", summary="Change the name or the settings of your organization")
 async def change_organization(request: Request, caller: Owner, change: OrganizationChange) -> OrganizationDetail:
-    """What is not sent stays as it is. A setting that is sent as null has its default again."""
+    """Fields that are not sent stay unchanged; null resets a setting to its default."""
     return await context_of(request).runtime.db.write(_change, caller, change)
 
 

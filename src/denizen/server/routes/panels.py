@@ -103,7 +103,7 @@ Member = Annotated[AtPanel, Depends(_asks)]
 """A person who asks it something, or changes it."""
 
 
-@router.get("/api/panels", summary="The panels you are in")
+@router.get("/api/panels", summary="List your panels")
 async def list_panels(request: Request, caller: Authenticated) -> PanelList:
     return await context_of(request).runtime.db.read(_mine, caller.entity.id)
 
@@ -111,25 +111,25 @@ async def list_panels(request: Request, caller: Authenticated) -> PanelList:
 @router.post(
     "/api/panels",
     status_code=201,
-    summary="Open a panel",
+    summary="Create a panel",
     openapi_extra={"x-who": "people; if the organization's `spaces_by` is `admin`: admins and owners"},
 )
 async def create_panel(request: Request, caller: Person, wanted: PanelCreate, key: IdempotencyKey = None) -> PanelOut:
-    """You are in it as its owner, and so are the members that you name. Its id is that of its space."""
+    """You are its owner, and the given people are members. Its id is that of its space."""
     runtime = context_of(request).runtime
     runtime.panels.check_reflection(wanted.settings.get("reflection"), *(each.reflection for each in wanted.advisors))
     chosen = None if key is None else SpaceId(str(uuid5(_KEYS, f"{caller.entity.id} {key}")))
     return await runtime.db.write(_create, caller, wanted, chosen)
 
 
-@router.get("/api/panels/{panel_id}", summary="One of them")
+@router.get("/api/panels/{panel_id}", summary="Get a panel")
 async def get_panel(here: Reader) -> PanelOut:
     return await here.read(_one)
 
 
-@router.patch("/api/panels/{panel_id}", summary="Change how a panel answers")
+@router.patch("/api/panels/{panel_id}", summary="Change the name or the settings of a panel")
 async def change_panel(here: Member, change: PanelChange) -> PanelOut:
-    """What is being answered goes on as it was begun."""
+    """Rounds that have begun continue with the old settings."""
     here.context.runtime.panels.check_reflection(change.settings.get("reflection"))
     return await here.write(_change, change)
 
@@ -137,9 +137,9 @@ async def change_panel(here: Member, change: PanelChange) -> PanelOut:
 # Advisors
 
 
-@router.get("/api/panels/{panel_id}/advisors", summary="Who advises")
+@router.get("/api/panels/{panel_id}/advisors", summary="List the advisors of a panel")
 async def list_advisors(here: Reader) -> AdvisorList:
-    """Switched off or on, in order."""
+    """In order, including inactive ones."""
     return await here.read(_advisors)
 
 
@@ -149,31 +149,31 @@ async def add_advisor(here: Member, wanted: AdvisorIn, key: IdempotencyKey = Non
     return await here.write(_add, wanted, id_for(here.caller, f"advisor {here.panel_id}", key))
 
 
-@router.put("/api/panels/{panel_id}/advisors/order", summary="Put the advisors in order")
+@router.put("/api/panels/{panel_id}/advisors/order", summary="Reorder the advisors")
 async def order_advisors(here: Member, wanted: AdvisorOrder) -> AdvisorList:
     return await here.write(_reorder, wanted.advisors)
 
 
-@router.put("/api/panels/{panel_id}/advisors/group", summary="Switch a group of advisors on or off")
+@router.put("/api/panels/{panel_id}/advisors/group", summary="Activate or deactivate a group of advisors")
 async def switch_group(here: Member, wanted: GroupChange) -> AdvisorList:
     return await here.write(_switch, wanted)
 
 
-@router.get("/api/panels/{panel_id}/advisors/export", summary="The advisors, to take along")
+@router.get("/api/panels/{panel_id}/advisors/export", summary="Export the advisors")
 async def export_advisors(here: Reader) -> AdvisorFile:
     return await here.read(_export)
 
 
-@router.post("/api/panels/{panel_id}/advisors/import", status_code=201, summary="Bring advisors in")
+@router.post("/api/panels/{panel_id}/advisors/import", status_code=201, summary="Import advisors")
 async def import_advisors(here: Member, given: AdvisorImport, key: IdempotencyKey = None) -> AdvisorList:
-    """All of them, or with an error none."""
+    """All of them or, if there is an error, none."""
     here.context.runtime.panels.check_reflection(*(each.reflection for each in advisors.read(given.document)))
     return await here.write(_import, given, id_for(here.caller, f"advisors {here.panel_id}", key))
 
 
-@router.post("/api/panels/{panel_id}/advisors/suggest", summary="Have advisors suggested")
+@router.post("/api/panels/{panel_id}/advisors/suggest", summary="Suggest advisors for a topic")
 async def suggest_advisors(here: Member, asked: SuggestRequest) -> SuggestionList:
-    """A model proposes them from a topic, each with a reason. Nothing is changed."""
+    """A model proposes them, each with a reason. Nothing is changed."""
     panel = await here.enter()
     found = await here.context.runtime.advisors.suggest(panel, asked.topic, count=asked.count)
     return SuggestionList(suggestions=[suggestion_out(each) for each in found])
@@ -181,14 +181,14 @@ async def suggest_advisors(here: Member, asked: SuggestRequest) -> SuggestionLis
 
 @router.patch("/api/panels/{panel_id}/advisors/{advisor_id}", summary="Change an advisor")
 async def change_advisor(here: Member, advisor_id: str, change: AdvisorChange) -> AdvisorOut:
-    """What it has said stays its own, under whatever name."""
+    """Its earlier replies stay."""
     here.context.runtime.panels.check_reflection(change.reflection)
     return await here.write(_edit, advisor_id, change)
 
 
 @router.delete("/api/panels/{panel_id}/advisors/{advisor_id}", status_code=204, summary="Remove an advisor")
 async def remove_advisor(here: Member, advisor_id: str) -> None:
-    """It is asked no more. What it has said stays."""
+    """It no longer answers. Its earlier replies stay."""
     await here.write(_remove, advisor_id)
 
 
@@ -197,9 +197,9 @@ async def remove_advisor(here: Member, advisor_id: str) -> None:
 
 @router.post("/api/panels/{panel_id}/rounds", status_code=201, summary="Ask a panel")
 async def ask_panel(here: Member, asked: AskPanel, key: IdempotencyKey = None) -> RoundOut:
-    """The message stands in the panel's space, and everyone it is for has it to answer, when this answers.
+    """When this returns, the message is in the panel's space, and everyone who should answer has received it.
 
-    A message posted to the space of the panel does the same. Follow the stream of the space, or read the round again.
+    Posting a message to the space of the panel does the same. Follow the stream of the space, or get the round again.
     """
     metadata = settled.asserting(None, asked.organization_id, here.caller.entity.organization_id)
     begun = await paneling.ask(
@@ -208,26 +208,26 @@ async def ask_panel(here: Member, asked: AskPanel, key: IdempotencyKey = None) -
     return await here.context.runtime.db.read(read_round_out, begun)
 
 
-@router.get("/api/panels/{panel_id}/rounds", summary="What was asked and answered")
+@router.get("/api/panels/{panel_id}/rounds", summary="List the rounds of a panel")
 async def list_rounds(
     here: Reader,
     before: Annotated[int | None, Query(ge=1, le=_LAST, description="Only turns before this one.")] = None,
     limit: Annotated[int, Query(ge=1, le=LONGEST_PAGE, description="Turns.")] = 20,
 ) -> RoundPage:
-    """The rounds of the last turns, the oldest first, with those of cross-talk and votes."""
+    """The rounds of the last turns, oldest first, with cross-talk and votes."""
     return await here.read(_page, before, limit)
 
 
-@router.post("/api/panels/{panel_id}/cost", summary="What a message would cost")
+@router.post("/api/panels/{panel_id}/cost", summary="Estimate the cost of a message")
 async def foretell_cost(here: Member, asked: AskPanel) -> CostOut:
-    """Voice by voice. Nothing is asked."""
+    """For each advisor. Nothing is asked."""
     panel = await here.enter()
     return cost_out(await here.context.runtime.panels.estimate(panel, storable(asked.text)))
 
 
 @router.get(
     "/api/panels/{panel_id}/transcript",
-    summary="All of it, as a document",
+    summary="Get the transcript of a panel",
     response_class=Response,
     responses=text_answer(
         "text/markdown", "Markdown.", "# Board\n\n**Noor**: Shall we?\n\n**Martin Buber**: Who is we?\n"
@@ -238,52 +238,56 @@ async def get_transcript(here: Reader) -> Response:
     return Response(text, media_type="text/markdown; charset=utf-8")
 
 
-@router.get("/api/panels/{panel_id}/rounds/{round_id}", summary="One round")
+@router.get("/api/panels/{panel_id}/rounds/{round_id}", summary="Get a round")
 async def get_round(here: Reader, round_id: str) -> RoundOut:
     return await here.read(_round, round_id)
 
 
-@router.post("/api/panels/{panel_id}/rounds/{round_id}/cancel", summary="Have one or all answer no more")
+@router.post("/api/panels/{panel_id}/rounds/{round_id}/cancel", summary="Cancel replies of a round")
 async def cancel_round(here: Member, round_id: str, whom: VoiceChoice) -> RoundOut:
-    """What is done stays."""
+    """Finished replies stay."""
     return await here.write(_cancel, round_id, whom.advisor)
 
 
-@router.post("/api/panels/{panel_id}/rounds/{round_id}/retry", summary="Ask one or all again")
+@router.post("/api/panels/{panel_id}/rounds/{round_id}/retry", summary="Retry replies of a round")
 async def retry_round(here: Member, round_id: str, whom: VoiceChoice) -> RoundOut:
-    """Those who have failed or were cancelled. Who has answered, and is named, answers anew: what it said is gone."""
+    """Those that failed or were cancelled. If an advisor is given that has answered, it answers again, and its old
+    reply is replaced.
+    """
     return await here.write(_retry, round_id, whom.advisor)
 
 
-@router.post("/api/panels/{panel_id}/rounds/{round_id}/synthesis", summary="Have it put together")
+@router.post("/api/panels/{panel_id}/rounds/{round_id}/synthesis", summary="Write a synthesis")
 async def want_synthesis(here: Member, round_id: str) -> RoundOut:
-    """Agreements, disagreements, what to decide: it streams as the part `synthesis` of the round."""
+    """Agreements, disagreements and decisions to make. It is streamed as the part `synthesis` of the round."""
     return await here.write(_synthesis, round_id)
 
 
 @router.post(
-    "/api/panels/{panel_id}/rounds/{round_id}/crosstalk", status_code=201, summary="Let them answer each other"
+    "/api/panels/{panel_id}/rounds/{round_id}/crosstalk", status_code=201, summary="Let the advisors answer each other"
 )
 async def begin_crosstalk(
     here: Member, round_id: str, wanted: CrosstalkRequest, key: IdempotencyKey = None
 ) -> RoundOut:
-    """Gives the first round of it; the others follow by themselves. For the last turn, when it is over."""
+    """Returns the first round; the others follow by themselves. For the last turn, after its replies."""
     chosen = id_for(here.caller, f"crosstalk {here.panel_id}", key)
     return await here.write(_crosstalk, round_id, here.caller.entity.id, wanted.rounds, chosen)
 
 
-@router.post("/api/panels/{panel_id}/rounds/{round_id}/vote", status_code=201, summary="Have them vote")
+@router.post("/api/panels/{panel_id}/rounds/{round_id}/vote", status_code=201, summary="Let the advisors vote")
 async def begin_vote(here: Member, round_id: str, wanted: VoteRequest, key: IdempotencyKey = None) -> RoundOut:
-    """Gives the round of the vote; its `tally` says what it came to."""
+    """Returns the round of the vote; its `tally` has the result."""
     chosen = id_for(here.caller, f"vote {here.panel_id}", key)
     return await here.write(_vote, round_id, here.caller.entity.id, wanted.question, chosen)
 
 
 @router.get(
-    "/api/panels/{panel_id}/rounds/{round_id}/replies/{advisor_id}/context", summary="What an advisor was shown"
+    "/api/panels/{panel_id}/rounds/{round_id}/replies/{advisor_id}/context", summary="Get the context of a reply"
 )
 async def get_reply_context(here: Reader, round_id: str, advisor_id: str, part: Part | None = None) -> ContextOut:
-    """Message by message, as it was sent to the model. `assistant` and `synthesis` stand for advisors too."""
+    """Message by message, as it was sent to the model. `assistant` and `synthesis` can be given instead of an
+    advisor.
+    """
     return await here.read(_context, round_id, advisor_id, part)
 
 

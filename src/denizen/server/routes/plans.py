@@ -24,14 +24,14 @@ router = new_router()
 GoalNumber = Annotated[int, Path(ge=0, le=2**62)]
 
 
-@router.get("/api/agents/{agent_id}/goals", summary="What an agent is trying to achieve")
+@router.get("/api/agents/{agent_id}/goals", summary="List the goals of an agent")
 async def list_goals(request: Request, caller: Admin, agent_id: str) -> GoalList:
     return await context_of(request).runtime.db.read(_goals, agent_id, caller)
 
 
-@router.post("/api/agents/{agent_id}/goals", status_code=201, summary="Give an agent a goal")
+@router.post("/api/agents/{agent_id}/goals", status_code=201, summary="Add a goal to an agent")
 async def add_goal(request: Request, caller: Admin, agent_id: str, wanted: NewGoal) -> GoalOut:
-    """By its text a goal is known: giving one that the agent has is changing it."""
+    """Goals are identified by their text: adding a goal that exists changes it."""
     made = await context_of(request).runtime.db.write(
         from_outside.add_goal, caller.requester, agent_id, wanted.text, wanted.status, wanted.priority
     )
@@ -40,48 +40,48 @@ async def add_goal(request: Request, caller: Admin, agent_id: str, wanted: NewGo
 
 @router.put("/api/agents/{agent_id}/goals/{number}", summary="Change a goal")
 async def put_goal(request: Request, caller: Admin, agent_id: str, number: GoalNumber, changes: ChangeGoal) -> GoalOut:
-    """Only what is sent is changed."""
+    """Fields that are not sent stay unchanged."""
     return await context_of(request).runtime.db.write(_put_goal, agent_id, caller, number, changes)
 
 
-@router.delete("/api/agents/{agent_id}/goals/{number}", status_code=204, summary="Take a goal away")
+@router.delete("/api/agents/{agent_id}/goals/{number}", status_code=204, summary="Delete a goal")
 async def delete_goal(request: Request, caller: Admin, agent_id: str, number: GoalNumber) -> None:
     await context_of(request).runtime.goals.delete(AgentId(agent_id), number, by=caller.requester)
 
 
-@router.get("/api/agents/{agent_id}/notes", summary="What an agent has written down")
+@router.get("/api/agents/{agent_id}/notes", summary="List the notes of an agent")
 async def list_notes(request: Request, caller: Admin, agent_id: str) -> NoteList:
     return await context_of(request).runtime.db.read(_notes, agent_id, caller)
 
 
-@router.put("/api/agents/{agent_id}/notes/{key:path}", summary="Write something down for an agent")
+@router.put("/api/agents/{agent_id}/notes/{key:path}", summary="Set a note of an agent")
 async def put_note(request: Request, caller: Admin, agent_id: str, key: str, wanted: SetNote) -> NoteOut:
-    """It stands under this key from now on, in place of what stood there."""
+    """Replaces the note with this key."""
     runtime = context_of(request).runtime
     return note_out(await runtime.notes.set(AgentId(agent_id), key, wanted.text, by=caller.requester))
 
 
-@router.delete("/api/agents/{agent_id}/notes/{key:path}", status_code=204, summary="Strike a note out")
+@router.delete("/api/agents/{agent_id}/notes/{key:path}", status_code=204, summary="Delete a note")
 async def delete_note(request: Request, caller: Admin, agent_id: str, key: str) -> None:
     await context_of(request).runtime.notes.delete(AgentId(agent_id), key, by=caller.requester)
 
 
-@router.get("/api/agents/{agent_id}/plans", summary="When an agent will be woken")
+@router.get("/api/agents/{agent_id}/plans", summary="List the plans of an agent")
 async def list_plans(request: Request, caller: Admin, agent_id: str) -> PlanList:
-    """Its plans, timers and heartbeat, the next one first."""
+    """Plans, timers and the heartbeat, the next one first."""
     return await context_of(request).runtime.db.read(_plans, agent_id, caller)
 
 
-@router.put("/api/agents/{agent_id}/plans/{name:path}", summary="Plan something for an agent")
+@router.put("/api/agents/{agent_id}/plans/{name:path}", summary="Set a plan of an agent")
 async def put_plan(request: Request, caller: Admin, agent_id: str, name: str, wanted: SetPlan) -> PlanOut:
-    """The agent has this plan, in place of one of its name. Say when with one of `cron`, `at` and `after`."""
+    """Replaces the plan with this name. Set exactly one of `cron`, `at` and `after`."""
     runtime, when = context_of(request).runtime, wanted.model_dump(exclude={"instruction"})
     return plan_out(await runtime.plans.set(AgentId(agent_id), name, wanted.instruction, **when, by=caller.requester))
 
 
-@router.delete("/api/agents/{agent_id}/plans/{name:path}", status_code=204, summary="Call a plan off")
+@router.delete("/api/agents/{agent_id}/plans/{name:path}", status_code=204, summary="Delete a plan")
 async def delete_plan(request: Request, caller: Admin, agent_id: str, name: str) -> None:
-    """The plan of that name, or the timer of that id, is no more. A heartbeat is part of the definition."""
+    """The plan with this name, or the timer with this id. A heartbeat is part of the definition."""
     await context_of(request).runtime.plans.delete(AgentId(agent_id), name, by=caller.requester)
 
 

@@ -38,13 +38,14 @@ _ANSWER: Final = text_answer(MEDIA_TYPE, "JSON Lines.", _FILE)
 
 @router.get(
     "/api/agents/{agent_id}/export",
-    summary="An agent with its whole life, as a file",
+    summary="Export an agent with its history as a file",
     response_class=Response,
     responses=_ANSWER,
 )
 async def export_agent(request: Request, caller: Admin, agent_id: str) -> Response:
-    """Keys, tokens and secrets are not in it, nor what comes from private spaces that you are not in: stand-ins say how
-    much that is. Its last line says that it is whole: without that, ask again."""
+    """Without keys, tokens and secrets, and without content from private spaces that you are not a member of:
+    placeholders say how much that is. The last line marks the file as complete; if it is missing, export again.
+    """
     runtime = context_of(request).runtime
     agent = await runtime.db.write(_note_export, agent_id, caller)
     return _file(runtime.agents.export(agent, reader=caller.entity))
@@ -52,13 +53,13 @@ async def export_agent(request: Request, caller: Admin, agent_id: str) -> Respon
 
 @router.get(
     "/api/spaces/{space_id}/export",
-    summary="A space with its messages, as a file",
+    summary="Export a space with its messages as a file",
     response_class=Response,
     responses=_ANSWER,
     openapi_extra={"x-who": "admins and owners who are in it"},
 )
 async def export_space(request: Request, caller: Person, space_id: str) -> Response:
-    """Who is in it and who has spoken there, and all that was said. Its last line says that it is whole."""
+    """Its members, its authors and all messages. The last line marks the file as complete."""
     runtime = context_of(request).runtime
     space = await runtime.db.read(enter, space_id, caller.entity.id)
     require(caller, "admin")
@@ -93,7 +94,7 @@ async def _until_refused(lines: AsyncGenerator[str]) -> AsyncGenerator[str]:
 @router.post(
     "/api/import",
     status_code=201,
-    summary="Take in what was exported",
+    summary="Import an exported file",
     openapi_extra={"requestBody": {"required": True, "content": _LINES}},
 )
 async def import_file(
@@ -102,9 +103,9 @@ async def import_file(
     handle: Annotated[str | None, Query(max_length=200, description="Of an agent, where its own is taken.")] = None,
     name: Annotated[str | None, Query(max_length=200, description="By default as it was.")] = None,
 ) -> ImportedOut:
-    """All of it or, with an error that names the line, nothing. An agent is suspended until it is resumed.
+    """All of it or, with an error that names the line, nothing. An imported agent is suspended until it is resumed.
 
-    For owners: what comes in holds what others have said, and may start programs.
+    For owners: an imported agent has words of other people, and may start programs.
     """
     runtime = context_of(request).runtime
     chosen = [None if each is None else storable(each) for each in (handle, name)]

@@ -23,7 +23,7 @@ from denizen.storage.database import Tx, storable
 router = new_router()
 
 
-@router.get("/api/messages/search", summary="Find what was said")
+@router.get("/api/messages/search", summary="Search messages")
 async def search_messages(
     request: Request,
     caller: Person,
@@ -37,9 +37,9 @@ async def search_messages(
     ] = None,
     limit: Annotated[int, Query(ge=1, le=100)] = 20,
 ) -> SearchPage:
-    """Messages of your spaces that have all the words, upper or lower case, the newest first.
+    """Messages of your spaces that contain all the words, ignoring case, newest first.
 
-    A request looks at 5,000 messages at most. `next` then leads on, also where nothing was found yet.
+    A request looks at 5,000 messages at most. `next` continues the search, also if nothing was found yet.
     """
     words, place = Words(q), None if before is None else Cursor.read(before)
     read = context_of(request).runtime.db.read
@@ -59,9 +59,9 @@ def _search(
 
 
 # Behind the search, whose address would be one of a message else.
-@router.get("/api/messages/{message_id}", summary="One message")
+@router.get("/api/messages/{message_id}", summary="Get a message")
 async def get_message(request: Request, caller: Authenticated, message_id: str) -> MessageOut:
-    """Wherever it stands, if you are in that space: `reply_to` of another message leads here."""
+    """In any space that you are a member of, for example the `reply_to` of another message."""
     return message_out(await context_of(request).runtime.db.read(_message, caller, message_id))
 
 

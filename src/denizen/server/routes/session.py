@@ -25,11 +25,11 @@ router = new_router()
 @router.post(
     "/api/logins",
     status_code=201,
-    summary="Make a link to sign in with",
+    summary="Create a login link",
     openapi_extra={"x-who": "people for themselves; admins for members; owners for everyone"},
 )
 async def create_login(request: Request, caller: Person, wanted: CreateLogin) -> LoginCreated:
-    """Whoever opens it first, in the next ten minutes, is signed in. Send it to nobody else."""
+    """The first person who opens it within ten minutes is signed in. Do not share it."""
     runtime = context_of(request).runtime
     login, secret = await runtime.db.write(_create, caller, wanted.entity)
     assert login.expires_at is not None
@@ -40,10 +40,10 @@ async def create_login(request: Request, caller: Person, wanted: CreateLogin) ->
 
 @router.post("/api/session", status_code=201, summary="Sign in; no token needed")
 async def open_session(request: Request, response: Response, given: OpenSession) -> SessionOpened:
-    """The browser has a session, as a cookie that no script can read. A login link is used up by this.
+    """Sets a session cookie that scripts cannot read. A login link can be used once.
 
-    Browsers send cookies to every port of the host, so that the cookie counts only together with the `page_key` of the
-    answer: send it with each request, as the header `Denizen-Page-Key`.
+    Browsers send cookies to every port of the host, so the cookie is only valid together with the `page_key` of the
+    response: send it with each request, as the header `Denizen-Page-Key`.
     """
     context, visit = context_of(request), _visit(request)
     if "origin" in request.headers or "sec-fetch-site" in request.headers:
@@ -56,7 +56,7 @@ async def open_session(request: Request, response: Response, given: OpenSession)
 
 @router.delete("/api/session", status_code=204, summary="Sign out")
 async def close_session(request: Request, caller: Authenticated) -> Response:
-    """The session that you came with is over. With an access token, nothing is: that is revoked as a token."""
+    """Ends the session of the request. An access token stays valid until it is revoked."""
     if caller.token.kind == "session":
         await context_of(request).runtime.db.write(tokens.revoke, caller.token.id)
     return Response(status_code=204, headers={"Set-Cookie": cookie(_visit(request), "", 0)})

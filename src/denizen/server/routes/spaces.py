@@ -27,18 +27,18 @@ _KEYS: Final = UUID("c1d9a2f4-3b67-4a55-8f0e-2d7c9b1e6a38")
 """Under which idempotency keys become the ids of spaces."""
 
 
-@router.get("/api/spaces", summary="The spaces you are in")
+@router.get("/api/spaces", summary="List your spaces")
 async def list_spaces(
     request: Request,
     caller: Authenticated,
     after: Annotated[str, Query(max_length=200, description="What `next` of the page before said.")] = "",
     limit: Annotated[int, Query(ge=1, le=LONGEST_PAGE)] = 50,
 ) -> SpaceList:
-    """With their members, and how much of each you have not read."""
+    """With their members, and the number of unread messages."""
     return await context_of(request).runtime.db.read(_mine, caller.entity.id, after, limit)
 
 
-@router.get("/api/spaces/{space_id}", summary="One of them")
+@router.get("/api/spaces/{space_id}", summary="Get a space")
 async def get_space(request: Request, caller: Authenticated, space_id: str) -> SpaceOut:
     return await context_of(request).runtime.db.read(_one, space_id, caller.entity.id)
 
@@ -46,52 +46,54 @@ async def get_space(request: Request, caller: Authenticated, space_id: str) -> S
 @router.post(
     "/api/spaces",
     status_code=201,
-    summary="Open a space",
+    summary="Create a space",
     openapi_extra={"x-who": "people; if the organization's `spaces_by` is `admin`: admins and owners"},
 )
 async def create_space(request: Request, caller: Person, wanted: SpaceCreate, key: IdempotencyKey = None) -> SpaceOut:
-    """You are in it as its owner, and so are the members that you name."""
+    """You are its owner, and the given people and agents are members."""
     chosen = None if key is None else SpaceId(str(uuid5(_KEYS, f"{caller.entity.id} {key}")))
     return await context_of(request).runtime.db.write(_create, caller, wanted, chosen)
 
 
-@router.patch("/api/spaces/{space_id}", summary="Rename a space, hide it, or set its floor")
+@router.patch("/api/spaces/{space_id}", summary="Change the name, privacy or floor of a space")
 async def change_space(request: Request, caller: Person, space_id: str, change: SpaceChange) -> SpaceOut:
-    """The agents in it hear of it."""
+    """The agents in it are told."""
     return await context_of(request).runtime.db.write(_change, caller, space_id, change)
 
 
 @router.post(
     "/api/spaces/{space_id}/agents/{agent_id}/ask-for-answer",
     status_code=204,
-    summary="Ask an agent for the answer that it owes",
+    summary="Ask an agent for an answer",
 )
 async def ask_for_answer(request: Request, caller: Person, space_id: str, agent_id: str) -> None:
-    """An agent that read a message here and did not reply, or reached a limit before it had, is woken and told that you
-    ask for an answer. The status that said so goes."""
+    """Wakes an agent that read a message here and did not reply, or reached a limit before it could, and tells it
+    that you ask for an answer. The status in the space is removed.
+    """
     await context_of(request).runtime.db.write(messaging.ask_for_answer, caller.requester, space_id, agent_id)
 
 
-@router.post("/api/spaces/{space_id}/stop", summary="Stop what agents write in a space")
+@router.post("/api/spaces/{space_id}/stop", summary="Stop the answers of agents in a space")
 async def stop_answer(
     request: Request, caller: Person, space_id: str, whom: StopAnswer | None = None
 ) -> StoppedAnswers:
-    """The model call ends. What was said so far stays, and its metadata has `stopped`; the agent is told. Answers to
-    other spaces go on. A message that only says "stop" does the same."""
+    """Ends the model call. The text so far stays, with `stopped` in its metadata, and the agent is told. Its
+    answers in other spaces continue. A message that only says "stop" does the same.
+    """
     only = None if whom is None else whom.agent
     stopped = await context_of(request).runtime.db.write(messaging.stop_answer, caller.requester, space_id, only)
     return StoppedAnswers(agents=list(stopped))
 
 
-@router.post("/api/spaces/{space_id}/continue", summary="Let the agents of a space go on")
+@router.post("/api/spaces/{space_id}/continue", summary="Let the agents of a space continue")
 async def let_agents_go_on(request: Request, caller: Person, space_id: str) -> SpaceOut:
-    """Agents that had stopped waking each other there may again, and those with unread messages wake."""
+    """Agents that had stopped waking each other may do so again, and those with unread messages wake."""
     return await context_of(request).runtime.db.write(_continue, space_id, caller.entity.id)
 
 
-@router.put("/api/spaces/{space_id}/read", summary="Say how far you have read")
+@router.put("/api/spaces/{space_id}/read", summary="Set your read position")
 async def mark_read(request: Request, caller: Authenticated, space_id: str, mark: ReadMark) -> ReadState:
-    """What comes after that number is unread: a smaller one than before makes messages unread again."""
+    """Messages after that number are unread: a smaller number makes messages unread again."""
     where = SpaceId(storable(space_id))
     place = await context_of(request).runtime.spaces.mark_read(where, caller.entity.id, mark.seq)
     return ReadState(

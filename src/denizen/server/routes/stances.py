@@ -59,9 +59,9 @@ Number = Annotated[int | None, Query(ge=0, le=2**62)]
 Limit = Annotated[int, Query(ge=1, le=200)]
 
 
-@router.get("/api/profiles", summary="The prompt profiles of your organization")
+@router.get("/api/profiles", summary="List the prompt profiles of your organization")
 async def list_profiles(request: Request, caller: Admin) -> PresetList:
-    """And by which names agents are given metaprompts and quick-start profiles of reflection."""
+    """With the names of metaprompts and of quick-start profiles of reflection that agents can use."""
     runtime = context_of(request).runtime
     presets = await runtime.db.read(runtime.prompt_config.presets_of, caller.entity.organization_id)
     return preset_list_out(presets, runtime.prompt_config.configuration())
@@ -89,15 +89,15 @@ async def reset_presets(request: Request, caller: Owner) -> PresetsOut:
     return presets_out(await runtime.db.write(_reset_presets, caller, runtime.prompt_config))
 
 
-@router.get("/api/reflection", summary="What reflection can be set to")
+@router.get("/api/reflection", summary="List the names for reflection settings")
 async def list_reflection(request: Request, _: Person) -> ReflectionNames:
-    """The names of quick-start profiles and metaprompts, for those who set how a panel reflects."""
+    """Quick-start profiles and metaprompts, for everyone who sets the reflection of a panel."""
     return reflection_names_out(context_of(request).runtime.prompt_config.configuration())
 
 
-@router.post("/api/profiles/try", summary="Which profile a message would have")
+@router.post("/api/profiles/try", summary="Try which profile a message gets")
 async def try_profile(request: Request, caller: Admin, said: TryProfile) -> TriedProfile:
-    """What the rules say of it, as if it were the first of a conversation. Nothing is changed."""
+    """The result of the rules, as if it were the first message of a conversation. Nothing is changed."""
     runtime = context_of(request).runtime
     if said.presets is not None:
         presets = preset_changes.check(said.presets, runtime.prompt_config)
@@ -106,62 +106,63 @@ async def try_profile(request: Request, caller: Admin, said: TryProfile) -> Trie
     return tried_profile_out(presets, said.mode, said.text)
 
 
-@router.get("/api/agents/{agent_id}/stances", summary="How an agent stands to its conversations")
+@router.get("/api/agents/{agent_id}/stances", summary="List an agent's profiles and states of mind")
 async def list_stances(request: Request, caller: Admin, agent_id: str) -> StanceList:
+    """One for each of its conversations."""
     return await context_of(request).runtime.db.read(_list, agent_id, caller)
 
 
-@router.get(_STANCE, summary="How an agent stands to a conversation")
+@router.get(_STANCE, summary="Get an agent's profile and state of mind in a conversation")
 async def get_stance(request: Request, caller: Admin, agent_id: str, conversation_id: str) -> StanceOut:
-    """Its profile there and why it was chosen, its state of mind, and what holds there instead of its settings."""
+    """With the reason for the profile, and the settings that replace the agent's own there."""
     return await context_of(request).runtime.db.read(_get, agent_id, conversation_id, caller)
 
 
-@router.put(f"{_STANCE}/settings", summary="Settings of one conversation")
+@router.put(f"{_STANCE}/settings", summary="Set an agent's settings for one conversation")
 async def set_stance_settings(
     request: Request, caller: Admin, agent_id: str, conversation_id: str, wanted: SetStance
 ) -> StanceOut:
-    """They hold there instead of the agent's. An empty object takes them away."""
+    """They replace the agent's settings there. An empty object removes them."""
     runtime = context_of(request).runtime
     return await runtime.db.write(_set_settings, agent_id, conversation_id, caller, wanted, runtime.prompt_config)
 
 
-@router.put(f"{_STANCE}/state", summary="Set a state of mind")
+@router.put(f"{_STANCE}/state", summary="Set an agent's state of mind")
 async def set_state(
     request: Request, caller: Admin, agent_id: str, conversation_id: str, wanted: SetState
 ) -> StanceOut:
-    """Only what is sent is changed. The agent is told with its next cycle."""
+    """Fields that are not sent stay unchanged. The agent is told with its next cycle."""
     adjustment = state.wanted(wanted.model_dump())
     return await context_of(request).runtime.db.write(_set_state, agent_id, conversation_id, caller, adjustment)
 
 
-@router.delete(f"{_STANCE}/state", status_code=204, summary="Reset a state of mind")
+@router.delete(f"{_STANCE}/state", status_code=204, summary="Reset an agent's state of mind")
 async def reset_state(request: Request, caller: Admin, agent_id: str, conversation_id: str) -> None:
-    """No mood, no imprints, nothing counted of anybody. The history stays."""
+    """Resets mood, imprints and counters. The history stays."""
     await context_of(request).runtime.db.write(_reset, agent_id, conversation_id, caller)
 
 
-@router.get(f"{_STANCE}/history", summary="A state of mind over time")
+@router.get(f"{_STANCE}/history", summary="List changes of an agent's state of mind")
 async def get_state_history(
     request: Request, caller: Admin, agent_id: str, conversation_id: str, before: Number = None, limit: Limit = 50
 ) -> RunPage:
-    """What was asked and done, and what came of it, the newest first."""
+    """What was asked or set, and its result, newest first."""
     return await context_of(request).runtime.db.read(_history, agent_id, conversation_id, caller, before, limit)
 
 
-@router.get(f"{_STANCE}/signals", summary="What moved a state of mind")
+@router.get(f"{_STANCE}/signals", summary="List the signals of a conversation")
 async def list_signals(
     request: Request, caller: Admin, agent_id: str, conversation_id: str, before: Number = None, limit: Limit = 50
 ) -> SignalPage:
-    """The signals that were seen there, the newest first."""
+    """Signals in the messages there, newest first."""
     return await context_of(request).runtime.db.read(_signals, agent_id, conversation_id, caller, before, limit)
 
 
-@router.post(f"{_STANCE}/try", summary="Ask a metaprompt by hand")
+@router.post(f"{_STANCE}/try", summary="Ask a metaprompt now")
 async def try_metaprompt(
     request: Request, caller: Admin, agent_id: str, conversation_id: str, wanted: TryMetaprompt
 ) -> TriedOut:
-    """One model call, paid as a cycle is. Only with `apply` does the answer change anything."""
+    """One model call, paid like a cycle. The answer changes the state of mind only with `apply`."""
     runtime = context_of(request).runtime
     asked = asked_of(wanted)
     agent, space = await runtime.db.read(_find, agent_id, conversation_id, caller)

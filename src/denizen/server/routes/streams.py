@@ -35,7 +35,7 @@ _OF_A_PERSON: Final = event_stream(
 
 @router.get(
     "/api/agents/{agent_id}/stream",
-    summary="An agent's life, as it is lived",
+    summary="Stream the activity of an agent",
     response_class=Response,
     responses=_OF_AN_AGENT,
 )
@@ -46,9 +46,9 @@ async def stream_agent(
     after: Annotated[int | None, Query(ge=0, le=_LAST)] = None,
     last_event_id: Annotated[int | None, Header(alias="Last-Event-ID", ge=0, le=_LAST)] = None,
 ) -> Response:
-    """How the agent is; for admins also every cycle after a number, and the open one as it comes along.
+    """The status of the agent; for admins also every cycle after a number, and the running one while it runs.
 
-    `cycle` events have the cycle's number as their id. Without one to resume from, they come from now on.
+    `cycle` events have the cycle's number as their id. Without one to resume from, only new cycles are sent.
     """
     context = context_of(request)
     agent, last = await context.runtime.db.read(_agent, agent_id, caller)
@@ -65,7 +65,7 @@ def _agent(tx: Tx, agent_id: str, caller: Caller) -> tuple[AgentId, int]:
 
 @router.get(
     "/api/stream",
-    summary="Everything you may see, as it happens",
+    summary="Stream everything that you may see",
     response_class=Response,
     responses=_OF_A_PERSON,
 )
@@ -77,10 +77,10 @@ async def stream_everything(
         Header(alias="Last-Event-ID", max_length=60_000, description="The id of the last event you had."),
     ] = None,
 ) -> Response:
-    """Every message of every space you are in, and what happens there.
+    """Every message of your spaces, and what happens there.
 
-    The id of an event says how far you are in each space: give the last one you had as `Last-Event-ID`, on whichever
-    instance, and nothing is lost or repeated. A space that it does not hold is told as `space.joined`.
+    The id of an event contains your position in each space: send the last one as `Last-Event-ID`, to any instance, and
+    nothing is lost or repeated. A space that it does not contain is sent as `space.joined`.
     """
     context = context_of(request)
     given = cursor.decode(last_event_id) if last_event_id else {}

@@ -31,36 +31,38 @@ WHO = {"x-who": "people for themselves; admins for members, services and agents;
 Named = Annotated[str | None, Query(description="Whose: an id or a `@handle`; without it, your own.")]
 
 
-@router.get("/api/tokens", summary="What lets someone in", openapi_extra=WHO)
+@router.get("/api/tokens", summary="List tokens, sessions and login links", openapi_extra=WHO)
 async def list_tokens(
     request: Request,
     caller: Person,
     entity: Named = None,
     everyone: Annotated[bool, Query(description="Those of all for whom you may make some.")] = False,
 ) -> TokenList:
-    """Tokens, sessions, login links, the revoked and expired ones too. Never their secrets."""
+    """Including revoked and expired ones, never their secrets."""
     if everyone and entity is not None:
         raise InvalidInput("Ask for the tokens of one or of everyone, not both.")
     return await context_of(request).runtime.db.read(_list, caller, entity, everyone)
 
 
-@router.post("/api/tokens", status_code=201, summary="Make an access token", openapi_extra=WHO)
+@router.post("/api/tokens", status_code=201, summary="Create an access token", openapi_extra=WHO)
 async def create_token(request: Request, caller: Person, wanted: CreateToken) -> TokenCreated:
-    """The secret is shown this once. A token never may do more than the one it was made with."""
+    """The secret is shown only once. A token never has more rights than the one it was created with."""
     token, secret = await context_of(request).runtime.db.write(_create, caller, wanted)
     return TokenCreated(token=known_token_out(token), secret=secret)
 
 
-@router.post("/api/tokens/{token_id}/rotate", summary="Give it a new secret", openapi_extra=WHO)
+@router.post("/api/tokens/{token_id}/rotate", summary="Rotate the secret of a token", openapi_extra=WHO)
 async def rotate_token(request: Request, caller: Person, token_id: str) -> TokenCreated:
-    """The old secret opens nothing from now on; the new one is shown this once."""
+    """The old secret stops working at once; the new one is shown only once."""
     token, secret = await context_of(request).runtime.db.write(_rotate, caller, token_id)
     return TokenCreated(token=known_token_out(token), secret=secret)
 
 
-@router.delete("/api/tokens/{token_id}", status_code=204, summary="Let nobody in with it", openapi_extra=WHO)
+@router.delete(
+    "/api/tokens/{token_id}", status_code=204, summary="Revoke a token, session or login link", openapi_extra=WHO
+)
 async def revoke_token(request: Request, caller: Person, token_id: str) -> None:
-    """Token, session or login link: it opens nothing any more. Revoking twice is revoking once."""
+    """It stops working at once. Repeating the request changes nothing."""
     await context_of(request).runtime.db.write(_revoke, caller, token_id)
 
 

@@ -30,7 +30,7 @@ DAYS: Final = 30
 """How many are told where nobody says since when."""
 
 
-@router.get("/api/usage", summary="What agents have used")
+@router.get("/api/usage", summary="Get the usage of agents")
 async def get_usage(
     request: Request,
     caller: Admin,
@@ -40,7 +40,7 @@ async def get_usage(
     agent: Annotated[str | None, Query(max_length=100, description="Only this one: its id or `@handle`.")] = None,
     limit: Annotated[int, Query(ge=1, le=50, description="How many agents or models are told apart.")] = 20,
 ) -> UsageOut:
-    """Each day of that time has its place, also where nothing was used. At most 366 days at once."""
+    """Every day of the period is listed, also without usage. At most 366 days at once."""
     runtime = context_of(request).runtime
     last = until or moment(runtime.clock.now()).date()
     first = since or last - timedelta(days=min(DAYS - 1, (last - date.min).days))
@@ -56,16 +56,16 @@ def _account(tx: Tx, caller: Caller, first: date, last: date, by: By, agent: str
     return account(tx, caller.entity.organization_id, first, last, by=by, agent_id=chosen, most=most)
 
 
-@router.get("/api/organization/budget", summary="What all agents together may use")
+@router.get("/api/organization/budget", summary="Get the budget of your organization")
 async def get_budget(request: Request, caller: Admin) -> BudgetOut:
-    """The limits of your organization, and what was used today. An agent's own budget is part of its definition."""
+    """The limits for all agents together, and what was used today. An agent's own budget is part of its definition."""
     runtime = context_of(request).runtime
     return await runtime.db.read(_budget, caller, runtime.server_budget)
 
 
-@router.put("/api/organization/budget", summary="Say what all agents together may use")
+@router.put("/api/organization/budget", summary="Set the budget of your organization")
 async def put_budget(request: Request, caller: Admin, wanted: Limits) -> BudgetOut:
-    """These are the limits, and no others: what is not sent is not limited. Agents that rest because of less go on."""
+    """Replaces all limits: what is not sent is not limited. Agents that paused because of a smaller limit continue."""
     runtime = context_of(request).runtime
     # By way of text, so that 0.1 is a tenth.
     given = {name: str(value) if isinstance(value, float) else value for name, value in wanted.model_dump().items()}

@@ -22,46 +22,45 @@ router = new_router()
 _STANCE: Final = "/api/panels/{panel_id}/stances/{voice}"
 
 
-@router.get("/api/panels/{panel_id}/stances", summary="How the voices of a panel stand")
+@router.get("/api/panels/{panel_id}/stances", summary="List the advisors' profiles and states of mind")
 async def list_voice_stances(here: Reader) -> VoiceStanceList:
-    """Its advisors, switched off or on, in order; where there are none, the plain `assistant`."""
+    """In order, including inactive advisors; in a panel without advisors, of the `assistant`."""
     return await here.read(_list)
 
 
-@router.get(_STANCE, summary="How a voice stands")
+@router.get(_STANCE, summary="Get an advisor's profile and state of mind")
 async def get_voice_stance(here: Reader, voice: str) -> VoiceStanceOut:
-    """The profile of its last answer and why it was chosen, and its state of mind. `voice`: an advisor's id, or
-    `assistant`."""
+    """With the reason for the profile of its last answer. `voice`: an advisor's id, or `assistant`."""
     return await here.read(_get, voice)
 
 
-@router.put(f"{_STANCE}/state", summary="Set a voice's state of mind")
+@router.put(f"{_STANCE}/state", summary="Set an advisor's state of mind")
 async def set_voice_state(here: Member, voice: str, wanted: SetState) -> VoiceStanceOut:
-    """Only what is sent is changed. The voice is told with its next answer."""
+    """Fields that are not sent stay unchanged. The advisor is told with its next answer."""
     return await here.write(_set_state, voice, state.wanted(wanted.model_dump()), here.caller.entity.id)
 
 
-@router.delete(f"{_STANCE}/state", status_code=204, summary="Reset a voice's state of mind")
+@router.delete(f"{_STANCE}/state", status_code=204, summary="Reset an advisor's state of mind")
 async def reset_voice_state(here: Member, voice: str) -> None:
-    """No mood, no imprints, nothing counted of anybody. The history stays."""
+    """Resets mood, imprints and counters. The history stays."""
     await here.write(_reset, voice, here.caller.entity.id)
 
 
-@router.get(f"{_STANCE}/history", summary="A voice's state of mind over time")
+@router.get(f"{_STANCE}/history", summary="List changes of an advisor's state of mind")
 async def get_voice_history(here: Reader, voice: str, before: Number = None, limit: Limit = 50) -> RunPage:
-    """What was asked and done, and what came of it, the newest first. `cycle` is the turn of the panel."""
+    """What was asked or set, and its result, newest first. `cycle` is the turn of the panel."""
     return await here.read(_history, voice, before, limit)
 
 
-@router.get(f"{_STANCE}/signals", summary="What moved a voice's state of mind")
+@router.get(f"{_STANCE}/signals", summary="List the signals that an advisor detected")
 async def list_voice_signals(here: Reader, voice: str, before: Number = None, limit: Limit = 50) -> SignalPage:
-    """The signals that it has seen, the newest first. `cycle` is the turn of the panel."""
+    """Newest first. `cycle` is the turn of the panel."""
     return await here.read(_signals, voice, before, limit)
 
 
-@router.post(f"{_STANCE}/try", summary="Ask a metaprompt of a voice")
+@router.post(f"{_STANCE}/try", summary="Ask a metaprompt of an advisor now")
 async def try_voice_metaprompt(here: Member, voice: str, wanted: TryMetaprompt) -> TriedOut:
-    """One model call, which the panel pays. Only with `apply` does the answer change anything."""
+    """One model call, paid by the panel. The answer changes the state of mind only with `apply`."""
     asked, panel = asked_of(wanted), await here.enter()
     tried = await here.context.runtime.advisors.try_metaprompt(
         panel, storable(voice), asked, apply=wanted.apply, by=here.caller.entity.id

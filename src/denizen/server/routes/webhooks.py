@@ -19,15 +19,15 @@ from denizen.storage.database import Tx, storable
 router = new_router()
 
 
-@router.get("/api/agents/{agent_id}/webhooks", summary="The webhooks of an agent")
+@router.get("/api/agents/{agent_id}/webhooks", summary="List the webhooks of an agent")
 async def list_webhooks(request: Request, caller: Admin, agent_id: str) -> WebhookList:
     found = await context_of(request).runtime.db.read(_list, agent_id, caller)
     return WebhookList(webhooks=[webhook_out(each) for each in found])
 
 
-@router.post("/api/agents/{agent_id}/webhooks", status_code=201, summary="Make an address for a service")
+@router.post("/api/agents/{agent_id}/webhooks", status_code=201, summary="Create a webhook")
 async def create_webhook(request: Request, caller: Admin, agent_id: str, wanted: CreateWebhook) -> WebhookCreated:
-    """The secret is shown this once: give it to the service, which signs with it what it sends."""
+    """The secret is shown only once: give it to the service, which signs its requests with it."""
     runtime = context_of(request).runtime
     agent = await runtime.db.read(find_agent, agent_id, caller)
     webhook, secret = await runtime.webhooks.create(
@@ -36,21 +36,21 @@ async def create_webhook(request: Request, caller: Admin, agent_id: str, wanted:
     return WebhookCreated(webhook=webhook_out(webhook), secret=secret)
 
 
-@router.delete("/api/webhooks/{webhook_id}", status_code=204, summary="Close such an address")
+@router.delete("/api/webhooks/{webhook_id}", status_code=204, summary="Revoke a webhook")
 async def revoke_webhook(request: Request, caller: Admin, webhook_id: str) -> None:
-    """Nothing is received there any more. Closing it twice is closing it once."""
+    """Requests to its address are no longer accepted. Repeating the request changes nothing."""
     runtime = context_of(request).runtime
     await runtime.webhooks.revoke(await runtime.db.read(_one, webhook_id, caller), by=caller.actor)
 
 
 @router.post(
     "/hooks/{webhook_id}",
-    summary="Where a service sends to; signed, and without a token",
+    summary="Receive a request of a service; signed, no token needed",
     response_class=Response,
     responses=text_answer("text/plain", "Received; a service that asks for it has its greeting back.", ""),
 )
 async def receive_webhook(request: Request, webhook_id: str) -> Response:
-    """What was sent is in the agent's inbox when this answers 200. The same content sent again is told once."""
+    """When this returns 200, the event is in the agent's inbox. The same content sent again is delivered once."""
     runtime = context_of(request).runtime
     greeting = await runtime.webhooks.receive(webhook_id, request.headers, await request.body())
     return Response(None if greeting is None else greeting.answer, media_type="text/plain")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated, Literal
 
 from pydantic import AwareDatetime, BaseModel, Field
@@ -10,7 +9,7 @@ from pydantic import AwareDatetime, BaseModel, Field
 from denizen.access.identities import SUBJECT_CHARACTERS, Identity
 from denizen.access.secrets import VALUE_CHARACTERS, Secret
 from denizen.access.tokens import Token
-from denizen.clock import Instant, moment
+from denizen.server.shapes.filling import filled
 from denizen.shapes.access import IdentityOut, KeyOut, KnownToken, ListedToken
 from denizen.shapes.examples import asked
 
@@ -21,40 +20,24 @@ NamedWhose = Annotated[
 ]
 
 
-def _time(at: Instant | None) -> datetime | None:
-    return None if at is None else moment(at)
-
-
 class CreateToken(BaseModel):
-    """A way in for a program."""
+    """A new access token for a program."""
 
     model_config = asked(name="Backup script", role="member", expires_at="2096-01-05T09:00:00Z")
 
     name: Annotated[str, Field(min_length=1, max_length=120, description="What it is for.")]
     entity: Annotated[
-        str | None, Field(description="For whom: an id or a `@handle` of your organization; without it, for you.")
+        str | None, Field(description="The owner: an id or a `@handle` of your organization; by default you.")
     ] = None
     role: Annotated[
         PersonalRole | None,
-        Field(description="Of a person's token: at most this much it may do. As you, if not given."),
+        Field(description="The maximum role of a person's token. By default your own."),
     ] = None
-    expires_at: Annotated[
-        AwareDatetime | None, Field(description="Until when it is good; null: until it is revoked.")
-    ] = None
+    expires_at: Annotated[AwareDatetime | None, Field(description="When it expires; null: never.")] = None
 
 
 def known_token_out(token: Token) -> KnownToken:
-    return KnownToken(
-        id=token.id,
-        entity_id=token.entity_id,
-        kind=token.kind,
-        role=token.role,
-        name=token.name,
-        created_at=moment(token.created_at),
-        expires_at=_time(token.expires_at),
-        revoked_at=_time(token.revoked_at),
-        last_used_at=_time(token.last_used_at),
-    )
+    return filled(KnownToken, token)
 
 
 def listed_token_out(token: Token, handle: str) -> ListedToken:
@@ -62,21 +45,23 @@ def listed_token_out(token: Token, handle: str) -> ListedToken:
 
 
 class CreateLogin(BaseModel):
-    """A link with which one signs in with a browser, once."""
+    """A link to sign in with a browser, once."""
 
     model_config = asked()
 
     entity: Annotated[
-        str | None, Field(description="For whom: an id or a `@handle` of your organization; without it, for you.")
+        str | None, Field(description="The owner: an id or a `@handle` of your organization; by default you.")
     ] = None
 
 
 class OpenSession(BaseModel):
-    """With what one signs in."""
+    """The secret to sign in with."""
 
     model_config = asked(secret="dzl_…")  # noqa: S106
 
-    secret: Annotated[str, Field(min_length=1, max_length=200, description="Of a login link, or an access token.")]
+    secret: Annotated[
+        str, Field(min_length=1, max_length=200, description="The secret of a login link, or an access token.")
+    ]
 
 
 class SetKey(BaseModel):
@@ -84,29 +69,23 @@ class SetKey(BaseModel):
 
     model_config = asked(value="sk-…", whose="organization")
 
-    value: Annotated[str, Field(min_length=1, max_length=VALUE_CHARACTERS, description="Kept sealed; never shown.")]
+    value: Annotated[
+        str, Field(min_length=1, max_length=VALUE_CHARACTERS, description="Stored encrypted; never shown.")
+    ]
     whose: NamedWhose = "organization"
 
 
 def key_out(secret: Secret) -> KeyOut:
-    return KeyOut(
-        name=secret.name,
-        whose="organization" if secret.owner_id is None else "me",
-        hint=secret.hint,
-        created_at=moment(secret.created_at),
-        updated_at=moment(secret.updated_at),
-    )
+    return filled(KeyOut, secret, whose="organization" if secret.owner_id is None else "me")
 
 
 class LinkIdentity(BaseModel):
-    """As whom the identity provider knows someone."""
+    """The identity of someone at the identity provider."""
 
     model_config = asked(subject="248289761001")
 
-    subject: Annotated[
-        str, Field(min_length=1, max_length=SUBJECT_CHARACTERS, description="What its tokens have as `sub`.")
-    ]
+    subject: Annotated[str, Field(min_length=1, max_length=SUBJECT_CHARACTERS, description="The `sub` of its tokens.")]
 
 
 def identity_out(identity: Identity) -> IdentityOut:
-    return IdentityOut(issuer=identity.issuer, subject=identity.subject, created_at=moment(identity.created_at))
+    return filled(IdentityOut, identity)

@@ -22,11 +22,12 @@ from denizen.agents.files import plainly
 from denizen.agents.fitness import Unable
 from denizen.agents.registry import Agent, AgentListing, Life, Status
 from denizen.agents.revising import shown
-from denizen.clock import Instant, moment
+from denizen.clock import moment
 from denizen.cycles.budgets import BudgetRest
 from denizen.errors import InvalidInput
 from denizen.files.attaching import MOST_FILES
 from denizen.inbox.outside import NESTING, is_deep, storable_data
+from denizen.server.shapes.filling import filled
 from denizen.server.shapes.given import Given, OutsideData
 from denizen.shapes.agents import AgentDetail, AgentOut, AgentTrouble, ListedAgent, RestingOut
 from denizen.shapes.examples import KITCHEN, asked
@@ -37,7 +38,7 @@ TRIGGER_CHARACTERS = 10_000
 
 
 class CreateAgent(AgentDefinition):
-    """A new agent: its name, and every field of a definition as `docs/definitions.md` tells them."""
+    """A new agent: its name, and the fields of a definition (`docs/definitions.md`)."""
 
     model_config = ConfigDict(
         frozen=True,
@@ -49,10 +50,10 @@ class CreateAgent(AgentDefinition):
         },
     )
 
-    name: Annotated[Name, Field(description="What it is called.")]
-    handle: Annotated[Handle | None, Field(description="By default made from the name.")] = None
+    name: Annotated[Name, Field(description="The name.")]
+    handle: Annotated[Handle | None, Field(description="By default derived from the name.")] = None
     spaces: Annotated[
-        tuple[str, ...], Field(max_length=100, description="Ids of spaces of yours that it is in from the beginning.")
+        tuple[str, ...], Field(max_length=100, description="Ids of your spaces that it becomes a member of.")
     ] = ()
 
     @model_validator(mode="wrap")
@@ -74,7 +75,7 @@ class CreateAgent(AgentDefinition):
 
 
 class EditAgent(RootModel[dict[str, JsonValue]]):
-    """Its `name`, and fields of its definition: what is not there stays, null resets a field to its default.
+    """Its `name`, and fields of its definition: fields that are not sent stay, null resets a field to its default.
 
     A mapping such as `cycle` is changed by its keys; lists are replaced.
     """
@@ -112,10 +113,7 @@ def _kept(value: JsonValue) -> JsonValue:
 
 
 def agent_trouble_out(unable: Unable | None) -> AgentTrouble | None:
-    if unable is None:
-        return None
-    retry_at = None if unable.retry_at is None else moment(Instant(unable.retry_at))
-    return AgentTrouble(cause=unable.cause, text=unable.text, actions=list(unable.actions), retry_at=retry_at)
+    return None if unable is None else filled(AgentTrouble, unable)
 
 
 def agent_out(agent: Agent, status: Status, unable: Unable | None = None) -> AgentOut:
@@ -161,7 +159,7 @@ def agent_detail_out(
 
 
 class TryAgain(Given):
-    """Where an agent is to try again."""
+    """The space in which an agent tries again."""
 
     model_config = asked(space=KITCHEN)
 
@@ -176,17 +174,19 @@ def listed_agent_out(each: AgentListing, unable: Unable | None = None) -> Listed
 
 
 class ForkAgent(BaseModel):
-    """A new agent with the past of another."""
+    """A new agent with the history of another."""
 
     model_config = asked(handle="ada-2", name="Ada the Second", at=7)
 
-    handle: Annotated[Handle | None, Field(description="By default that of the other and a number.")] = None
-    name: Annotated[Name | None, Field(description="By default that of the other.")] = None
-    at: Annotated[int | None, Field(ge=1, le=2**53, description="The last cycle it has lived; by default all.")] = None
+    handle: Annotated[Handle | None, Field(description="By default the handle of the other with a number.")] = None
+    name: Annotated[Name | None, Field(description="By default the name of the other.")] = None
+    at: Annotated[
+        int | None, Field(ge=1, le=2**53, description="Copy the history up to this cycle; by default all of it.")
+    ] = None
 
 
 class TriggerAgent(BaseModel):
-    """Something that happened outside, for one agent."""
+    """An event from outside, for one agent."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -195,9 +195,9 @@ class TriggerAgent(BaseModel):
         },
     )
 
-    service: Annotated[str, Field(description="What the event comes from, as the agent is told it.")]
-    text: Annotated[str, Field(max_length=TRIGGER_CHARACTERS, description="What happened, in words.")] = ""
-    data: Annotated[OutsideData, Field(description="What happened, as data.")] = None
+    service: Annotated[str, Field(description="The name of the service, as the agent sees it.")]
+    text: Annotated[str, Field(max_length=TRIGGER_CHARACTERS, description="The event as text.")] = ""
+    data: Annotated[OutsideData, Field(description="The event as data.")] = None
     files: Annotated[
         list[str],
         Field(
@@ -208,7 +208,9 @@ class TriggerAgent(BaseModel):
     ] = []
     id: Annotated[
         str | None,
-        Field(min_length=1, max_length=200, description="The service's own id of it: told twice is told once."),
+        Field(
+            min_length=1, max_length=200, description="The service's id of the event: the same id is delivered once."
+        ),
     ] = None
     urgent: Annotated[bool, Field(description="The agent sees it at its next step instead of after its cycle.")] = False
 

@@ -11,6 +11,7 @@ from denizen.agents.chatting import Answer
 from denizen.cycles.ledger import Charge
 from denizen.files.attaching import MOST_FILES
 from denizen.server.answering import LONGEST_SECONDS, USUAL_SECONDS
+from denizen.server.shapes.filling import filled
 from denizen.server.shapes.memory import MemoryControl
 from denizen.server.shapes.spaces import METADATA_CHARACTERS, NamedOrganization
 from denizen.server.telling import BETWEEN
@@ -35,7 +36,7 @@ Metadata = Annotated[dict[str, JsonValue], AfterValidator(_can_be_kept)]
 
 
 class ChatRequest(BaseModel):
-    """Something to say to one agent."""
+    """A message to one agent."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -46,7 +47,7 @@ class ChatRequest(BaseModel):
     agent: Annotated[str, Field(description="Its id, or its `@handle`.")]
     text: Annotated[str, Field(description=f"Markdown, up to {MESSAGE_CHARACTERS:,} characters.")]
     space: Annotated[
-        str | None, Field(description="A space that you and the agent are in; else the private one of you two.")
+        str | None, Field(description="A space that you and the agent are in; by default your private space with it.")
     ] = None
     files: Annotated[
         list[str],
@@ -55,19 +56,19 @@ class ChatRequest(BaseModel):
             description="Files of your message: ids of finished uploads, or data URLs (`data:image/png;base64,…`).",
         ),
     ] = []
-    metadata: Annotated[Metadata | None, Field(description="Kept with your message as it is.")] = None
+    metadata: Annotated[Metadata | None, Field(description="Stored with your message, unchanged.")] = None
     organization_id: NamedOrganization = None
     memory_control: Annotated[
         MemoryControl | None,
-        Field(alias="memoryControl", description="What shall be remembered of this conversation. It is kept."),
+        Field(alias="memoryControl", description="The memory settings of this conversation. They are stored."),
     ] = None
     seconds: Annotated[
-        float, Field(gt=0, le=LONGEST_SECONDS, description="How long to wait. The agent goes on in any case.")
+        float, Field(gt=0, le=LONGEST_SECONDS, description="How long to wait. The agent continues in any case.")
     ] = USUAL_SECONDS
 
 
 def chat_usage_out(spent: Charge) -> ChatUsage:
-    return ChatUsage(input_tokens=spent.input_tokens, output_tokens=spent.output_tokens, cost_micros=spent.cost_micros)
+    return filled(ChatUsage, spent)
 
 
 def final_response(answer: Answer) -> FinalResponse:

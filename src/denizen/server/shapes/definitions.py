@@ -12,6 +12,7 @@ from denizen.agents.differences import Change
 from denizen.agents.documents import Plain
 from denizen.agents.files import Declared
 from denizen.inbox.outside import NESTING, is_deep, storable_data
+from denizen.server.shapes.filling import filled
 from denizen.shapes.definitions import Applied, ChangeOut, FieldChangeOut
 from denizen.shapes.examples import asked
 
@@ -19,14 +20,14 @@ DOCUMENTS: int = 1_000
 
 
 class DocumentIn(BaseModel):
-    """What one document of a definition file says, and where it stands."""
+    """One document of a definition file, and its position."""
 
     model_config = asked(place="agents.yaml:1", document={"kind": "person", "name": "Sam"})
 
-    place: Annotated[str, Field(max_length=1_000, description="Under which its problems are told.")]
+    place: Annotated[str, Field(max_length=1_000, description="The name that errors use for it.")]
     document: Annotated[
         Mapping[str, JsonValue],
-        Field(description="An agent, a space or a person, as `docs/definitions.md` tells them."),
+        Field(description="An agent, a space or a person, in the format of `docs/definitions.md`."),
     ]
 
     @field_validator("document")
@@ -38,14 +39,14 @@ class DocumentIn(BaseModel):
 
 
 class Apply(BaseModel):
-    """Documents, and whether they are only to be tried."""
+    """Documents to apply, or to try."""
 
     model_config = asked(
         documents=[{"place": "agents.yaml:1", "document": {"kind": "person", "name": "Sam"}}], dry_run=True
     )
 
     documents: Annotated[list[DocumentIn], Field(min_length=1, max_length=DOCUMENTS)]
-    dry_run: Annotated[bool, Field(description="Only say what would change.")] = False
+    dry_run: Annotated[bool, Field(description="Only return what would change.")] = False
 
     @field_validator("documents")
     @classmethod
@@ -57,7 +58,7 @@ class Apply(BaseModel):
 
 def change_out(change: Change) -> ChangeOut:
     fields = [FieldChangeOut(path=each.path, old=_json(each.old), new=_json(each.new)) for each in change.fields]
-    return ChangeOut(kind=change.kind, name=change.name, action=change.action, fields=fields)
+    return filled(ChangeOut, change, fields=fields)
 
 
 def _json(value: Plain) -> Any:

@@ -6,32 +6,24 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from denizen.clock import moment
 from denizen.forgetting.forgetting import Kind, Receipt
+from denizen.server.shapes.filling import filled
 from denizen.shapes.examples import THING, asked
 from denizen.shapes.forgetting import ReceiptOut
 
 
 class Forget(BaseModel):
-    """What shall be gone everywhere."""
+    """What to forget everywhere."""
 
     model_config = asked(kind="message", id=THING, also_replies=False, dry_run=True)
 
     kind: Kind
-    id: Annotated[str, Field(description="Of the message, memory, person or space; a person also by `@handle`.")]
+    id: Annotated[str, Field(description="The id of the message, memory, person or space; a person also by `@handle`.")]
     also_replies: Annotated[
-        bool, Field(description="Of a message: also what agents answered it, and the cycles in which they did.")
+        bool, Field(description="For a message: also the answers of agents, and the cycles that wrote them.")
     ] = False
-    dry_run: Annotated[bool, Field(description="Only say how much would be removed where.")] = False
+    dry_run: Annotated[bool, Field(description="Only return how much would be removed from where.")] = False
 
 
 def receipt_out(receipt: Receipt, *, dry_run: bool = False) -> ReceiptOut:
-    return ReceiptOut(
-        id=None if dry_run else receipt.id,
-        kind=receipt.kind,
-        subject_id=receipt.subject_id,
-        by_id=receipt.by_id,
-        removed=receipt.removed,
-        created_at=moment(receipt.created_at),
-        dry_run=dry_run,
-    )
+    return filled(ReceiptOut, receipt, id=None if dry_run else receipt.id, dry_run=dry_run)

@@ -12,7 +12,7 @@ from denizen.nearest import nearest
 
 
 class Given(BaseModel):
-    """A body that someone sent."""
+    """The body of a request."""
 
     model_config = ConfigDict(extra="forbid")
 

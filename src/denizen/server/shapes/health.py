@@ -8,6 +8,7 @@ from denizen.agents.fitness import Fitness
 from denizen.agents.health import SHOWN, Health, Instance, Trouble
 from denizen.clock import Instant, moment
 from denizen.server.shapes.agents import agent_trouble_out
+from denizen.server.shapes.filling import filled
 from denizen.shapes.health import AgentHealth, AlertCode, AlertOut, HealthOut, InstanceOut, TroubleOut
 
 NAMED = 5
@@ -15,34 +16,19 @@ NAMED = 5
 
 
 def instance_out(instance: Instance, answering: str) -> InstanceOut:
-    return InstanceOut(
-        id=instance.id,
-        seen_at=moment(instance.seen_at),
-        agents=instance.agents,
-        answers=instance.id == answering,
-    )
+    return filled(InstanceOut, instance, answers=instance.id == answering)
 
 
 def trouble_out(trouble: Trouble) -> TroubleOut:
-    return TroubleOut(
-        agent_id=trouble.agent_id,
-        handle=trouble.handle,
-        name=trouble.name,
-        events=trouble.events,
-        since=moment(trouble.since),
-    )
+    return filled(TroubleOut, trouble)
 
 
 def agent_health_out(found: Fitness, now: int) -> AgentHealth:
-    return AgentHealth(
-        agent_id=found.agent_id,
-        handle=found.handle,
-        name=found.name,
+    return filled(
+        AgentHealth,
+        found,
         can_think=found.unable is None,
         trouble=agent_trouble_out(found.unable),
-        waiting=found.waiting,
-        waiting_since=None if found.waiting_since is None else moment(Instant(found.waiting_since)),
-        dead=found.dead,
         needs_a_person=found.needs_a_person(now),
     )
 

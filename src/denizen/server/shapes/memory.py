@@ -12,32 +12,17 @@ from denizen.memory.hygiene import Report
 from denizen.memory.items import MemoryItem
 from denizen.memory.policy import OrganizationMemory, Policy, Scopes
 from denizen.memory.rolling import ConversationSummary
+from denizen.server.shapes.filling import filled
 from denizen.shapes.examples import asked
 from denizen.shapes.memory import ConversationMemory, FindingOut, MemoryOut, OrganizationMemoryOut, PolicyOut, ReportOut
 
 
 def memory_out(memory: MemoryItem) -> MemoryOut:
-    return MemoryOut(
-        id=memory.id,
-        scope=memory.scope,
-        category=memory.category,
-        text=memory.text,
-        confidence=memory.confidence / 100,
-        space_id=memory.space_id,
-        user_id=memory.user_id,
-        agent_id=memory.agent_id,
-        sources=list(memory.sources),
-        uses=memory.uses,
-        used_at=None if memory.used_at is None else moment(Instant(memory.used_at)),
-        superseded_by=memory.superseded_by,
-        created_at=moment(Instant(memory.created_at)),
-        updated_at=moment(Instant(memory.updated_at)),
-        outside=memory.source is not None,
-    )
+    return filled(MemoryOut, memory, confidence=memory.confidence / 100, outside=memory.source is not None)
 
 
 class MemoryChange(BaseModel):
-    """What a memory shall say."""
+    """The new text of a memory."""
 
     model_config = asked(text="Noor likes long answers.")
 
@@ -45,19 +30,15 @@ class MemoryChange(BaseModel):
 
 
 def policy_out(policy: Policy) -> PolicyOut:
-    return PolicyOut(
-        enabled=policy.enabled, scopes=policy.scopes, share_with_organization=policy.share_with_organization
-    )
+    return filled(PolicyOut, policy)
 
 
 class PolicyChange(BaseModel):
-    """What shall hold of long-term memory in a conversation. What is not sent stays as it is."""
+    """Long-term memory settings of a conversation. Fields that are not sent stay unchanged."""
 
     model_config = asked(enabled=False)
 
-    enabled: Annotated[bool | None, Field(description="False: nothing is remembered beyond it, nor brought back.")] = (
-        None
-    )
+    enabled: Annotated[bool | None, Field(description="False: no memories are stored or recalled.")] = None
     scopes: Scopes = Scopes()
     share_with_organization: Annotated[
         bool | None, Field(validation_alias=AliasChoices("share_with_organization", "shareWithOrganization"))
@@ -68,15 +49,13 @@ class PolicyChange(BaseModel):
 
 
 def conversation_memory_out(state: ConversationSummary, policy: Policy) -> ConversationMemory:
-    return ConversationMemory(
-        space_id=state.space_id,
+    return filled(
+        ConversationMemory,
+        state,
         summary_markdown=state.summary,
         memory_json=state.memory.model_dump(mode="json"),
-        upto=state.upto,
-        passes=state.passes,
         updated_at=moment(Instant(state.updated_at)) if state.upto else None,
         policy=policy_out(policy),
-        outside=state.outside,
     )
 
 
@@ -89,7 +68,7 @@ def organization_memory_out(settings: OrganizationMemory | None) -> Organization
 
 
 class OrganizationMemoryChange(BaseModel):
-    """What shall be otherwise. Null gives a switch its default back."""
+    """Changes of the long-term memory settings. Null resets one to its default."""
 
     model_config = asked(publish=False)
 
@@ -106,10 +85,7 @@ def report_out(report: Report) -> ReportOut:
     return ReportOut(
         counts=dict(report.counts),
         superseded=report.superseded,
-        findings=[
-            FindingOut(problem=each.problem, scope=each.scope, memories=[one.id for one in each.memories], why=each.why)
-            for each in report.findings
-        ],
+        findings=[filled(FindingOut, each, memories=[one.id for one in each.memories]) for each in report.findings],
     )
 
 

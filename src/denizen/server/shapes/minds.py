@@ -23,6 +23,7 @@ from denizen.models.prices import Usage, usage_of
 from denizen.models.tokens import estimate
 from denizen.server.shapes.agents import resting_out
 from denizen.server.shapes.calls import call_out
+from denizen.server.shapes.filling import filled
 from denizen.server.shapes.plans import goal_out, note_out, plan_out
 from denizen.server.shapes.stances import standing_out
 from denizen.server.shapes.usage import limits_out, used_out
@@ -233,12 +234,12 @@ def request_out(rebuilt: RebuiltRequest) -> RequestOut:
 
 
 class Rethink(BaseModel):
-    """Which model shall be asked the same."""
+    """The model to ask the same requests."""
 
     model_config = asked(model="openai:gpt-6.1-terra", step=0)
 
     model: Annotated[str, Field(min_length=1, max_length=200)]
-    step: Annotated[int | None, Field(ge=0, le=10_000, description="Only this step; by default all of them.")] = None
+    step: Annotated[int | None, Field(ge=0, le=10_000, description="Only this step; by default all steps.")] = None
 
 
 def answer_again_out(again: NewAnswer) -> AnswerAgain:
@@ -282,28 +283,11 @@ def log_entry_out(each: Dated) -> LogEntry:
 
 
 def recalled_out(found: RecalledPassage) -> Recalled:
-    return Recalled(
-        cycle=found.cycle,
-        at=moment(found.at),
-        kind=found.kind,
-        space_id=found.space_id,
-        space=found.space,
-        who=found.who,
-        text=found.text,
-        pointer=found.pointer,
-        score=round(found.score, 4),
-    )
+    return filled(Recalled, found, score=round(found.score, 4))
 
 
 def crossing_out(crossing: Crossing) -> CrossingOut:
-    return CrossingOut(
-        from_space_id=crossing.from_space_id,
-        from_space=crossing.from_space,
-        to_space_id=crossing.to_space_id,
-        cycle_id=crossing.cycle_id,
-        words=crossing.words,
-        at=moment(crossing.created_at),
-    )
+    return filled(CrossingOut, crossing, at=moment(crossing.created_at))
 
 
 def window_section_out(block: Block) -> WindowSection:
@@ -317,22 +301,18 @@ def window_section_out(block: Block) -> WindowSection:
 
 
 def lane_out(lane: Lane) -> LaneOut:
-    return LaneOut(
-        name=lane.name, waiting=lane.waiting, taken=lane.taken, first=[event_out(each) for each in lane.first]
-    )
+    return filled(LaneOut, lane, first=[event_out(each) for each in lane.first])
 
 
 def mind_out(found: Inspection) -> MindOut:
     agent = found.agent
-    return MindOut(
+    return filled(
+        MindOut,
+        found,
         id=agent.id,
         handle=agent.entity.handle,
         name=agent.name,
         model=agent.definition.model,
-        at=moment(found.at),
-        status=found.status,
-        holder=found.holder,
-        held_until=None if found.held_until is None else moment(found.held_until),
         resting=resting_out(found.resting),
         cycles=found.cycle_count,
         window=_window(found, found.era),
@@ -381,4 +361,4 @@ def _window(found: Inspection, era: Era) -> WindowOut:
     if window.open:
         parts.append(WindowPart(part="open", tokens=window.open))
     parts.append(WindowPart(part="free", tokens=window.free))
-    return WindowOut(limit=window.limit, used=window.used, era=window.era, parts=parts)
+    return filled(WindowOut, window, parts=parts)

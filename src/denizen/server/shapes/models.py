@@ -10,6 +10,7 @@ from denizen.access.secrets import VALUE_CHARACTERS
 from denizen.masking import masked
 from denizen.models.abilities import Abilities
 from denizen.models.providers import ADDRESS_CHARACTERS
+from denizen.server.shapes.filling import filled
 from denizen.server.shapes.given import Given
 from denizen.shapes.examples import asked
 from denizen.shapes.models import LocalModel, LocalServer, ModelFacts, TestOut
@@ -23,12 +24,9 @@ Key = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_
 
 
 def model_facts_out(known: Abilities) -> ModelFacts:
-    return ModelFacts(
-        tools=known.tools,
-        images=known.images,
-        context_tokens=known.context_tokens,
-        context_source=known.context_source,
-        thinking=known.thinking,
+    return filled(
+        ModelFacts,
+        known,
         input_price=None if known.input_price is None else float(known.input_price),
         output_price=None if known.output_price is None else float(known.output_price),
     )
@@ -50,11 +48,11 @@ class TestModel(Given):
         Address | None,
         Field(description="Its base URL; by default as before. Empty: the provider's own, without a gateway."),
     ] = None
-    key: Annotated[Key | None, Field(description="By default the one that is kept. It is not kept by a test.")] = None
+    key: Annotated[Key | None, Field(description="By default the stored one. A test does not store it.")] = None
 
 
 class ChooseModel(TestModel):
-    """The model of agents that name none. The address and the key are kept; the key is never shown again."""
+    """The default model of agents. The address and the key are stored; the key is never shown."""
 
 
 def test_out(result: TestResult) -> TestOut:

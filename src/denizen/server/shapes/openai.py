@@ -60,7 +60,7 @@ class ContentPart(BaseModel):
 
 
 class ChatMessage(BaseModel):
-    """A message of a conversation as the client remembers it. The agent remembers its own: only the last counts."""
+    """A message of the client's conversation. The agent has its own history: only the last message is used."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -77,7 +77,7 @@ class StreamOptions(BaseModel):
 
 
 class CompletionRequest(BaseModel):
-    """A chat completion: the last message of the user is said to the agent."""
+    """A chat completion: the last message of the user is posted to the agent."""
 
     model_config = ConfigDict(
         extra="ignore",
@@ -90,7 +90,7 @@ class CompletionRequest(BaseModel):
     messages: Annotated[list[ChatMessage], Field(min_length=1)]
     stream: bool = False
     stream_options: StreamOptions | None = None
-    n: Annotated[int | None, Field(description="An agent gives one answer.")] = None
+    n: Annotated[int | None, Field(description="Only 1: an agent gives one answer.")] = None
     user: Annotated[
         str | None,
         Field(
@@ -101,7 +101,7 @@ class CompletionRequest(BaseModel):
     ] = None
     metadata: Annotated[
         Metadata | None,
-        Field(description="`space`: the id of a space that you and the agent are in. All of it is kept."),
+        Field(description="`space`: the id of a space that you and the agent are in. All of it is stored."),
     ] = None
 
     @field_validator("n")
@@ -134,7 +134,7 @@ class PromptDetails(BaseModel):
 
 
 class Usage(BaseModel):
-    """What the cycle of the agent has used, all its model calls together."""
+    """The usage of the agent's cycle, all model calls together."""
 
     prompt_tokens: int
     completion_tokens: int
@@ -167,16 +167,16 @@ class Choice(BaseModel):
 
 
 class About(BaseModel):
-    """What OpenAI's API has no word for."""
+    """Fields that OpenAI's API does not have."""
 
     outcome: Outcome
     space_id: str
-    message_id: Annotated[str, Field(description="Of what was said to the agent.")]
+    message_id: Annotated[str, Field(description="The id of the message to the agent.")]
     cycle: int | None
 
 
 class Completion(BaseModel):
-    """Everything that the agent said until its cycle ended."""
+    """Everything that the agent posted until its cycle ended."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -227,7 +227,7 @@ class ModelOut(BaseModel):
 
 
 class ModelList(BaseModel):
-    """The agents of your organization that are not dead."""
+    """The agents of your organization that were not deleted."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -253,9 +253,11 @@ class EmbeddingRequest(BaseModel):
     model_config = ConfigDict(extra="ignore", json_schema_extra={"examples": [{"input": "Good morning"}]})
 
     input: Annotated[str | Texts, Field(description="A text, or several.")]
-    model: Annotated[str | None, Field(description="Taken as it is: there is one embedder here.")] = None
+    model: Annotated[str | None, Field(description="Ignored: the server has one embedder.")] = None
     encoding_format: Literal["float", "base64"] = "float"
-    dimensions: Annotated[int | None, Field(description="What the embedder has; it cannot be asked for fewer.")] = None
+    dimensions: Annotated[int | None, Field(description="The dimensions of the embedder; fewer are not supported.")] = (
+        None
+    )
 
 
 class Embedding(BaseModel):
@@ -270,7 +272,7 @@ class EmbeddingUsage(BaseModel):
 
 
 class EmbeddingList(BaseModel):
-    """What the texts mean, as directions: each of length one."""
+    """The embeddings of the texts, each of length one."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -304,7 +306,7 @@ def packed(numbers: Sequence[float]) -> str:
 
 
 class ErrorDetail(BaseModel):
-    """What went wrong, as OpenAI tells it; `code` is ours."""
+    """An error in OpenAI's format; `code` is ours."""
 
     model_config = given(message="There is no agent 'eve'.", type="invalid_request_error", param=None, code="not_found")
 

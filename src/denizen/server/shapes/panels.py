@@ -16,6 +16,7 @@ from denizen.panel.phases import Phase
 from denizen.panel.rounds import Reply, Round
 from denizen.panel.settings import MOST_ADVISORS, MOST_CROSSTALK, PanelSettings
 from denizen.reflection.settings import ReflectionSettings
+from denizen.server.shapes.filling import filled
 from denizen.server.shapes.given import Given
 from denizen.server.shapes.spaces import NamedOrganization, message_out
 from denizen.shapes import panels as shapes
@@ -46,30 +47,30 @@ if TYPE_CHECKING:
 
 
 class AdvisorIn(Given):
-    """An advisor, as you describe it."""
+    """A new advisor."""
 
     model_config = asked(name="Martin Buber", description="You look for the encounter.", group="Philosophers")
 
     name: str
-    handle: Annotated[
-        str | None, Field(description="`@handle` addresses it; made from the name where it is not given.")
-    ] = None
+    handle: Annotated[str | None, Field(description="`@handle` addresses it; by default derived from the name.")] = None
     description: Annotated[str, Field(max_length=20_000, description='Who it is; it stands behind "You are …".')] = ""
-    colour: Annotated[str, Field(description="`#rrggbb`; empty: one is given to it.")] = ""
-    group: Annotated[str, Field(max_length=60, description="`@group` addresses all of it.")] = ""
+    colour: Annotated[str, Field(description="`#rrggbb`; empty: chosen automatically.")] = ""
+    group: Annotated[str, Field(max_length=60, description="`@group` addresses all its members.")] = ""
     active: Annotated[bool, Field(description="Whether it answers when nobody is addressed.")] = True
-    model: Annotated[str | None, Field(description="null: the panel's.")] = None
+    model: Annotated[str | None, Field(description="Null: the model of the panel.")] = None
     max_tokens: int | None = None
-    reasoning: Annotated[bool, Field(description="Whether a model that can think before it speaks does so.")] = False
-    phases: Annotated[list[Phase] | None, Field(description="Its own, instead of the panel's.")] = None
-    assertions: Annotated[list[str], Field(max_length=20, description="What is expected of each of its replies.")] = (
-        Field(default_factory=list[str])
-    )
-    reflection: Annotated[ReflectionSettings | None, Field(description="Its own, instead of the panel's.")] = None
+    reasoning: Annotated[bool, Field(description="Whether a reasoning model thinks before it answers.")] = False
+    phases: Annotated[list[Phase] | None, Field(description="Its own, instead of the settings of the panel.")] = None
+    assertions: Annotated[
+        list[str], Field(max_length=20, description="Expectations that each of its replies is checked against.")
+    ] = Field(default_factory=list[str])
+    reflection: Annotated[
+        ReflectionSettings | None, Field(description="Its own, instead of the settings of the panel.")
+    ] = None
 
 
 class AdvisorChange(Given):
-    """What shall be otherwise with an advisor."""
+    """Changes of an advisor. Fields that are not sent stay unchanged."""
 
     model_config = asked(active=False)
 
@@ -90,7 +91,7 @@ class AdvisorChange(Given):
 
 
 class AdvisorOut(shapes.Advisor):
-    """A voice of a panel."""
+    """An advisor of a panel."""
 
     model_config = given(
         id=BUBER, handle="martin-buber", name="Martin Buber", description="You look for the encounter.",
@@ -105,27 +106,11 @@ class AdvisorOut(shapes.Advisor):
 
 
 def advisor_out(advisor: Advisor) -> AdvisorOut:
-    own = advisor.settings
-    return AdvisorOut(
-        id=advisor.id,
-        handle=advisor.handle,
-        name=advisor.name,
-        description=advisor.description,
-        colour=advisor.colour,
-        group=advisor.group,
-        active=advisor.active,
-        position=advisor.position,
-        model=own.model,
-        max_tokens=own.max_tokens,
-        reasoning=own.reasoning,
-        phases=None if own.phases is None else list(own.phases),
-        assertions=list(own.assertions),
-        reflection=own.reflection,
-    )
+    return filled(AdvisorOut, advisor, advisor.settings)
 
 
 class AdvisorList(Value):
-    """Who advises in a panel, in order."""
+    """The advisors of a panel, in order."""
 
     advisors: list[AdvisorOut]
 
@@ -135,15 +120,17 @@ def advisor_list_out(listed: Iterable[Advisor]) -> AdvisorList:
 
 
 class AdvisorOrder(Given):
-    """In which order the advisors stand."""
+    """The order of the advisors."""
 
     model_config = asked(advisors=[BUBER])
 
-    advisors: Annotated[list[str], Field(max_length=MOST_ADVISORS, description="Ids; the others follow as they stood.")]
+    advisors: Annotated[
+        list[str], Field(max_length=MOST_ADVISORS, description="Ids; the others follow in their present order.")
+    ]
 
 
 class AdvisorFile(Value):
-    """Advisors, to be taken to another panel."""
+    """Exported advisors."""
 
     model_config = given(format="denizen.advisors/1", advisors=[{"name": "Martin Buber"}])
 
@@ -152,13 +139,13 @@ class AdvisorFile(Value):
 
 
 class AdvisorImport(Given):
-    """What `GET …/advisors/export` gave."""
+    """The export of `GET …/advisors/export`."""
 
     model_config = asked(format="denizen.advisors/1", advisors=[{"name": "Martin Buber"}], replace=False)
 
     format: str = "denizen.advisors/1"
     advisors: Annotated[list[dict[str, Any]], Field(max_length=MOST_ADVISORS)]
-    replace: Annotated[bool, Field(description="Whether those that are there are removed.")] = False
+    replace: Annotated[bool, Field(description="Whether the present advisors are removed.")] = False
 
     @property
     def document(self) -> dict[str, Any]:
@@ -167,7 +154,7 @@ class AdvisorImport(Given):
 
 
 class GroupChange(Given):
-    """Whether the advisors of a group answer."""
+    """Whether the advisors of a group are active."""
 
     model_config = asked(group="Philosophers", active=False)
 
@@ -176,7 +163,7 @@ class GroupChange(Given):
 
 
 class SuggestRequest(Given):
-    """What the advisors shall help to think about."""
+    """The topic for suggested advisors."""
 
     model_config = asked(topic="Whether to leave a safe job for a bakery.", count=8)
 
@@ -185,26 +172,21 @@ class SuggestRequest(Given):
 
 
 def suggestion_out(suggestion: Suggestion) -> SuggestionOut:
-    return SuggestionOut(
-        name=suggestion.name,
-        kind=suggestion.kind,
-        description=suggestion.description,
-        reason=suggestion.reason,
-    )
+    return filled(SuggestionOut, suggestion)
 
 
 class PanelCreate(Given):
-    """A new panel. You are in it, and run it."""
+    """A new panel, with you as its owner."""
 
     model_config = asked(
         name="Board", advisors=[{"name": "Martin Buber"}, {"name": "Seth Godin"}], settings={"synthesis": "always"}
     )
 
     name: str
-    private: Annotated[bool, Field(description="Whether those who are not in it may not even know of it.")] = False
-    members: Annotated[
-        list[str], Field(max_length=200, description="Who else may ask it: ids, or handles with their `@`.")
-    ] = Field(default_factory=list[str])
+    private: Annotated[bool, Field(description="Whether only members can see it.")] = False
+    members: Annotated[list[str], Field(max_length=200, description="The other members: ids or `@handles`.")] = Field(
+        default_factory=list[str]
+    )
     advisors: Annotated[list[AdvisorIn], Field(max_length=MOST_ADVISORS)] = Field(default_factory=list[AdvisorIn])
     settings: Annotated[dict[str, Any], Field(description="As in `PATCH /api/panels/{panel_id}`.")] = Field(
         default_factory=dict[str, Any]
@@ -212,7 +194,7 @@ class PanelCreate(Given):
 
 
 class PanelChange(Given):
-    """What shall be otherwise with a panel."""
+    """Changes of a panel. Fields that are not sent stay unchanged."""
 
     model_config = asked(settings={"crosstalk": 1, "synthesis": "always", "reflection": {"profile": "basic"}})
 
@@ -223,7 +205,7 @@ class PanelChange(Given):
 
 
 class PanelOut(shapes.Panel):
-    """A space whose advisors answer."""
+    """A panel: a space with advisors who answer."""
 
     model_config = given(id=KITCHEN, name="Board", private=False, turns=3, settings={}, advisors=[])
 
@@ -232,18 +214,11 @@ class PanelOut(shapes.Panel):
 
 
 def panel_out(panel: Panel, advisors: Iterable[Advisor]) -> PanelOut:
-    return PanelOut(
-        id=panel.id,
-        name=panel.name,
-        private=panel.space.private,
-        turns=panel.turns,
-        settings=panel.settings,
-        advisors=[advisor_out(each) for each in advisors],
-    )
+    return filled(PanelOut, panel, private=panel.space.private, advisors=[advisor_out(each) for each in advisors])
 
 
 class PanelList(Value):
-    """The panels you are in."""
+    """Your panels."""
 
     panels: list[PanelOut]
 
@@ -270,26 +245,16 @@ def reply_out(reply: Reply) -> ReplyOut:
     made_of = reply.recipe or {}
     phase, background = made_of.get("phase"), made_of.get("background", {})
     profile = background.get("profile")
-    return ReplyOut(
+    return filled(
+        ReplyOut,
+        reply,
         advisor=reply.voice,
-        part=reply.part,
-        name=reply.name,
-        state=reply.state,
         completed=reply.is_over,
         content=reply.text or "",
-        thinking=reply.thinking,
         error=None if reply.error_code is None else ReplyError(code=reply.error_code, message=reply.error or ""),
         phase=None if phase is None else PhaseOut.model_validate(phase),
         profile=None if profile is None else ReplyProfile(preset=profile["preset"], reason=profile["reason"]),
         memories=background.get("memory", {}).get("memories", {}),
-        result=None if reply.result is None else dict(reply.result),
-        epoch=reply.epoch,
-        model=reply.model,
-        input_tokens=reply.input_tokens,
-        output_tokens=reply.output_tokens,
-        cost_micros=reply.cost_micros,
-        started_at=_time(reply.started_at),
-        ended_at=_time(reply.ended_at),
     )
 
 
@@ -299,15 +264,7 @@ def tally_out(votes: Mapping[str, Mapping[str, Any]], groups: Sequence[Sequence[
     told = tally(votes, groups)
     return TallyOut(
         leading=told.leading,
-        camps=[
-            CampOut(
-                position=each.position,
-                advisors=list(each.voices),
-                confidence=each.confidence,
-                weight=each.weight,
-            )
-            for each in told.camps
-        ],
+        camps=[filled(CampOut, each, advisors=list(each.voices)) for each in told.camps],
         dissent={one: dict(others) for one, others in told.dissent.items()},
     )
 
@@ -341,7 +298,7 @@ def round_out(told: Round, message: Message | None = None) -> RoundOut:
 
 
 class VoiceChoice(Given):
-    """Whom it is about."""
+    """The advisor of a request."""
 
     model_config = asked(advisor=BUBER)
 
@@ -351,7 +308,7 @@ class VoiceChoice(Given):
 
 
 class CrosstalkRequest(Given):
-    """How often the advisors answer each other."""
+    """The number of cross-talk rounds."""
 
     model_config = asked(rounds=1)
 
@@ -359,11 +316,11 @@ class CrosstalkRequest(Given):
 
 
 class VoteRequest(Given):
-    """What the advisors vote on."""
+    """The question of a vote."""
 
     model_config = asked(question="Should I sign by Friday?")
 
-    question: Annotated[str, Field(max_length=4_000, description="Empty: what the turn was about.")] = ""
+    question: Annotated[str, Field(max_length=4_000, description="Empty: the question of the turn.")] = ""
 
 
 def context_out(shown: AdvisorContext) -> ContextOut:
@@ -380,16 +337,7 @@ def context_out(shown: AdvisorContext) -> ContextOut:
 
 
 def foretold_out(told: CostEstimate) -> ForetoldOut:
-    return ForetoldOut(
-        advisor=told.voice,
-        name=told.name,
-        model=told.model,
-        input_tokens=told.input_tokens,
-        output_tokens=told.output_tokens,
-        most_output_tokens=told.most_output_tokens,
-        cost_micros=told.cost_micros,
-        most_micros=told.most_micros,
-    )
+    return filled(ForetoldOut, told, advisor=told.voice)
 
 
 def cost_out(told: Iterable[CostEstimate]) -> CostOut:

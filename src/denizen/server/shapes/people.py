@@ -7,10 +7,10 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from denizen.access.people import Profile
-from denizen.clock import moment
 from denizen.cycles.budgets import BudgetSettings
 from denizen.cycles.organization import OrganizationSettings, SecretHosts
 from denizen.server.auth import Caller
+from denizen.server.shapes.filling import filled
 from denizen.server.shapes.given import Given
 from denizen.shapes import people as shapes
 from denizen.shapes.examples import asked, given
@@ -28,7 +28,7 @@ class OrganizationDetail(shapes.Organization):
     model_config = given(id=_HOME, name="Home", settings={"budget": {"dollars_per_day": "5.00"}, "spaces_by": "member"})
 
     settings: Annotated[  # pyright: ignore[reportIncompatibleVariableOverride]
-        OrganizationSettings | None, Field(description="For admins and owners; null for whoever is neither.")
+        OrganizationSettings | None, Field(description="For admins and owners; null for others.")
     ]
 
 
@@ -37,24 +37,26 @@ def organization_detail_out(organization: Organization, settings: OrganizationSe
 
 
 class SettingsChange(Given):
-    """Settings of the organization: those that are sent are changed, null gives one its default back."""
+    """Settings of the organization: fields that are not sent stay unchanged, null resets one to its default."""
 
     model_config = asked(spaces_by="admin")
 
     budget: Annotated[
-        BudgetSettings | None, Field(description="What all agents together may use, by the day (UTC) and for life.")
+        BudgetSettings | None, Field(description="The limits for all agents together, per day (UTC) and in total.")
     ] = None
     spaces_by: Annotated[
         Literal["member", "admin"] | None, Field(description="Who may create spaces: everyone, or admins and owners.")
     ] = None
     secret_hosts: Annotated[
         SecretHosts | None,
-        Field(description="Where each secret may be sent by tools: `name` or `name:port`. Given whole."),
+        Field(
+            description="The hosts to which tools may send each secret: `name` or `name:port`. Replaces the whole list."
+        ),
     ] = None
 
 
 class OrganizationChange(Given):
-    """What shall be otherwise."""
+    """Changes of the organization. Fields that are not sent stay unchanged."""
 
     model_config = asked(name="Our house", settings={"spaces_by": "admin"})
 
@@ -63,38 +65,29 @@ class OrganizationChange(Given):
 
 
 def entity_out(profile: Profile) -> EntityOut:
-    who = profile.entity
-    return EntityOut(
-        id=who.id,
-        kind=who.kind,
-        handle=who.handle,
-        name=who.name,
-        role=profile.role,
-        created_at=moment(profile.created_at),
-        left_at=None if profile.left_at is None else moment(profile.left_at),
-    )
+    return filled(EntityOut, profile.entity, profile)
 
 
 class EntityCreate(Given):
-    """Someone new."""
+    """A new person or service."""
 
     model_config = asked(kind="human", name="Sam", handle="sam", role="member")
 
     kind: Literal["human", "service"] = "human"
     name: str
-    handle: Annotated[str | None, Field(description="Without one, it is made from the name.")] = None
-    role: Annotated[PersonRole | None, Field(description="Of a person; more than `member` is for owners to give.")] = (
+    handle: Annotated[str | None, Field(description="By default derived from the name.")] = None
+    role: Annotated[PersonRole | None, Field(description="For a person; only owners can give more than `member`.")] = (
         None
     )
 
 
 class EntityChange(Given):
-    """What shall be otherwise with someone."""
+    """Changes of a person or service. Fields that are not sent stay unchanged."""
 
     model_config = asked(name="Samira")
 
     name: str | None = None
-    role: Annotated[PersonRole | None, Field(description="Of a person; for owners to change.")] = None
+    role: Annotated[PersonRole | None, Field(description="For a person; only owners can change it.")] = None
 
 
 def me_out(caller: Caller, organization: Organization) -> Me:
@@ -106,11 +99,5 @@ def me_out(caller: Caller, organization: Organization) -> Me:
         name=who.name,
         role=caller.role,
         organization=OrganizationOut(id=organization.id, name=organization.name),
-        token=TokenOut(
-            id=token.id,
-            kind=token.kind,
-            name=token.name,
-            created_at=moment(token.created_at),
-            expires_at=None if token.expires_at is None else moment(token.expires_at),
-        ),
+        token=filled(TokenOut, token),
     )

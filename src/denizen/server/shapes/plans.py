@@ -6,17 +6,17 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from denizen.clock import moment
 from denizen.plans.agenda import Plan
 from denizen.plans.goals import Goal, GoalStatus, Priority
 from denizen.plans.notes import Note
 from denizen.plans.schedule import describe
+from denizen.server.shapes.filling import filled
 from denizen.shapes.examples import asked
 from denizen.shapes.plans import GoalOut, NoteOut, PlanOut
 
 
 def goal_out(goal: Goal) -> GoalOut:
-    return GoalOut(number=goal.number, text=goal.text, status=goal.status, priority=goal.priority, outside=goal.outside)
+    return filled(GoalOut, goal)
 
 
 class NewGoal(BaseModel):
@@ -30,7 +30,7 @@ class NewGoal(BaseModel):
 
 
 class ChangeGoal(BaseModel):
-    """What shall be different about a goal; what is not there stays."""
+    """Changes of a goal. Fields that are not sent stay unchanged."""
 
     model_config = asked(status="done")
 
@@ -40,11 +40,11 @@ class ChangeGoal(BaseModel):
 
 
 def note_out(note: Note) -> NoteOut:
-    return NoteOut(key=note.key, text=note.text, outside=note.outside)
+    return filled(NoteOut, note)
 
 
 class SetNote(BaseModel):
-    """What shall be noted."""
+    """The text of a note."""
 
     model_config = asked(text="Noor takes it without sugar.")
 
@@ -52,26 +52,16 @@ class SetNote(BaseModel):
 
 
 def plan_out(plan: Plan) -> PlanOut:
-    return PlanOut(
-        id=plan.id,
-        kind=plan.kind,
-        name=plan.name,
-        instruction=plan.instruction,
-        schedule=describe(plan.schedule),
-        state=plan.state,
-        next_run=moment(plan.next_run),
-        last_run=None if plan.last_run is None else moment(plan.last_run),
-        outside=plan.outside,
-    )
+    return filled(PlanOut, plan, schedule=describe(plan.schedule))
 
 
 class SetPlan(BaseModel):
-    """When the agent is woken, in exactly one way of three, and what it is told then."""
+    """A plan: exactly one of `cron`, `at` and `after`, and the instruction."""
 
     model_config = asked(instruction="Look whether the windows are closed.", cron="0 7 * * *", zone="Europe/Berlin")
 
     instruction: str
     cron: Annotated[str | None, Field(description="Minute, hour, day of month, month, day of week.")] = None
     at: Annotated[str | None, Field(description="Once, in ISO 8601.")] = None
-    after: Annotated[str | None, Field(description="Once, after so long: `2 hours`.")] = None
-    zone: Annotated[str | None, Field(description="By default that of the agent.")] = None
+    after: Annotated[str | None, Field(description="Once, after this time: `2 hours`.")] = None
+    zone: Annotated[str | None, Field(description="By default the time zone of the agent.")] = None

@@ -10,7 +10,7 @@ from denizen.shapes.examples import KITCHEN, given
 
 
 class Problem(BaseModel):
-    """Why a request failed (RFC 9457). Decide by `code`; `detail` is for people."""
+    """Why a request failed (RFC 9457). Programs use `code`; `detail` is for people."""
 
     model_config = given(
         type="about:blank", title="Not found", status=404, code="not_found", detail=f"There is no space '{KITCHEN}'."

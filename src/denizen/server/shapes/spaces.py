@@ -10,23 +10,13 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator
 
 from denizen.agents.fitness import Unable
 from denizen.agents.space_statuses import QueuedStatus, ShownStatus
-from denizen.clock import Instant, moment
 from denizen.ids import AgentId, EntityId
 from denizen.panel.unanswered import PanelStatus
 from denizen.server.shapes.agents import agent_trouble_out
+from denizen.server.shapes.filling import filled
 from denizen.server.shapes.given import Given
 from denizen.shapes.examples import asked
-from denizen.shapes.spaces import (
-    FLOOR,
-    RUN_LIMIT,
-    AttachmentOut,
-    Author,
-    MemberOut,
-    MessageOut,
-    ReactionOut,
-    SpaceOut,
-    StatusOut,
-)
+from denizen.shapes.spaces import FLOOR, RUN_LIMIT, Author, MemberOut, MessageOut, ReactionOut, SpaceOut, StatusOut
 from denizen.spaces.directory import (
     AGENT_RUN_LIMIT,
     DEFAULT_FLOOR,
@@ -55,7 +45,7 @@ NamedOrganization = Annotated[
 
 
 class SpaceCreate(Given):
-    """A new space. You are in it, and run it."""
+    """A new space, with you as its owner."""
 
     model_config = asked(name="Kitchen", members=["@ada", "@sam"], private=False)
 
@@ -63,11 +53,9 @@ class SpaceCreate(Given):
     members: list[str] = Field(
         default_factory=list[str],
         max_length=MOST_MEMBERS,
-        description="Who else is in it: ids, or handles with their `@`.",
+        description="The other members: ids or `@handles`.",
     )
-    private: Annotated[
-        bool, Field(description="Whether those who are not in it may not even know of it, nor of what is said in it.")
-    ] = False
+    private: Annotated[bool, Field(description="Whether only members can see the space and its messages.")] = False
     floor: Annotated[Floor | None, Field(description=f"{FLOOR} By default `{DEFAULT_FLOOR}`.")] = None
     agent_run_limit: Annotated[
         int | None, Field(ge=0, le=LARGEST_RUN_LIMIT, description=f"{RUN_LIMIT} By default {AGENT_RUN_LIMIT}.")
@@ -75,7 +63,7 @@ class SpaceCreate(Given):
 
 
 class SpaceChange(Given):
-    """What shall be otherwise with a space."""
+    """Changes of a space. Fields that are not sent stay unchanged."""
 
     model_config = asked(name="Big kitchen")
 
@@ -96,17 +84,17 @@ class StopAnswer(Given):
 
 
 class MemberAdd(Given):
-    """Who shall be in the space."""
+    """A new member of a space."""
 
     model_config = asked(entity="@ada", attention="mentions")
 
-    entity: Annotated[str, Field(description="Its id, or its handle with the `@`.")]
-    attention: Annotated[Attention, Field(description="What of the space reaches an agent's inbox.")] = "all"
-    role: Annotated[MemberRole, Field(description="Owners and admins of a space run it.")] = "member"
+    entity: Annotated[str, Field(description="An id or an `@handle`.")]
+    attention: Annotated[Attention, Field(description="Which messages reach an agent's inbox.")] = "all"
+    role: Annotated[MemberRole, Field(description="Owners and admins manage the space.")] = "member"
 
 
 class MemberChange(Given):
-    """What shall be otherwise with a member."""
+    """Changes of a member. Fields that are not sent stay unchanged."""
 
     model_config = asked(attention="none")
 
@@ -115,7 +103,7 @@ class MemberChange(Given):
 
 
 class ReadMark(Given):
-    """How far you have read."""
+    """Your read position."""
 
     model_config = asked(seq=7)
 
@@ -123,7 +111,7 @@ class ReadMark(Given):
 
 
 class PostMessage(BaseModel):
-    """Something to say in a space."""
+    """A message to post."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -134,7 +122,7 @@ class PostMessage(BaseModel):
     text: Annotated[str, Field(description=f"Markdown, up to {MESSAGE_CHARACTERS:,} characters. `@handle` mentions.")]
     reply_to: Annotated[str | None, Field(description="The id of a message in the same space.")] = None
     urgent: Annotated[bool, Field(description="Agents see it at their next step instead of after their cycle.")] = False
-    metadata: Annotated[dict[str, JsonValue] | None, Field(description="Kept with the message as it is.")] = None
+    metadata: Annotated[dict[str, JsonValue] | None, Field(description="Stored with the message, unchanged.")] = None
     organization_id: NamedOrganization = None
     files: Annotated[
         list[str],
@@ -156,7 +144,7 @@ class PostMessage(BaseModel):
 
 
 class EditMessage(BaseModel):
-    """What a message shall say instead."""
+    """The new text of a message."""
 
     model_config = ConfigDict(
         extra="forbid", json_schema_extra={"examples": [{"text": "Good morning, @ada. Did the *second* build pass?"}]}
@@ -169,58 +157,31 @@ class EditMessage(BaseModel):
 
 
 def message_out(message: Message) -> MessageOut:
-    return MessageOut(
-        id=message.id,
-        space_id=message.space_id,
-        seq=message.seq,
-        author=Author(id=message.author_id, kind=message.author_kind, name=message.author_name),
-        text=message.text,
-        plain=message.plain,
-        mentions=list(message.mentions),
-        reply_to=message.reply_to,
-        metadata=message.metadata,
-        created_at=moment(message.created_at),
-        edited_at=None if message.edited_at is None else moment(message.edited_at),
-        deleted_at=None if message.deleted_at is None else moment(message.deleted_at),
-        outside=message.outside,
-        files=[
-            AttachmentOut(id=each.id, name=each.name, media_type=each.media_type, size=each.size)
-            for each in message.files
-        ],
-        reactions=[ReactionOut(emoji=emoji, by=list(who)) for emoji, who in message.reactions.items()],
-        pinned_at=None if message.pinned_at is None else moment(message.pinned_at),
-        marked_at=None if message.marked_at is None else moment(message.marked_at),
-    )
+    author = Author(id=message.author_id, kind=message.author_kind, name=message.author_name)
+    reactions = [ReactionOut(emoji=emoji, by=list(who)) for emoji, who in message.reactions.items()]
+    return filled(MessageOut, message, author=author, reactions=reactions)
 
 
 def member_out(
     member: Member, unable: Mapping[AgentId, Unable] | None = None, namesakes: Container[EntityId] = ()
 ) -> MemberOut:
     who = member.entity
-    return MemberOut(
-        id=who.id,
-        kind=who.kind,
-        handle=who.handle,
-        name=who.name,
-        role=member.role,
-        attention=member.attention,
+    return filled(
+        MemberOut,
+        who,
+        member,
         trouble=agent_trouble_out((unable or {}).get(AgentId(who.id))),
         namesake=who.id in namesakes,
     )
 
 
 def status_out(status: ShownStatus) -> StatusOut:
-    return StatusOut(
-        agent_id=status.agent_id,
+    return filled(
+        StatusOut,
+        status,
         name=status.agent_name,
-        cause=status.cause,
-        text=status.text,
-        actions=list(status.actions),
-        message_id=status.message_id,
-        retry_at=None if status.retry_at is None else moment(Instant(status.retry_at)),
         behind=status.behind if isinstance(status, QueuedStatus) else None,
         round_id=status.round_id if isinstance(status, PanelStatus) else None,
-        created_at=moment(Instant(status.created_at)),
     )
 
 
@@ -230,20 +191,11 @@ def space_out(
     statuses: Iterable[ShownStatus],
     unable: Mapping[AgentId, Unable] | None = None,
 ) -> SpaceOut:
-    space, alike = place.space, namesakes(members)
-    return SpaceOut(
-        id=space.id,
-        kind=space.kind,
-        name=space.name,
-        private=space.private,
-        floor=space.floor,
-        agent_run_limit=space.agent_run_limit,
-        stopped=space.stopped,
-        created_at=moment(place.created_at),
-        last_seq=place.last_seq,
-        read_seq=place.read_seq,
-        unread=place.unread,
-        unread_mentions=place.unread_mentions,
+    alike = namesakes(members)
+    return filled(
+        SpaceOut,
+        place.space,
+        place,
         members=[member_out(each, unable, alike) for each in members],
         statuses=[status_out(each) for each in statuses],
     )

@@ -14,6 +14,7 @@ from denizen.profiles.router import route
 from denizen.reflection.configuration import Configuration
 from denizen.reflection.stance_store import PastRun, PastSignal, Stance
 from denizen.reflection.state import Complexity, Mood, Skill, StateOfMind
+from denizen.server.shapes.filling import filled
 from denizen.shapes.examples import asked
 from denizen.shapes.stances import (
     PresetList,
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
 
 def state_out(state: StateOfMind) -> StateOut:
-    return StateOut(mood=state.mood, user_skill=state.user_skill, task_complexity=state.task_complexity)
+    return filled(StateOut, state)
 
 
 def stance_out(stance: Stance) -> StanceOut:
@@ -53,19 +54,19 @@ def stance_out(stance: Stance) -> StanceOut:
 
 
 class SetStance(BaseModel):
-    """What shall hold in a conversation instead of the agent's settings; what is not there is as the agent has it."""
+    """Settings of one conversation that replace the agent's own. Fields that are not sent stay the agent's."""
 
     model_config = asked(preset="concise", reflection={"profile": "basic"})
 
-    preset: Annotated[str | None, Field(description="One preset, whatever the rules say.", max_length=100)] = None
-    mode: Annotated[str | None, Field(description="What rules and defaults know it by.", max_length=100)] = None
+    preset: Annotated[str | None, Field(description="Always use this preset.", max_length=100)] = None
+    mode: Annotated[str | None, Field(description="The mode that rules and defaults use.", max_length=100)] = None
     reflection: Annotated[
         dict[str, JsonValue] | None, Field(description="As in a definition: `profile`, `sentiment`, `metaprompts`, …")
     ] = None
 
 
 class SetState(BaseModel):
-    """What a state of mind shall be; what is not there stays."""
+    """A state of mind. Fields that are not sent stay unchanged."""
 
     model_config = asked(mood="empathetic", user_skill="novice")
 
@@ -75,17 +76,7 @@ class SetState(BaseModel):
 
 
 def run_out(run: PastRun) -> RunOut:
-    return RunOut(
-        number=run.number,
-        cycle=run.cycle,
-        metaprompt=run.metaprompt,
-        cause=run.cause,
-        outcome=run.outcome,
-        reason=run.reason,
-        state=state_out(run.state),
-        by=run.by_id,
-        at=moment(run.at),
-    )
+    return filled(RunOut, run, by=run.by_id)
 
 
 def standing_out(each: InspectedStance) -> StandingOut:
@@ -109,15 +100,7 @@ def voice_stance_out(each: advisor_stances.VoiceStance) -> VoiceStanceOut:
 
 
 def signal_out(signal: PastSignal) -> SignalOut:
-    return SignalOut(
-        number=signal.number,
-        cycle=signal.cycle,
-        person=signal.person_id,
-        name=signal.name,
-        rule=signal.rule,
-        score=signal.score,
-        at=moment(signal.at),
-    )
+    return filled(SignalOut, signal, person=signal.person_id)
 
 
 class TryMetaprompt(BaseModel):
@@ -152,17 +135,11 @@ def preset_list_out(presets: Presets | None, known: Configuration) -> PresetList
 
 
 def _preset(presets: Presets, each: Preset) -> PresetOut:
-    return PresetOut(
-        id=each.id,
-        label=each.label,
-        description=each.description,
-        addons=list(each.addons),
-        text=presets.text(each.id),
-    )
+    return filled(PresetOut, each, text=presets.text(each.id))
 
 
 class TryProfile(BaseModel):
-    """A message that somebody might say."""
+    """A message to try the rules with."""
 
     model_config = asked(text="Tell me briefly.", mode="ada")
 
@@ -192,9 +169,7 @@ class ChangePresets(BaseModel):
 
 
 def presets_out(found: PresetsDocument) -> PresetsOut:
-    return PresetsOut(
-        source=found.source, document=dict(found.document), addons=dict(found.addons), warnings=list(found.warnings)
-    )
+    return filled(PresetsOut, found)
 
 
 def tried_profile_out(presets: Presets | None, mode: str, text: str) -> TriedProfile:

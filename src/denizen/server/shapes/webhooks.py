@@ -8,33 +8,24 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from denizen.access.signatures import Scheme
 from denizen.access.webhooks import Webhook
-from denizen.clock import moment
+from denizen.server.shapes.filling import filled
 from denizen.shapes.webhooks import WebhookOut
 
 
 class CreateWebhook(BaseModel):
-    """An address for a service to tell an agent of things."""
+    """A new webhook, for a service that sends events to an agent."""
 
     model_config = ConfigDict(
         extra="forbid", json_schema_extra={"examples": [{"name": "GitHub, website", "scheme": "github"}]}
     )
 
-    name: Annotated[str, Field(description="What the agent is told that the events come from.")]
+    name: Annotated[str, Field(description="The name of the service, as the agent sees it.")]
     scheme: Annotated[Scheme, Field(description="How the service signs.")] = "generic"
     secret: Annotated[
-        str | None, Field(description="Where the service has chosen it, as Slack does; else one is made.")
+        str | None, Field(description="If the service chooses it, as Slack does; by default a new one.")
     ] = None
     urgent: Annotated[bool, Field(description="The agent sees events at its next step.")] = False
 
 
 def webhook_out(webhook: Webhook) -> WebhookOut:
-    return WebhookOut(
-        id=webhook.id,
-        name=webhook.name,
-        scheme=webhook.scheme,
-        urgent=webhook.urgent,
-        path=webhook.path,
-        created_at=moment(webhook.created_at),
-        revoked_at=None if webhook.revoked_at is None else moment(webhook.revoked_at),
-        last_used_at=None if webhook.last_used_at is None else moment(webhook.last_used_at),
-    )
+    return filled(WebhookOut, webhook)
