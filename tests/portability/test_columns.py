@@ -34,7 +34,9 @@ TABLES: dict[str, tuple[type[BaseModel], set[str]]] = {
     "memories": (lines.MemoryLine, {"owner", "hash", "length"}),  # computed from the others
     "spaces": (lines.SpaceLine, {"last_seq", "agent_run", "created_at"}),  # counted and dated by the import
     "entities": (lines.EntityLine, {"metadata", "left_at", "created_at"}),  # people are found there, or made anew
-    "messages": (lines.MessageLine, {"files"}),  # the bytes of files are not exported
+    "messages": (lines.MessageLine, {"files"}),  # made of the lines of its files
+    "files": (lines.FileLine, {"content_id", "uploader_id"}),  # the author of the message, or the agent
+    "file_pages": (lines.FilePageLine, {"content_id"}),
     "memory_policies": (lines.PolicyLine, set()),
     "rollings": (lines.RollingLine, {"tried_at", "failures"}),  # the next pass begins with a clean slate
     "panels": (lines.PanelLine, set()),
