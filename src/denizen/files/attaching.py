@@ -168,12 +168,12 @@ _files_of = statement(select(messages.c.files).where(messages.c.id == bindparam(
 _set_files = statement(update(messages).where(messages.c.id == bindparam("message")).values(files=bindparam("value")))
 
 
-def remove_copies_of_agents(tx: Tx, attached: Sequence[Attachment]) -> list[MessageId]:
+def remove_copies_of_agents(tx: Tx, attached: Sequence[Attachment]) -> list[tuple[FileId, MessageId | None]]:
     """These files are forgotten: so are the copies that agents have, or sent on. People's own messages keep theirs.
 
-    Returns the messages of agents that have a file less.
+    Returns the ids of these copies, each with the message of an agent that has a file less, if it was in one.
     """
-    changed: dict[MessageId, None] = {}
+    removed: list[tuple[FileId, MessageId | None]] = []
     forgotten = dict.fromkeys(get(tx, each.id).content_id for each in attached)
     for content_id in forgotten:
         for file_id, message_id in tx.all(_copies_of_agents, content_id=content_id):
@@ -181,9 +181,9 @@ def remove_copies_of_agents(tx: Tx, attached: Sequence[Attachment]) -> list[Mess
                 left = [each for each in attachments_from(value(tx, _files_of, id=message_id)) if each.id != file_id]
                 stored = json.dumps([asdict(each) for each in left]) if left else None
                 tx.run(_set_files, message=message_id, value=stored)
-                changed[message_id] = None
             remove(tx, get(tx, file_id))
-    return list(changed)
+            removed.append((file_id, message_id))
+    return removed
 
 
 def remove_files_of(tx: Tx, message_id: str) -> None:

@@ -245,14 +245,16 @@ def content_with(tx: Tx, organization_id: OrganizationId, digest: str) -> str | 
     return value(tx, _same_content, organization_id=organization_id, digest=digest)
 
 
-def pages_of(tx: Tx, content_id: str) -> list[str]:
+def pages_of_content(tx: Tx, content_id: str) -> list[str]:
     """The texts of the pages of a content."""
     return values(tx, _pages, content_id=content_id)
 
 
 _due_content = insert_into(contents, "id", "organization_id", "digest", "link_key", "size", "created_at", "dropped_at")
 _adopt = statement(
-    update(contents).where(contents.c.id == bindparam("content")).values(digest=bindparam("sha256"), dropped_at=None)
+    update(contents)
+    .where(contents.c.id == bindparam("content"))
+    .values(digest=bindparam("sha256"), dropped_at=None, reading=bindparam("what"))
 )
 
 
@@ -272,11 +274,14 @@ def begin_content(tx: Tx, organization_id: OrganizationId, size: int) -> str:
     return content_id
 
 
-def adopt_content(tx: Tx, content_id: str, digest: str, pages: Sequence[str]) -> None:
-    """A file has this content, whose bytes are all there."""
-    tx.run(_adopt, content=content_id, sha256=digest)
-    numbered = enumerate(pages, start=1)
-    tx.many(_add_page, [{"content_id": content_id, "page": page, "text": text} for page, text in numbered])
+def adopt_content(tx: Tx, content_id: str, digest: str, name: str, media_type: str, pages: Sequence[str]) -> None:
+    """A file of this name and type has the content, whose bytes are all there. As `finish`."""
+    to_read = kind_of(name, media_type) is not None
+    tx.run(_adopt, content=content_id, sha256=digest, what="waiting" if to_read else "done" if pages else None)
+    if to_read:
+        tx.announce(TO_READ, {"content": content_id})
+    else:
+        put_pages(tx, content_id, pages)
 
 
 def remove(tx: Tx, file: File) -> None:

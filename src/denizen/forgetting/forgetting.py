@@ -605,8 +605,10 @@ class _Work:
 
     def _forget_copies_of_files(self, some: Sequence[Message], gone: set[MessageId]) -> None:
         """Removes the files of these messages also where agents have them, or sent them on."""
-        for changed in attaching.remove_copies_of_agents(self.tx, [file for each in some for file in each.files]):
-            if changed not in gone:
+        removed = attaching.remove_copies_of_agents(self.tx, [file for each in some for file in each.files])
+        self.removed["passages"] += recall.forget_files(self.tx, [file_id for file_id, _ in removed])
+        for changed in dict.fromkeys(message_id for _, message_id in removed):
+            if changed is not None and changed not in gone:
                 message = posting.get_message(self.tx, changed)
                 frame = MessageEdited(message.space_id, message.seq, message.id)
                 self.tx.announce(space_topic(message.space_id), frame.to_payload())

@@ -42,7 +42,7 @@ async def with_contents(
         if line.digest in written:
             continue
         written.add(line.digest)
-        for page, text in enumerate(await db.read(storing.pages_of, content_id), start=1):
+        for page, text in enumerate(await db.read(storing.pages_of_content, content_id), start=1):
             yield FilePageLine(digest=line.digest, page=page, text=text)
         for n in range(-(-line.size // CHUNK_BYTES)):
             data = await db.blobs.read(storing.read_chunk, content_id, n)
@@ -213,6 +213,8 @@ class Attaching:
             known = storing.content_with(self._tx, self._home, line.digest)
             if known is None:
                 known = self._stored[line.digest]
-                storing.adopt_content(self._tx, known, line.digest, self._pages[line.digest])
+                storing.adopt_content(
+                    self._tx, known, line.digest, line.name, line.media_type, self._pages[line.digest]
+                )
             self._used[line.digest] = known
         return self._used[line.digest]

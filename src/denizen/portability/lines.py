@@ -279,6 +279,9 @@ class PassageLine(_Line):
     place: Number
     characters: Number
     own_words: Annotated[int, Field(ge=0, le=3)]
+    file_id: Id | None = None
+    """The file whose text it is."""
+    page: Number | None = None
     at: Time
 
 

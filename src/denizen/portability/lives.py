@@ -82,6 +82,7 @@ from denizen.storage.schema import (
     entities,
     events,
     fact_spaces,
+    files,
     goals,
     layers,
     log,
@@ -285,6 +286,7 @@ _space = statement(select(spaces.c.organization_id, spaces.c.private).where(spac
 _add_toolset = insert_ignore(toolsets, ("digest", "tools"))
 
 _message = statement(select(messages.c.space_id).where(messages.c.id == bindparam("id")))
+_home_of_file = statement(select(files.c.organization_id).where(files.c.id == bindparam("id")))
 _plan = statement(select(plans.c.id).where(plans.c.id == bindparam("id")))
 _shell = statement(
     select(entities.c.handle)
@@ -592,6 +594,11 @@ class _Arriving:
             "created_at": line.created_at,
         }
 
+    def _file(self, file_id: str) -> str | None:
+        """The id of a file that is here, or was in the export."""
+        row = self._tx.one(_home_of_file, id=file_id)
+        return file_id if row is not None and row[0] == self._home else self._file_ids.get(file_id)
+
     def _own_files(self, stored: JsonValue) -> JsonValue:
         """The files of an event under the ids that they have here; without those that are not in the export."""
         found = attachments_in(stored)
@@ -607,6 +614,7 @@ class _Arriving:
             "speaker": None if speaker else line.speaker,
             "message_id": line.message_id if here else None,
             "text": None if here else line.text,
+            "file_id": None if line.file_id is None else self._file(line.file_id),
         }
 
     def _entity(self, entity_id: str | None) -> str | None:
