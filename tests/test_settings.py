@@ -404,6 +404,16 @@ def test_tools_are_a_list_or_a_text_with_commas(folder: Path) -> None:
     assert problem.startswith("denizen.toml line 1: tools is [1]. It has to be a list of files or modules")
 
 
+def test_functions_are_tables_of_names(folder: Path) -> None:
+    (folder / "denizen.toml").write_text('[functions.steps]\ncareful = "lib/steps.py:careful"\n')
+    loaded = read(folder, {"DENIZEN_FUNCTIONS__STOPS": '{"booked": "acme.cycles:booked"}'})
+    functions = loaded.settings.functions
+    assert (functions.steps, functions.stops) == ({"careful": "lib/steps.py:careful"}, {"booked": "acme.cycles:booked"})
+    (folder / "denizen.toml").write_text('[functions.steps]\ncareful = "steps.py"\n')
+    (problem,) = problems(folder)
+    assert "functions.steps is {'careful': 'steps.py'}. It has to be a table of names with functions" in problem
+
+
 def test_prices_are_a_table_of_models(folder: Path):
     """Named as an agent names them, dots and colons included; in the environment the table is JSON."""
     (folder / "denizen.toml").write_text(

@@ -39,7 +39,9 @@ async def agent_of_another_organization(world: World, **fields: Any) -> tuple[Ag
     other = await world.denizen.organizations.create("Other")
     eve = await world.person("Eve", organization=other)
     ada = await world.agent("Ada", call("files_add", a=2, b=3), reply("Five."), "Added.", organization=other)
-    old = DefinitionPolicy(HostAccess(programs=(COMMAND,), private_hosts=("127.0.0.1",), tools=("reboot",)))
+    old = DefinitionPolicy(
+        HostAccess(programs=(COMMAND,), private_hosts=("127.0.0.1",), tools=("reboot",), functions=("careful",))
+    )
     defined = define(model=ada.definition.model, **fields)
     ada = await world.denizen.db.write(registry.edit, old, ada.id, defined)
     den = await world.space("Den", eve, ada, organization=other)
@@ -100,8 +102,9 @@ async def test_organizations_do_not_share_a_program(ready_sqlite_url: str, tmp_p
     [
         ({"mcp": {"far": {"url": "http://127.0.0.1:9/", "allow_private": ["127.0.0.1"]}}}, "private_hosts"),
         ({"tools": ["reboot"]}, "tools"),
+        ({"cycle": {"prepare_step": "careful"}}, "functions"),
     ],
-    ids=["private address", "Python tool"],
+    ids=["private address", "Python tool", "Python function"],
 )
 async def test_nothing_else_of_the_host_is_reached(small_world: World, fields: dict[str, Any], setting: str) -> None:
     await small_world.denizen.agents.create("Rex", model=scripted(), tools=[reboot])
@@ -155,9 +158,10 @@ def test_what_is_no_command_is_refused_at_the_start(text: str, tmp_path: Path) -
 
 def test_settings_reach_the_policy(tmp_path: Path) -> None:
     said = '[organizations]\nprograms = ["TOKEN= tool"]\nprivate_hosts = ["Wiki.lan"]\ntools = ["weather"]\n'
+    said += 'functions = ["careful"]\n'
     (tmp_path / "denizen.toml").write_text(said)
     settings = load(environ={"DENIZEN_HOME": str(tmp_path)}, folder=tmp_path).settings
-    assert host_access(settings) == HostAccess(("TOKEN= tool",), ("wiki.lan",), ("weather",))
+    assert host_access(settings) == HostAccess(("TOKEN= tool",), ("wiki.lan",), ("weather",), ("careful",))
 
 
 async def test_models_of_python_programs_are_not_reached_through_presets_or_conversations(tmp_path: Path) -> None:

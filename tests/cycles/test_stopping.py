@@ -229,5 +229,5 @@ async def test_a_cycle_can_end_by_a_function_of_ones_own(ready_sqlite_url: str):
 
 
 async def test_a_function_that_this_runtime_does_not_have_is_named(small_world: World):
-    with pytest.raises(InvalidInput, match=r"stops by what this runtime does not have: midnight"):
+    with pytest.raises(InvalidInput, match=r"stops by functions that this runtime does not have: midnight"):
         await restless_in_a_hall(small_world, cycle={"stop_when": ["midnight"]})

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
+import pytest
+
 from denizen import NextStep, StepContext, call, forever, reply, scripted, skip, tool
+from denizen.cli.house import runtime_of
 from denizen.inbox.events import Event
 from denizen.models.discovery import utility_model_for
 from denizen.models.scripted import ScriptedModel, Turn
+from denizen.settings.loading import load
 from tests.cycles.test_routing import asked_models, house_of_two
 from tests.scenarios import test_question_and_answer
 from tests.world import World, as_text, open_world
@@ -43,6 +48,33 @@ async def test_a_function_runs_before_each_step() -> None:
     async with open_world("sqlite://", steps={"look": look}) as world:
         await a_question(world, call("read_messages"), reply("Done."), "Answered.", prepare_step="look")
     assert seen == [(0, []), (1, ["read_messages"]), (2, ["read_messages", "send_message"])]
+
+
+async def test_a_server_loads_functions_from_python_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`denizen up` loads functions for steps, stops, routes and triage from Python files that its settings name.
+
+    Docs: cycles.md
+    """
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text(
+        "from denizen import NextStep\n\n"
+        "def brief(context):\n    return NextStep(context='Be brief.')\n\n"
+        "def answered(context):\n    return context.sent > 0\n"
+    )
+    (tmp_path / "denizen.toml").write_text(
+        '[functions.steps]\nbrief = "mine.py:brief"\n[functions.stops]\nanswered = "mine.py:answered"\n'
+    )
+    environment = {"DENIZEN_HOME": str(tmp_path / "home"), "DENIZEN_MODEL": "demo", "DATABASE_URL": "sqlite://"}
+    model = scripted(reply("Done."), "Never said.")
+    async with await runtime_of(load(environ=environment, folder=tmp_path).settings) as denizen:
+        noor = await denizen.people.create("Noor")
+        cycle: Any = {"prepare_step": "brief", "stop_when": ["answered"]}
+        ada = await denizen.agents.create("Ada", model=model, cycle=cycle)
+        hall = await denizen.spaces.create("Hall", [noor, ada])
+        await denizen.spaces.post(hall, noor, "A hotel in Rome, please")
+        await denizen.run_until_idle()
+        assert [each.stop_reason for each in await denizen.minds.cycles(ada)] == ["answered"]
+    assert "Be brief." in as_text(model.requests[0][-1])
 
 
 async def test_a_function_restricts_the_tools_of_a_step() -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 
-from denizen import ToolFile, call, reply, tool
+from denizen import ToolFile, call, reply, scripted, tool
+from tests.files.documents import pdf
+from tests.files.pictures import png
 from tests.server.conftest import served
 from tests.world import as_text, open_world
 
@@ -22,6 +24,41 @@ async def test_a_message_has_files_that_agents_read() -> None:
         await world.denizen.spaces.post(hall, noor, "What is there to eat?", files=[menu])
         await world.run()
         assert "Soup, then pie." in as_text(world.model(ada).requests[1][-1])
+
+
+async def test_documents_are_read_page_by_page_and_recalled() -> None:
+    """Agents read PDF, Word, PowerPoint, Excel, HTML and mail page by page, and recall their text with the page.
+
+    Docs: files.md
+    """
+    async with open_world("sqlite://") as world:
+        noor = await world.person("Noor")
+        menu = await world.denizen.files.upload(noor, pdf("Soup.", "Pie with plums."), name="menu.pdf")
+        ada = await world.agent("Ada", call("read_entry", entry=f"file:{menu.id}:2"), reply("Pie."), "Told Noor.")
+        hall = await world.space("Hall", noor, ada)
+        await world.denizen.spaces.post(hall, noor, "What comes second?", files=[menu])
+        await world.run()
+        assert "[page 2 of 2]\nPie with plums." in as_text(world.model(ada).requests[1][-1])
+        assert (await world.denizen.minds.recall(ada, "plums"))[0].who == "menu.pdf, page 2"
+
+
+async def test_models_that_see_are_shown_pictures() -> None:
+    """A model that sees is shown the pictures of a message, scaled down; one that does not is told that they are there.
+
+    Docs: files.md
+    """
+    async with open_world("sqlite://") as world:
+        noor = await world.person("Noor")
+        photo = await world.denizen.files.upload(noor, png(2000, 1000), name="photo.png")
+        ada = await world.agent("Ada", model=scripted(reply("Teal."), "Told Noor.", sees=True))
+        bert = await world.agent("Bert", reply("I cannot see it."), "Told Noor.")
+        hall = await world.space("Hall", noor, ada, bert)
+        await world.denizen.spaces.post(hall, noor, "What colour is this?", files=[photo])
+        await world.run()
+        seen, told = (str(world.model(each).requests[0][-1].parts[-1]) for each in (ada, bert))
+        assert "BinaryContent" in seen
+        assert "BinaryContent" not in told
+        assert 'file "photo.png"' in told
 
 
 async def test_files_are_sent_in_requests_of_openai_clients(ready_sqlite_url: str) -> None:

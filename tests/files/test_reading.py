@@ -45,12 +45,12 @@ async def test_an_agent_outside_the_space_cannot_read_its_file(world: World) -> 
 
 async def test_a_file_without_text_says_so(world: World) -> None:
     noor = await world.person("Noor")
-    file = await world.denizen.files.upload(noor, b"\x89PNG\0", name="photo.png")
-    ada = await world.agent("Ada", call("read_entry", entry=f"file:{file.id}"), reply("A picture."), "Told Noor.")
+    file = await world.denizen.files.upload(noor, b"\0\1\2\3\4", name="data.bin")
+    ada = await world.agent("Ada", call("read_entry", entry=f"file:{file.id}"), reply("Data."), "Told Noor.")
     hall = await world.space("Hall", noor, ada)
     await world.denizen.spaces.post(hall, noor, "Look!", files=[file])
     await world.run()
-    told = '"photo.png" (image/png, 5 bytes) has no text that can be read.'
+    told = '"data.bin" (application/octet-stream, 5 bytes) has no text that can be read.'
     assert told in as_text(world.model(ada).requests[1][-1])
 
 

@@ -12,6 +12,7 @@ from openai import AsyncOpenAI
 from openai._models import construct_type
 from openai.types.chat import ChatCompletionChunk
 from pydantic_ai.messages import (
+    BinaryContent,
     ModelMessage,
     ModelRequest,
     ModelResponse,
@@ -73,7 +74,24 @@ def reasoning_history() -> list[ModelMessage]:
     ]
 
 
-HISTORIES = {"long": history(), "short": history(0), "thinking": thinking_history(), "reasoning": reasoning_history()}
+def seeing_history() -> list[ModelMessage]:
+    """A picture in an inbox message, and one that was opened."""
+    picture = UserPromptPart(["[picture]", BinaryContent(b"\xff\xd8 a picture", media_type="image/jpeg")])
+    return [
+        *history(1)[:-1],
+        ModelRequest([UserPromptPart("Look!"), picture]),
+        ModelResponse([ToolCallPart("read_entry", "{}", "call_9")], provider_name="openai"),
+        ModelRequest([ToolReturnPart("read_entry", "shown below", "call_9"), picture]),
+    ]
+
+
+HISTORIES = {
+    "long": history(),
+    "short": history(0),
+    "thinking": thinking_history(),
+    "reasoning": reasoning_history(),
+    "seeing": seeing_history(),
+}
 
 
 @asynccontextmanager

@@ -10,12 +10,14 @@ from typing import Literal
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic_ai.messages import ModelMessage
 
 from denizen import call, reply, skip
 from denizen.checker import check
 from denizen.ids import SpaceId
-from denizen.models.scripted import Turn
+from denizen.models.scripted import Info, Turn
 from denizen.spaces import directory
+from denizen.spaces.directory import Entity, Space
 from denizen.spaces.posting import Posted
 from denizen.storage.database import Tx
 from tests.properties.house import COLUMNS, Rows, delete_everything, everything
@@ -32,6 +34,7 @@ BOOKKEEPING = {
     "spaces": set[str](),
     "events": {"state"},
     "log": {"tokens"},
+    "contents": {"digest", "dropped_at", "reading"},
 }
 """Columns that say who thinks, in which era: a forgetting moves them on."""
 
@@ -43,7 +46,7 @@ class Step:
     who: int
     where: int
     words: int
-    how: Literal["quote", "own words", "note", "plan", "read", "recall", "skip"]
+    how: Literal["quote", "own words", "note", "plan", "read", "recall", "skip", "file"]
 
 
 steps = st.builds(
@@ -51,7 +54,7 @@ steps = st.builds(
     who=st.integers(0, 1),
     where=st.integers(0, 1),
     words=st.integers(3, 14),
-    how=st.sampled_from(["quote", "own words", "note", "plan", "read", "recall", "skip"]),
+    how=st.sampled_from(["quote", "own words", "note", "plan", "read", "recall", "skip", "file"]),
 )
 
 
@@ -78,6 +81,14 @@ def turns_for(at: int, step: Step) -> list[Turn]:
             return [call("recall", query=text), f"Recalled {at}."]
         case "skip":
             return [skip("Not mine.")]
+        case "file":
+            return [_open_file, f"Read {at}."]
+
+
+def _open_file(messages: list[ModelMessage], _info: Info) -> Turn:
+    """Reads the file of the message that has just come."""
+    (entry,) = re.findall(r'read_entry\("(file:[^"]+)"\)', str(messages[-1].parts[0]))
+    return call("read_entry", entry=entry)
 
 
 async def live(world: World, life: list[Step]) -> list[Posted]:
@@ -87,9 +98,17 @@ async def live(world: World, life: list[Step]) -> list[Posted]:
     places = [await world.space(name, noor, bert, ada) for name in SPACES]
     posted: list[Posted] = []
     for at, step in enumerate(life):
-        posted.append(await world.say((noor, bert)[step.who], text_of(at, step), places[step.where]))
+        posted.append(await _say(world, (noor, bert)[step.who], places[step.where], at, step))
         await world.run()
     return posted
+
+
+async def _say(world: World, who: Entity, where: Space, at: int, step: Step) -> Posted:
+    text = text_of(at, step)
+    if step.how != "file":
+        return await world.say(who, text, where)
+    file = await world.denizen.files.upload(who, text.encode(), name=f"m{at}x0.txt")
+    return await world.denizen.spaces.post(where, who, "Look.", files=[file])
 
 
 def carrying(life: list[Step], kind: str, which: int) -> re.Pattern[str]:
@@ -117,7 +136,7 @@ def flat(rows: Rows) -> dict[tuple[str, str], dict[str, object]]:
     }
 
 
-PAIRS = ("selves", "goals", "notes", "memberships", "spending")
+PAIRS = ("selves", "goals", "notes", "memberships", "spending", "file_pages", "heard_files")
 
 
 def unchanged(before: Rows, after: Rows, pattern: re.Pattern[str], gone: set[str]) -> None:

@@ -44,6 +44,12 @@ RESTRICTED: dict[str, list[Fields]] = {
         {"mcp": {"far": {"url": "http://wiki.lan/mcp", "allow_private": ["wiki.lan:80"]}}},
     ],
     "tool": [{"tools": ["weather"]}],
+    "function": [
+        {"cycle": {"prepare_step": "careful"}},
+        {"cycle": {"stop_when": ["responded_to_all", "careful"]}},
+        {"cycle": {"routing": [{"by": "careful", "among": ["default"]}]}},
+        {"cycle": {"triage": {"by": "careful"}}},
+    ],
     "model": [
         {"model": "python:ada"},
         {"cycle": {"triage": {"model": "python:ada"}}},
@@ -75,6 +81,7 @@ BY_DEFAULT: dict[str, set[Who]] = {
     "program": {"first owner"},
     "private_host": {"first owner"},
     "tool": {"first owner", "first admin"},
+    "function": {"first owner", "first admin"},
     "model": {"first owner", "first admin"},
     "secret": {"first owner", "second owner"},
     "policy": {"first owner", "second owner"},
@@ -84,12 +91,15 @@ IF_ALLOWED: dict[str, set[Who]] = {
     "program": {"first owner", "second owner"},
     "private_host": {"first owner", "second owner"},
     "tool": set(EVERYONE),
+    "function": set(EVERYONE),
     "model": {"first owner", "first admin"},
     "secret": set(EVERYONE),
     "policy": {"first owner", "second owner"},
     "payer": set(EVERYONE),  # oneself
 }
-ACCESS = HostAccess(programs=("MODE= mcp-files --root /srv",), private_hosts=("wiki.lan",), tools=("weather",))
+ACCESS = HostAccess(
+    programs=("MODE= mcp-files --root /srv",), private_hosts=("wiki.lan",), tools=("weather",), functions=("careful",)
+)
 WITHOUT_LIMITS = DefinitionPolicy(ACCESS)
 
 

@@ -9,6 +9,7 @@ import pytest
 from denizen.files.storing import CHUNK_BYTES, FileLimits
 from denizen.server.context import Limits
 from denizen.spaces.directory import Entity
+from tests.files.pictures import png
 from tests.server.conftest import House, served
 from tests.world import World
 
@@ -167,3 +168,34 @@ async def test_a_form_without_a_file_is_refused(house: House) -> None:
     noor = await house.world.person("Noor")
     answer = await house.call("POST", "/api/files", noor, files={"other": ("a.txt", b"x")})
     assert (answer.status_code, answer.json()["detail"]) == (422, "The form needs a field named `file` with a file.")
+
+
+async def test_admins_see_how_much_room_files_take(house: House) -> None:
+    """The same content counts once, and nobody sees what another organization uses."""
+    home, elsewhere = [await house.world.denizen.organizations.create(name) for name in ("Home", "Elsewhere")]
+    noor = await house.world.person("Noor", organization=home)
+    other = await house.world.person("Other", organization=elsewhere)
+    for name in ("one.png", "two.png"):
+        await upload(house, noor, name)
+    await upload(house, other, "three.png", PICTURE + b"!")
+    answer = await house.call("GET", "/api/organization/files", noor)
+    assert answer.json() == {"used": len(PICTURE), "limit": 10 * 1024**3, "file_limit": 25 * 1024**2}
+
+
+async def test_a_link_shows_a_small_copy_and_saves_the_whole(house: House) -> None:
+    noor = await house.world.person("Noor")
+    made = png(800, 400)
+    file = await upload(house, noor, "photo.png", made)
+    link = (await house.call("GET", f"/api/files/{file['id']}/link", noor)).json()
+    small = await house.client.get(link["thumbnail"])
+    assert (small.status_code, small.headers["content-type"]) == (200, "image/jpeg")
+    assert small.headers["content-security-policy"].startswith("sandbox; default-src 'none'")
+    assert small.headers["x-content-type-options"] == "nosniff"
+    assert (await house.client.get(f"{link['url']}?size=321")).status_code == 422
+    saved = await house.client.get(f"{link['url']}?download=true")
+    assert saved.headers["content-disposition"] == "attachment; filename*=UTF-8''photo.png"
+    assert saved.content == made
+    notes = await upload(house, noor, "notes.txt", b"Milk")
+    plain = (await house.call("GET", f"/api/files/{notes['id']}/link", noor)).json()
+    assert plain["thumbnail"] is None
+    assert (await house.client.get(f"{plain['url']}?size=320")).status_code == 404

@@ -1,4 +1,4 @@
-"""Writes fixtures/0023.jsonl: a small but complete life, one JSON object for each row, parents before children.
+"""Writes fixtures/0024.jsonl: a small but complete life, one JSON object for each row, parents before children.
 
     python -m tests.storage.make_fixture
 
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-FILE = Path(__file__).parent / "fixtures" / "0023.jsonl"
+FILE = Path(__file__).parent / "fixtures" / "0024.jsonl"
 START = 1_767_603_600_000_000
 """Microseconds: Monday, 5 January 2026, nine o'clock, UTC."""
 SECOND = 1_000_000
@@ -148,7 +148,8 @@ def talk() -> Iterator[Row]:
 def attachments() -> Iterator[Row]:
     """A file of a message, and a content that no file has any more."""
     content = {"organization_id": "org-1", "link_key": "ab" * 16, "size": 5, "created_at": START}
-    yield "contents", {"id": "content-1", "digest": "0f" * 32, "dropped_at": None, **content}
+    read = {"reading": "done", "width": 640, "height": 480, "tries": 1}
+    yield "contents", {"id": "content-1", "digest": "0f" * 32, "dropped_at": None, **content, **read}
     yield "contents", {"id": "content-2", "digest": None, "dropped_at": START, **content}
     yield (
         "files",
@@ -179,6 +180,7 @@ def attachments() -> Iterator[Row]:
         },
     )
     yield "file_pages", {"content_id": "content-1", "page": 1, "text": "green"}
+    yield "heard_files", {"agent_id": "entity-ada", "file_id": "file-1", "cycle": 1, "next_page": 1}
 
 
 def message(seq: int, author: str, text: str, *, space: str = "room", **columns: Any) -> Row:

@@ -1,4 +1,4 @@
-"""Tools from Python files and modules: every `@tool` in them is had, and a broken one is told with its line."""
+"""Tools and functions from Python files and modules: what is broken or missing is told with its place."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from denizen.errors import SettingsError
-from denizen.tools.loading import load_tools
+from denizen.tools.loading import load_functions, load_tools
 
 GOOD = '''
 from denizen import tool
@@ -79,4 +79,35 @@ def test_what_is_wrong_is_told_all_at_once_with_its_place(here: Path) -> None:
         "tools: leaves.py cannot be loaded: SystemExit: bye (HERE/leaves.py, line 2).",
         "tools: empty.py contains no tool. Write `@tool` above a function there.",
         "tools: no.such.module cannot be loaded: ModuleNotFoundError: No module named 'no'.",
+    ]
+
+
+STEPS = """
+from denizen import NextStep, StepContext
+
+def careful(context: StepContext) -> NextStep | None:
+    return NextStep(stop=True) if context.step else None
+
+limit = 3
+"""
+
+
+def test_functions_are_loaded_by_name(here: Path) -> None:
+    (here / "steps.py").write_text(STEPS)
+    (here / "steps_of_this_test.py").write_text(STEPS)
+    found = load_functions("functions.steps", {"one": "steps.py:careful", "two": "steps_of_this_test:careful"})
+    assert {name: each.__name__ for name, each in found.items()} == {"one": "careful", "two": "careful"}
+    assert load_functions("functions.stops", {}) == {}
+
+
+def test_functions_that_are_missing_are_told_all_at_once(here: Path) -> None:
+    (here / "steps.py").write_text(STEPS)
+    places = {"a": "steps.py:carefull", "b": "steps.py:limit", "c": "nope.py:careful", "d": "no.such:careful"}
+    with pytest.raises(SettingsError) as failure:
+        load_functions("functions.steps", places)
+    assert [each.replace(str(here), "HERE") for each in failure.value.problems] == [
+        "functions.steps.a: steps.py has no 'carefull'. Write a function of this name there.",
+        "functions.steps.b: 'limit' in steps.py is not a function.",
+        "functions.steps.c: there is no file HERE/nope.py. Write its path as seen from the current folder.",
+        "functions.steps.d: no.such cannot be loaded: ModuleNotFoundError: No module named 'no'.",
     ]

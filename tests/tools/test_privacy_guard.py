@@ -514,19 +514,19 @@ async def test_a_question_in_no_space_is_for_everyone_around_the_agent(world: Wo
     assert [each.to_space_id for each in await world.denizen.minds.crossings(ada)] == ([""] if others else [])
 
 
-@pytest.mark.parametrize("how", ["its text", "its name", "a message by its pointer"])
+@pytest.mark.parametrize("how", ["its text", "a page", "its name", "a message by its pointer"])
 async def test_files_and_single_messages_of_a_private_space_are_private_too(small_world: World, how: str) -> None:
     """The words are not repeated where others read, however the agent came to read them; in the space they are."""
     world = small_world
     noor, bert = await world.person("Noor"), await world.person("Bert")
     file = await world.denizen.files.upload(
         noor,
-        (SECRET if how == "its text" else "Nothing").encode(),
+        (SECRET if how in ("its text", "a page") else "Nothing").encode(),
         name=f"{SECRET}txt" if how == "its name" else "a.txt",
     )
     den = await world.space("Den", noor, private=True)
     hall = await world.space("Hall", noor, bert)
-    pointer = f"file:{file.id}"
+    pointer = f"file:{file.id}:1" if how == "a page" else f"file:{file.id}"
     if how == "a message by its pointer":
         # Said before the agent came: it was never told of it.
         pointer = f"message:{(await world.say(noor, SECRET, den)).id}"

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+import io
 import struct
+import wave
 import zlib
+from pathlib import Path
+from typing import Any
 
-from playwright.async_api import FilePayload, Page, expect
+import pytest
+from playwright.async_api import FilePayload, Page, Route, expect
 
 from denizen.files.storing import FileLimits
+from denizen.spaces.directory import Entity, Space
 from tests.server.conftest import House
-from tests.web.conftest import PHONE, Visit
+from tests.web.conftest import PHONE, WIDE, Visit
 
 
 def picture(width: int = 240, height: int = 160) -> bytes:
@@ -22,6 +29,34 @@ def picture(width: int = 240, height: int = 160) -> bytes:
 
     head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+
+
+def pdf(text: str) -> bytes:
+    """One page that says this."""
+    drawn = f"BT /F1 24 Tf 72 700 Td ({text}) Tj ET".encode()
+    objects = [
+        b"<< /Type /Catalog /Pages 2 0 R >>",
+        b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+        b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents 4 0 R /Resources 5 0 R >>",
+        b"<< /Length %d >>\nstream\n%b\nendstream" % (len(drawn), drawn),
+        b"<< /Font << /F1 << /Type /Font /Subtype /Type1 /BaseFont /Helvetica >> >> >>",
+    ]
+    made, places = b"%PDF-1.4\n", list[int]()
+    for number, each in enumerate(objects, start=1):
+        places.append(len(made))
+        made += b"%d 0 obj\n%b\nendobj\n" % (number, each)
+    table = b"".join(b"%010d 00000 n \n" % each for each in places)
+    head = b"xref\n0 6\n0000000000 65535 f \n" + table
+    return made + head + b"trailer\n<< /Size 6 /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF\n" % len(made)
+
+
+def wav() -> bytes:
+    """Half a second of silence."""
+    kept = io.BytesIO()
+    with wave.open(kept, "wb") as file:
+        file.setparams((1, 2, 8000, 0, "NONE", ""))
+        file.writeframes(bytes(8000))
+    return kept.getvalue()
 
 
 PHOTO: FilePayload = {"name": "garden.png", "mimeType": "image/png", "buffer": picture()}
@@ -51,9 +86,7 @@ async def test_files_are_attached_and_seen(house: House, visit: Visit) -> None:
         await expect(files.get_by_role("link", name="notes.txt")).to_be_visible()
         shown = files.get_by_role("img", name="garden.png")
         await expect(shown).to_be_visible()
-        await screen.wait_for_function(
-            "img => img.complete && img.naturalWidth === 240", arg=await shown.element_handle()
-        )
+        await screen.wait_for_function("img => img.complete && img.naturalWidth > 0", arg=await shown.element_handle())
     await his.check_accessibility()
     link = other.get_by_role("link", name="notes.txt")
     async with other.expect_popup() as opening:
@@ -104,3 +137,172 @@ async def test_too_large_a_file_says_so(house: House, visit: Visit) -> None:
     await expect(page.get_by_role("alert")).to_contain_text("notes.txt has 16 bytes. A file may have 10.")
     await expect(page.get_by_role("button", name="Send")).to_be_disabled()
     hers.complaints.clear()  # the browser reports the refusal, too
+
+
+PLAN: FilePayload = {"name": "plan.pdf", "mimeType": "application/pdf", "buffer": pdf("The plan")}
+LARGE: FilePayload = {"name": "large.png", "mimeType": "image/png", "buffer": picture(900, 600)}
+
+
+async def post_files(house: House, who: Entity, where: Space, *files: FilePayload) -> None:
+    uploaded = [
+        await house.world.denizen.files.upload(who, each["buffer"], name=each["name"], media_type=each["mimeType"])
+        for each in files
+    ]
+    await house.world.denizen.spaces.post(where, who, "Look.", files=uploaded)
+
+
+@pytest.mark.parametrize(("size", "scheme"), [(WIDE, "light"), (PHONE, "dark")])
+async def test_pictures_and_documents_are_viewed(
+    house: House, visit: Visit, size: Any, scheme: str, tmp_path: Path
+) -> None:
+    noor = await house.world.person("Noor")
+    kitchen = await house.world.space("Kitchen", noor)
+    await post_files(house, noor, kitchen, PHOTO, LARGE, PLAN, NOTES)
+    hers = await visit(noor, size=size, color_scheme=scheme)
+    page = await hers.open(f"/s/{kitchen.id}")
+    small = page.get_by_role("img", name="large.png")
+    await page.wait_for_function("img => img.complete && img.naturalWidth === 320", arg=await small.element_handle())
+    await hers.check_accessibility()
+    await page.screenshot(path=tmp_path / "files.png")
+
+    await page.get_by_role("button", name="View garden.png").click()
+    viewer = page.get_by_role("dialog", name="garden.png")
+    await expect(viewer.get_by_text("1 of 3")).to_be_visible()
+    await page.keyboard.press("ArrowRight")
+    viewer = page.get_by_role("dialog", name="large.png")
+    whole = viewer.get_by_role("img", name="large.png")
+    await page.wait_for_function("img => img.complete && img.naturalWidth === 900", arg=await whole.element_handle())
+    await hers.check_accessibility()
+    await page.screenshot(path=tmp_path / "picture.png")
+    await page.keyboard.press("ArrowRight")
+    viewer = page.get_by_role("dialog", name="plan.pdf")
+    await expect(viewer.locator("iframe")).to_have_attribute("title", "plan.pdf")
+    await expect(viewer.get_by_role("button", name="Next")).to_be_disabled()
+    await hers.check_accessibility()
+    await page.screenshot(path=tmp_path / "document.png")
+    async with page.expect_download() as saving:
+        await viewer.get_by_role("link", name="Download").click()
+    saved = await saving.value
+    assert saved.suggested_filename == "plan.pdf"
+    assert await asyncio.to_thread((await saved.path()).read_bytes) == PLAN["buffer"]
+    await page.keyboard.press("ArrowLeft")
+    await page.keyboard.press("Escape")
+    await expect(page.get_by_role("dialog")).to_have_count(0)
+    # The focus is where it was.
+    await expect(page.get_by_role("button", name="View garden.png")).to_be_focused()
+
+
+async def test_a_picture_that_is_broken_is_a_file_to_download(house: House, visit: Visit) -> None:
+    noor = await house.world.person("Noor")
+    kitchen = await house.world.space("Kitchen", noor)
+    await post_files(house, noor, kitchen, {"name": "torn.png", "mimeType": "image/png", "buffer": b"\x89PNG torn"})
+    hers = await visit(noor)
+    page = await hers.open(f"/s/{kitchen.id}")
+    await expect(page.get_by_role("link", name="torn.png")).to_be_visible()
+    hers.complaints.clear()  # the browser reports that it was not found
+
+
+async def test_sound_and_film_are_played_and_saved(house: House, visit: Visit) -> None:
+    noor = await house.world.person("Noor")
+    kitchen = await house.world.space("Kitchen", noor)
+    sound: FilePayload = {"name": "bell.wav", "mimeType": "audio/wav", "buffer": wav()}
+    await post_files(house, noor, kitchen, sound)
+    hers = await visit(noor)
+    page = await hers.open(f"/s/{kitchen.id}")
+    player = page.get_by_label("bell.wav")
+    await expect(player).to_be_visible()
+    await player.evaluate("player => player.play()")
+    await page.wait_for_function("player => player.duration > 0.4", arg=await player.element_handle())
+    async with page.expect_download() as saving:
+        await page.get_by_role("link", name="bell.wav").click()
+    assert (await saving.value).suggested_filename == "bell.wav"
+    await hers.check_accessibility()
+
+
+async def test_an_upload_that_was_cut_goes_on_where_it_stopped(house: House, visit: Visit) -> None:
+    """The browser tries by itself; after that, a person does."""
+    noor = await house.world.person("Noor")
+    kitchen = await house.world.space("Kitchen", noor)
+    hers = await visit(noor)
+    page = await hers.open(f"/s/{kitchen.id}")
+    data = bytes(range(256)) * 12_000
+    sent: list[str] = []
+    cut = True
+
+    async def cutting(route: Route) -> None:
+        offset = route.request.url.rpartition("offset=")[2]
+        if cut and offset != "0":
+            await route.abort("connectionreset")
+        else:
+            sent.append(offset)
+            await route.continue_()
+
+    await page.route("**/api/files/*/content*", cutting)
+    # Its pauses between tries are the browser's own: here they are over at once.
+    await page.evaluate("() => { const wait = window.setTimeout; window.setTimeout = (f) => wait(f, 0) }")
+    await choose(page, {"name": "data.bin", "mimeType": "application/octet-stream", "buffer": data})
+    await expect(page.get_by_role("alert")).to_be_visible()
+    await expect(page.get_by_role("button", name="Send")).to_be_disabled()
+    cut = False
+    await page.get_by_role("button", name="Try again").click()
+    await expect(page.get_by_role("button", name="Send")).to_be_enabled()
+    await page.get_by_role("button", name="Send").click()
+    await expect(page.get_by_role("link", name="data.bin")).to_be_visible()
+    assert sent == ["0", "1048576", "2097152"]
+    [message] = await house.world.denizen.spaces.messages(kitchen)
+    assert await house.world.denizen.files.read(message.files[0].id) == data
+    hers.complaints.clear()  # the browser reports the cut connection
+
+
+async def test_an_upload_shows_how_far_it_is_and_can_be_cancelled(house: House, visit: Visit) -> None:
+    noor = await house.world.person("Noor")
+    kitchen = await house.world.space("Kitchen", noor)
+    hers = await visit(noor, size=PHONE)
+    page = await hers.open(f"/s/{kitchen.id}")
+    held = asyncio.Event()
+
+    async def hold(route: Route) -> None:
+        if "offset=0" not in route.request.url:
+            await held.wait()
+            await route.abort()
+        else:
+            await route.continue_()
+
+    await page.route("**/api/files/*/content*", hold)
+    await choose(page, {"name": "data.bin", "mimeType": "application/octet-stream", "buffer": bytes(2 * 1024 * 1024)})
+    bar = page.get_by_role("progressbar", name="Uploading data.bin")
+    await expect(bar).to_have_js_property("value", 0.5)
+    await hers.check_accessibility()
+    async with page.expect_response(lambda each: each.request.method == "DELETE") as removed:
+        await page.get_by_role("button", name="Remove data.bin").click()
+    assert (await removed.value).status == 204
+    await expect(page.get_by_role("list", name="Files to send")).to_have_count(0)
+    held.set()
+
+
+async def test_no_room_in_the_organization_says_so(house: House, visit: Visit) -> None:
+    house.world.denizen.file_limits = FileLimits(organization_bytes=10)
+    noor = await house.world.person("Noor")
+    kitchen = await house.world.space("Kitchen", noor)
+    hers = await visit(noor)
+    page = await hers.open(f"/s/{kitchen.id}")
+    await choose(page, NOTES)
+    await expect(page.get_by_role("alert")).to_contain_text("there is no room for notes.txt")
+    hers.complaints.clear()  # the browser reports the refusal, too
+
+
+@pytest.mark.parametrize(("size", "scheme"), [(WIDE, "light"), (PHONE, "dark")])
+async def test_administration_shows_how_much_room_files_take(
+    house: House, visit: Visit, size: Any, scheme: str, tmp_path: Path
+) -> None:
+    house.world.denizen.file_limits = FileLimits(organization_bytes=2000)
+    noor = await house.world.person("Noor")
+    kitchen = await house.world.space("Kitchen", noor)
+    await post_files(house, noor, kitchen, {"name": "a.bin", "mimeType": "", "buffer": bytes(1700)})
+    hers = await visit(noor, size=size, color_scheme=scheme)
+    page = await hers.open("/admin/usage")
+    await expect(page.get_by_role("meter", name="Room for files")).to_have_attribute("aria-valuenow", "1700")
+    await expect(page.get_by_text("1.7 kB of 2 kB")).to_be_visible()
+    await hers.check_accessibility()
+    await page.get_by_role("meter", name="Room for files").scroll_into_view_if_needed()
+    await page.screenshot(path=tmp_path / "room.png")

@@ -59,7 +59,7 @@ from denizen.tools.asking import ask_tool
 from denizen.tools.background_calls import BackgroundCalls
 from denizen.tools.declaring import DECLARING, WillUse
 from denizen.tools.outside import Outside
-from denizen.tools.prebuilt import PREBUILT, small_tools
+from denizen.tools.prebuilt import PREBUILT, read_entry_tool, small_tools
 from denizen.tools.recalling import recall_tool
 from denizen.tools.references import for_host
 from denizen.tools.results import StoreFile
@@ -107,7 +107,8 @@ class Equipment:
         definition = agent.definition
         models, sieve, limits = await self.check(agent)
         model_name = self._named(definition.model)
-        recalling, custom = recall_tool(self.db, self.embedder), await self._custom_tools(agent)
+        recalling, reading = recall_tool(self.db, self.embedder), read_entry_tool(self.db)
+        custom = await self._custom_tools(agent)
         about = definition.effects, definition.instructions
         context = await self._smallest_context(models)
         faculties = CycleDeps(
@@ -116,8 +117,8 @@ class Equipment:
             clock=self.clock,
             model=models[model_name],
             model_name=model_name,
-            toolbox=Toolbox([*PREBUILT, recalling, *_declaring(custom), *custom], *about),
-            small_toolbox=Toolbox([*small_tools(recalling), *custom], *about),
+            toolbox=Toolbox([*PREBUILT, reading, recalling, *_declaring(custom), *custom], *about),
+            small_toolbox=Toolbox([*small_tools(reading, recalling), *custom], *about),
             profile=profile_for(definition.profile, context),
             settings=definition.cycle,
             prices=self.prices,
@@ -240,16 +241,17 @@ class Equipment:
         steps = [] if cycle.prepare_step is None else [cycle.prepare_step]
         for names, known, what, where in (
             (tools, self.tools, "uses tools that", "tools=[...]"),
-            (stops, self.stops, "stops by what", "stops={...}"),
+            (stops, self.stops, "stops by functions that", "stops={...}"),
             (steps, self.steps, "prepares its steps with a function that", "steps={...}"),
-            (routes, self.routes, "is routed by what", "routes={...}"),
-            (judges, self.triages, "has its events sifted by what", "triages={...}"),
+            (routes, self.routes, "is routed by functions that", "routes={...}"),
+            (judges, self.triages, "has its events sorted by a function that", "triages={...}"),
         ):
             missing = [name for name in names if name not in known]
             if missing:
+                setting = "tools" if known is self.tools else f"functions.{where.partition('=')[0]}"
                 raise (ToolMissing if known is self.tools else InvalidInput)(
                     f"The agent @{agent.entity.handle} {what} this runtime does not have: {', '.join(missing)}. "
-                    f"Hand them to Runtime({where})."
+                    f"Name them in the setting `{setting}`, or give them to Runtime({where})."
                 )
 
     async def _resolve_all(self, agent: Agent, names: Iterable[str]) -> dict[str, Model]:

@@ -37,14 +37,17 @@ from denizen.cycles.outcome import Acted, Failed, Paused, Rested
 from denizen.cycles.pausing import stays_paused
 from denizen.cycles.recalling import remind
 from denizen.cycles.records import OpenCycle, open_cycle_id
+from denizen.cycles.seeing import Unread
 from denizen.cycles.triage import sift
 from denizen.errors import DenizenError, LeaseLost, StorageError
+from denizen.files.extracting import wait_until_read
 from denizen.files.tidying import tidy
 from denizen.ids import AgentId, SpaceId
 from denizen.inbox import stop_requests
 from denizen.inbox.stop_requests import StopHints
 from denizen.leased_tasks import LeasedTasks, let_go
 from denizen.memory.reminding import Reminder, shown_in
+from denizen.models.pictures import sees
 from denizen.panel import reflection_cursor, taking
 from denizen.profiles import choosing
 from denizen.reflection import records as reflection
@@ -108,8 +111,10 @@ class Residents:
         panel_afterthoughts: Afterthoughts[SpaceId],
         stop_hints: StopHints,
         lock: InstanceLock | None = None,
+        read_files: Callable[[], None] = lambda: None,
     ) -> None:
         self._db = db
+        self._read_files = read_files
         self._background_calls = background_calls
         self._stop_hints = stop_hints
         self._afterthoughts = afterthoughts
@@ -309,6 +314,8 @@ class Residents:
             await self._db.write(registry.end_far_back_offs)
         if first_to_try("files", self._peers) == self._instance:
             await tidy(self._db)
+            # Another process may have died while it read some, or run no agents.
+            self._read_files()
         by = Claimant(self._instance, self._pace.lease_seconds)
         for agent_id in await self._db.read(reflection.behind, by):
             if agent_id in self._lives or first_to_try(agent_id, self._peers) == self._instance:
@@ -490,6 +497,7 @@ class Residents:
             recalling,
             faculties.profiling(),
             profile=faculties.profile,
+            sees=sees(faculties.model),
         )
         if faculties.reminder is None:
             return waking
@@ -498,11 +506,16 @@ class Residents:
     async def _open(self, mind: Mind, reminder: Reminder | None, waking: Waking) -> Opened | Stale | None:
         """Open the next cycle; where a memory lookup is due, recall memories first."""
         opened = await self._db.write(open_cycle, mind.lease, waking)
+        if isinstance(opened, Unread):
+            await wait_until_read(self._db, opened.content_ids)
+            waking = replace(waking, looked=True)
+            opened = await self._db.write(open_cycle, mind.lease, waking)
         if opened == "remind":
             assert reminder is not None
-            reminded = replace(waking, unreminded=None, reminding=await reminder.before_cycle(mind))
+            reminded = replace(waking, looked=True, unreminded=None, reminding=await reminder.before_cycle(mind))
             opened = await self._db.write(open_cycle, mind.lease, reminded)
             assert opened != "remind"
+        assert not isinstance(opened, Unread)
         if reminder is not None and isinstance(opened, Opened):
             reminder.passed(mind, opened.cycle.events)
         return opened

@@ -18,6 +18,7 @@ from denizen.access.secrets import names_in
 from denizen.agents.definition import AgentDefinition
 from denizen.agents.differences import safe
 from denizen.cycles import organization
+from denizen.cycles.settings import RESPONDED_TO_ALL
 from denizen.errors import NotAllowed
 from denizen.ids import OrganizationId
 from denizen.models.catalog import OWN
@@ -41,6 +42,8 @@ class HostAccess:
     """Hosts (`name` or `name:port`) with private addresses."""
     tools: tuple[str, ...] = ()
     """Names of Python tools of the server."""
+    functions: tuple[str, ...] = ()
+    """Names of Python functions of the server for steps, stops, routes and triage."""
 
     def allows_program(self, server: McpServer) -> bool:
         """Whether the command is listed with exactly these arguments, and every variable that is set with it."""
@@ -56,11 +59,12 @@ class HostAccess:
 
 NO_ACCESS: Final = HostAccess()
 
-HostUseKind = Literal["program", "private_host", "tool"]
+HostUseKind = Literal["program", "private_host", "tool", "function"]
 _SETTINGS: Final[Mapping[HostUseKind, tuple[str, str]]] = {
     "program": ("starts a program", "organizations.programs"),
     "private_host": ("reaches a private address", "organizations.private_hosts"),
     "tool": ("is a Python tool of the server", "organizations.tools"),
+    "function": ("names a Python function of the server", "organizations.functions"),
 }
 """What a part of each kind does, and the setting that allows it."""
 
@@ -79,7 +83,7 @@ class HostUse:
 
 
 def host_uses(definition: AgentDefinition, access: HostAccess) -> list[HostUse]:
-    """Every part that starts a program, reaches private addresses or is a Python tool of the server."""
+    """Every part that starts a program, reaches private addresses, or uses a Python tool or function of the server."""
     found: list[HostUse] = []
     for name, server in definition.mcp.items():
         part, text = f"mcp.{name}", server.model_dump_json()
@@ -93,7 +97,24 @@ def host_uses(definition: AgentDefinition, access: HostAccess) -> list[HostUse]:
         elif isinstance(tool, HttpTool) and tool.allow_private:
             allowed = access.allows_hosts(tool.allow_private)
             found.append(HostUse("private_host", f"tools.{tool.name}", tool.model_dump_json(), allowed))
+    for part, name in functions_in(definition):
+        found.append(HostUse("function", part, name, name in access.functions))
     return found
+
+
+def functions_in(definition: AgentDefinition) -> list[tuple[str, str]]:
+    """The Python functions of the server that the definition names, each with its path."""
+    cycle, triage = definition.cycle, definition.cycle.own_triage
+    return [
+        *([] if cycle.prepare_step is None else [("cycle.prepare_step", cycle.prepare_step)]),
+        *(
+            (f"cycle.stop_when.{each}", each)
+            for each in cycle.stop_when
+            if isinstance(each, str) and each != RESPONDED_TO_ALL
+        ),
+        *((f"cycle.routing.{number}", route.by) for number, route in enumerate(cycle.routing) if route.by is not None),
+        *([] if triage is None or triage.by is None else [("cycle.triage", triage.by)]),
+    ]
 
 
 def new_host_uses(before: AgentDefinition | None, after: AgentDefinition, access: HostAccess) -> list[HostUse]:
@@ -105,7 +126,7 @@ def new_host_uses(before: AgentDefinition | None, after: AgentDefinition, access
 def dangerous_parts(definition: AgentDefinition) -> list[str]:
     """The names of the parts that start programs or reach private addresses."""
     uses = host_uses(definition, NO_ACCESS)
-    return list(dict.fromkeys(each.part for each in uses if each.kind != "tool"))
+    return list(dict.fromkeys(each.part for each in uses if each.kind in ("program", "private_host")))
 
 
 # Where secrets go
@@ -380,6 +401,11 @@ RESTRICTIONS: Final[Mapping[str, Restriction]] = {
         "Use a Python tool of the server (a name in `tools`)",
         "admins and owners of the first organization; of another one if `organizations.tools` lists the tool",
         _host_refusals("tool", owners_only=False),
+    ),
+    "function": Restriction(
+        "Name a Python function of the server (`cycle.prepare_step`, `stop_when`, `routing`, `triage`)",
+        "admins and owners of the first organization; of another one if `organizations.functions` lists the function",
+        _host_refusals("function", owners_only=False),
     ),
     "model": Restriction(
         "Name a model of a Python program on the server (`python:…`)",

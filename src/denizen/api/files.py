@@ -10,7 +10,7 @@ from collections.abc import AsyncIterable, AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-from denizen.api.subject import EntityRef, Subject, id_of
+from denizen.api.subject import EntityRef, OrganizationRef, Subject, id_of
 from denizen.clock import SECOND
 from denizen.errors import InvalidInput, NotFound, UploadConflict
 from denizen.files import attaching, pictures, storing
@@ -172,6 +172,10 @@ class Files(Subject):
             return None
         made = await pictures.variant(self._runtime.db, found.content_id, size)
         return None if isinstance(made, Broken) else made
+
+    async def used(self, organization: OrganizationRef | None = None) -> int:
+        """How many bytes the files of the organization take. The limit is `files.organization_bytes`."""
+        return await self._runtime.db.read(storing.used_by, await self._runtime.organization_id(organization))
 
     async def remove(self, file: FileRef, *, by: EntityRef) -> None:
         """Remove an upload that is not attached to a message."""

@@ -114,7 +114,9 @@ class Minds(Subject):
         )
         name, other = await self._runtime.equipment().model_for(who, model)
         return [
-            await rethink(each, other, name, who.id, clock=self._runtime.clock, prices=self._runtime.prices)
+            await rethink(
+                self._runtime.db, each, other, name, who.id, clock=self._runtime.clock, prices=self._runtime.prices
+            )
             for each in asked
         ]
 

@@ -28,7 +28,7 @@ from denizen.cycles.budgets import BudgetSettings
 from denizen.cycles.server_budget import ServerBudget
 from denizen.cycles.server_models import FOUND_NOTHING, ServerModels
 from denizen.errors import InvalidInput, StorageError
-from denizen.files.storing import File, FileLimits
+from denizen.files.storing import TO_READ, File, FileLimits
 from denizen.forgetting.erasing import empty_write_ahead_log
 from denizen.ids import AgentId, FileId, OrganizationId, SpaceId, new_id
 from denizen.inbox import parking
@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from denizen.cycles.steps import Choose, PrepareStep
     from denizen.cycles.stopping import Stop
     from denizen.cycles.triage import Judge
+    from denizen.files.extracting import Background
     from denizen.memory.keeping import Keeper
     from denizen.memory.reminding import Reminder
     from denizen.memory.rolling import ConversationInfo
@@ -179,6 +180,7 @@ class Wiring:
         """Whether agents have run in this process before."""
         self._moderator: Moderator | None = None
         self._make_recallable: Callable[[AgentId], None] | None = None
+        self._file_reading: Background | None = None
         self._closing = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
@@ -341,6 +343,9 @@ class Wiring:
                     self._moderator.hint()
                 if self._shared_bus:
                     self._bus.publish(topic, {**payload, "by": self.instance})
+            elif topic == TO_READ:
+                # Lost if no agents run here: a process that runs them looks regularly.
+                self._read_files()
             elif topic == STOP:
                 if (told := hinted(payload)) is not None:
                     self._stop_hints.hint(*told)
@@ -356,6 +361,10 @@ class Wiring:
                 elif payload.get("type") == "round.changed":
                     self._look_back_at(SpaceId(str(payload["space"])))
                 self._bus.publish(topic, payload)
+
+    def _read_files(self) -> None:
+        if self._file_reading is not None:
+            self._file_reading.hint()
 
     def _look_back_at(self, panel_id: SpaceId) -> None:
         """Notes that a turn of the panel may be over: there may be something to summarize and to reflect on."""
@@ -377,8 +386,10 @@ class Wiring:
             raise InvalidInput("The agents of this runtime are already running.")
         from denizen.agents.residents import Residents
         from denizen.consciousness.recall.embedding import following
+        from denizen.consciousness.recall.file_passages import remember_files
         from denizen.cycles import catching_up
         from denizen.cycles.speaking import heard_by_latecomers
+        from denizen.files import extracting
         from denizen.reflection.afterthoughts import Afterthoughts
 
         equipment = self.equipment()
@@ -394,6 +405,7 @@ class Wiring:
             afterthoughts=Afterthoughts(partial(equipment.reflect_on_next, self._claimant)),
             panel_afterthoughts=Afterthoughts(self.reflecting().reflect_on_next),
             lock=self._lock,
+            read_files=self._read_files,
             stop_hints=self._stop_hints,
         )
         if not self._has_lived:
@@ -406,6 +418,7 @@ class Wiring:
                 stack.callback(self._lock.release)
             await stack.enter_async_context(heard_by_latecomers(self._bus, self._voices, self.clock))
             self._make_recallable = await stack.enter_async_context(catching_up.following(self.db, self.clock))
+            self._file_reading = await stack.enter_async_context(extracting.following(self.db, remember_files))
             if self.embedder is not None:
                 await stack.enter_async_context(following(self.db, self.embedder, self.clock))
             self._moderator = await stack.enter_async_context(self._new_moderator())
@@ -476,6 +489,7 @@ class Wiring:
         self._residents = None
         self._moderator = None
         self._make_recallable = None
+        self._file_reading = None
 
     async def drain(self) -> None:
         """Begins no more cycles here; waits until running ones have finished, or hands them back after
@@ -530,6 +544,8 @@ class Wiring:
         await residents.panel_afterthoughts.settled()
         if self.keeper is not None:
             await self.keeper.settled()
+        if self._file_reading is not None:
+            await self._file_reading.settled()
 
     def equipment(self) -> Equipment:
         from denizen.agents.equipping import Equipment

@@ -126,8 +126,11 @@ async def runtime_of(settings: Settings, telemetry: Telemetry | None = None) -> 
     from denizen.app import Runtime
     from denizen.files.storing import FileLimits
     from denizen.models.discovery import choose_model
-    from denizen.tools.loading import load_tools
+    from denizen.tools.loading import load_functions, load_tools
 
+    functions = {
+        kind: load_functions(f"functions.{kind}", places) for kind, places in settings.functions.model_dump().items()
+    }
     choice = await choose_model(settings.model, os.environ)
     runtime = Runtime(
         settings.database_url,
@@ -136,6 +139,7 @@ async def runtime_of(settings: Settings, telemetry: Telemetry | None = None) -> 
         found_model=choice,
         embedder=settings.embedder,
         tools=load_tools(settings.tools),
+        **functions,
         prices=prices_of(settings),
         contexts=settings.contexts,
         pace=Pace(**settings.agents.model_dump()),

@@ -8,7 +8,7 @@ from typing import Final
 
 from denizen.client.connection import Connection, path_to
 from denizen.errors import InvalidInput
-from denizen.shapes.files import FileLink, FileOut
+from denizen.shapes.files import FileLink, FileOut, FileUsage
 
 PART_BYTES: Final = 1024 * 1024
 """What is sent at once: so much is sent again at most after a broken connection."""
@@ -49,6 +49,10 @@ class Files(Connection):
     async def file_link(self, file_id: str) -> FileLink:
         """An address that shows the file without a token, for an hour."""
         return await self._ask(FileLink, "GET", path_to("files", file_id, "link"))
+
+    async def file_usage(self) -> FileUsage:
+        """How much room the files of the organization take, and may take."""
+        return await self._ask(FileUsage, "GET", path_to("organization", "files"))
 
     async def remove_file(self, file_id: str) -> None:
         """Removes an upload that no message uses."""

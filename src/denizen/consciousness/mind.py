@@ -20,6 +20,7 @@ from denizen.consciousness.selfhood import Era, Identity
 from denizen.consciousness.settings import WindowSettings
 from denizen.consciousness.window import Budget, keep, shown
 from denizen.ids import AgentId, CycleId
+from denizen.models.pictures import pictures_of
 from denizen.models.tokens import PER_MESSAGE, estimate
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import minds
@@ -67,6 +68,10 @@ class Mind:
         """Entries that are shown shortened, or hidden, before the era says so; in the same form as there."""
         self.toolless = False
         """Whether the provider has said that the model cannot use tools: then its text is the answer."""
+        self.pictured: list[ModelMessage] = []
+        """The messages of the prompt that have pictures."""
+        self.seen: dict[int, tuple[ModelMessage, ModelMessage]] = {}
+        """Those messages with their pictures, by identity, as models get them that see."""
         self.last_cycle_tokens = 0
         """The tokens that the last cycle added."""
         self._past_tokens = sum(entry.tokens for entry in past)
@@ -80,6 +85,8 @@ class Mind:
             *(entry.message for entry in self.past),
             *(entry.message for entry in self.present),
         ]
+        self.pictured = [entry.message for entry in (*self.past, *self.present) if pictures_of(entry.message)]
+        self.seen = {id(each): self.seen[id(each)] for each in self.pictured if id(each) in self.seen}
         self.layer_tokens = PER_MESSAGE + estimate(layers) if layers else 0
         self.standing_tokens = PER_MESSAGE + estimate(self.era.text) + self.layer_tokens
 
@@ -111,6 +118,8 @@ class Mind:
         for entry in entries:
             self.present.append(entry)
             self.prompt.append(entry.message)
+            if pictures_of(entry.message):
+                self.pictured.append(entry.message)
             self._present_tokens += entry.tokens
             self.next_seq = entry.seq + 1
 
@@ -127,6 +136,8 @@ class Mind:
         if self.present:
             self.next_seq = self.present[0].seq
         del self.prompt[len(self.prompt) - len(self.present) :]
+        gone = {id(entry.message) for entry in self.present}
+        self.pictured = [each for each in self.pictured if id(each) not in gone]
         self._present_tokens = 0
         self.present.clear()
 

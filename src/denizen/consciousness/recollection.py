@@ -163,7 +163,8 @@ def outside_of(tx: Tx, agent_id: AgentId, found: Iterable[RecalledPassage]) -> t
     marked = any(tx.one(_read_outside, agent_id=agent_id, number=number) is not None for number in numbers)
     noted = any(each.kind == "note" for each in recalled)
     kept = [Source("memory", note.key) for note in notes_of(tx, agent_id) if note.outside] if noted else []
-    return (*((EARLIER,) if marked else ()), *kept)
+    read = [Source("file", name) for name in dict.fromkeys(each.who for each in recalled if each.from_file)]
+    return (*((EARLIER,) if marked else ()), *kept, *read)
 
 
 def mattering(

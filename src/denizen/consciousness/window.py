@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Final
 
 from denizen.consciousness.log import Entry
 from denizen.consciousness.settings import WindowSettings
+from denizen.models.pictures import pictures_of, without_picture
 from denizen.models.tokens import estimate_message
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelRequestPart
 
 SMALLEST_RESULT_CHARACTERS: Final = 400
+WITHOUT_PICTURES: Final = 10**9
+"""Shortens an entry only by its pictures: of each, a line stays."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +80,7 @@ def _short(entry: Entry, characters: int | None) -> Entry:
 
 
 def _short_part(part: ModelRequestPart, seq: int, at: int, characters: int) -> ModelRequestPart:
+    part = without_picture(part)
     if part.part_kind != "tool-return" or not isinstance(part.content, str) or len(part.content) <= characters:
         return part
     pointer = f'… [shortened; read_entry("log:{seq}:{at}") shows all of it]'
@@ -96,10 +100,11 @@ def keep(entries: Sequence[Entry], shortened: Mapping[int, int], *, target: int,
     """As many whole cycles as have at most `target` tokens; of the most recent, as many as have at most `half`.
 
     `entries` are as they are shown. If fewer than `recent_cycles` stay, tool results are shortened first, oldest first.
-    Recalled and remembered text is no longer shown.
+    Recalled and remembered text is no longer shown, and of pictures only a line.
     """
-    views = dict(shortened) | {each.seq: 0 for each in entries if each.kind in ("recalled", "remembered")}
-    sizes = [0 if views.get(each.seq) == 0 else each.tokens for each in entries]
+    views = {each.seq: WITHOUT_PICTURES for each in entries if pictures_of(each.message)} | dict(shortened)
+    views |= {each.seq: 0 for each in entries if each.kind in ("recalled", "remembered")}
+    sizes = [0 if views.get(each.seq) == 0 else _short(each, views.get(each.seq)).tokens for each in entries]
     first = _first_within(entries, sizes, target)
     recent = _first_of_last(entries, recent_cycles)
     if recent < first:
@@ -107,7 +112,7 @@ def keep(entries: Sequence[Entry], shortened: Mapping[int, int], *, target: int,
         for at in range(recent, len(entries)):
             if over <= 0:
                 break
-            if entries[at].kind == "results" and entries[at].seq not in views:
+            if entries[at].kind == "results" and views.get(entries[at].seq, WITHOUT_PICTURES) == WITHOUT_PICTURES:
                 short = _short(entries[at], SMALLEST_RESULT_CHARACTERS).tokens
                 if short < sizes[at]:
                     views[entries[at].seq] = SMALLEST_RESULT_CHARACTERS

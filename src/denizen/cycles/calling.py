@@ -13,7 +13,14 @@ from typing import Any, Final, Literal
 from uuid import UUID, uuid5
 
 from pydantic import JsonValue
-from pydantic_ai.messages import ModelRequest, ModelResponse, ToolCallPart, ToolReturnPart, UserPromptPart
+from pydantic_ai.messages import (
+    ModelRequest,
+    ModelRequestPart,
+    ModelResponse,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
 from sqlalchemy import bindparam, update
 
 from denizen.access import audit
@@ -36,6 +43,7 @@ from denizen.ids import AgentId, CallId, CycleId, EntityId, FileId, MessageId, S
 from denizen.inbox.outside import parsed
 from denizen.inbox.sources import Source, distinct
 from denizen.inbox.stop_requests import StopRequest
+from denizen.models.pictures import Picture, first_picture
 from denizen.models.request import is_whole
 from denizen.nearest import nearest
 from denizen.spaces import directory
@@ -46,7 +54,7 @@ from denizen.tools.background_calls import LATE_SECONDS
 from denizen.tools.calls import Call, Mode, New
 from denizen.tools.effects import EffectRecord
 from denizen.tools.hops import SeenMessages, hop_of_plan
-from denizen.tools.prebuilt import MERGED, SEND_MESSAGE
+from denizen.tools.prebuilt import MERGED, READ_ENTRY, SEND_MESSAGE
 from denizen.tools.privacy_guard import FoundWords
 from denizen.tools.tool import AskTool, Done, Hand, OutsideTool, OwnTool, Tool, Toolbox
 from denizen.trust import origins
@@ -65,6 +73,8 @@ _CUT_OFF_NOTE: Final = (
     "[NOTE] Your last response reached its limit of {tokens:,} tokens and was cut off. Nobody has seen it. "
     "Answer again and write less, or send it in several messages."
 )
+MOST_PICTURES: Final = 5
+"""How many pictures are shown at most that were opened in one step."""
 _POINTER_CHARACTERS: Final = 150
 """The maximum length of the line that says where a cut text continues."""
 
@@ -97,6 +107,8 @@ class Step:
     """The request of a person who stopped this response: its messages are sent, no other call runs."""
     stopped_at: int | None = None
     """The position of the call whose message is not complete because of that."""
+    sees: bool = False
+    """Whether the model can be shown pictures."""
 
     @property
     def cut_off(self) -> int | None:
@@ -555,6 +567,7 @@ class _CallRunner:
             # The messages of a response that was stopped were shown before.
             {} if self._step.stopped_by is not None else self._cycle.stopped,
             self._step.stopped_by if position == self._step.stopped_at else None,
+            sees=self._step.sees,
         )
         try:
             done = tool.run(self._tx, hand, argument_parsing.check(tool, call.args))
@@ -584,10 +597,17 @@ def results_entry(
 ) -> Entry:
     """The one message that answers all calls of a response, in their order. `outside`: the sources of text from outside
     in the results."""
-    parts = [
+    parts: list[ModelRequestPart] = [
         ToolReturnPart(call.tool_name, results[position], call.tool_call_id) for position, call in enumerate(calls)
     ]
+    parts += [UserPromptPart(each.line()) for each in _pictures_in(calls, results)]
     return log.entry(seq, cycle_id, "results", ModelRequest(parts=parts), outside=outside)
+
+
+def _pictures_in(calls: Sequence[ToolCallPart], results: Mapping[int, str]) -> list[Picture]:
+    """The pictures that were opened: their line is the first of that result, and nobody else can write it there."""
+    opened = [results[at] for at, call in enumerate(calls) if call.tool_name == READ_ENTRY.name]
+    return [each for each in map(first_picture, opened) if each is not None][:MOST_PICTURES]
 
 
 def answer_open_calls(cycle: OpenCycle, seq: int, told: str) -> Entry | None:

@@ -34,7 +34,7 @@ from denizen.consciousness.settings import Profile
 from denizen.consciousness.summary import Effect, derived_summary, exchange_summary, last_words
 from denizen.consciousness.window import budget as budget_for
 from denizen.consciousness.window import result_characters
-from denizen.cycles import alerts, answering, awareness, budgets, calling, ending, stopped_answers
+from denizen.cycles import alerts, answering, awareness, budgets, calling, ending, seeing, stopped_answers
 from denizen.cycles.answering import (
     LAST_STEP_TOKENS,
     LAST_STEP_TOOLS,
@@ -92,6 +92,7 @@ from denizen.inbox.stop_requests import StopHints
 from denizen.memory.reminding import Reminder
 from denizen.models import caching, forcing, learned, overflow, request, thinking
 from denizen.models.embedders import Embedder
+from denizen.models.pictures import sees
 from denizen.models.prices import Price, Usage, cost, expected_cost, usage_of
 from denizen.models.tokens import PER_MESSAGE, estimate
 from denizen.profiles.choosing import Profiling
@@ -670,7 +671,9 @@ class _Thinking:
         tools = tuple(each for each in self._with.toolbox.definitions if only is None or each.name in only)
         # Cached by the provider: the past and the events that woke the agent; and the whole prompt, for the next step.
         woken_at, last = len(self._mind.prompt) - len(self._mind.present), len(self._mind.prompt) - 1
-        prompt = caching.marked(self._model, self._mind.prompt, (woken_at, last))
+        prompt = caching.marked(
+            self._model, await seeing.shown(self._with.db, self._mind, self._model), (woken_at, last)
+        )
         if (tail := self._tail) is not None:
             # Not stored, and so at the very end: everything before it is the prefix of the next request.
             prompt = [*prompt, ModelRequest(parts=[UserPromptPart(tail)])]
@@ -783,6 +786,8 @@ class _Thinking:
             made_of["layers"] = False
         if self._mind.views:
             made_of["shortened"] = self._mind.views
+        if self._mind.pictured:
+            made_of["pictures"] = sees(self._model)
         encoded = to_json(made_of).decode()
         outside = None if self._cycle.outside_from is None else ()
         return log.entry(self._mind.next_seq, self._cycle.id, "response", response, request=encoded, outside=outside)
@@ -813,6 +818,7 @@ class _Thinking:
             streamed=speaker.ids,
             charge=self._charge(response),
             shown=self._shown(calls, entry),
+            sees=sees(self._model),
         )
 
     async def _take_up(self) -> Pausing:
@@ -841,6 +847,7 @@ class _Thinking:
             streamed={at: id for (of, at), id in self._cycle.call_ids.items() if of == number},
             asked=asked,
             shown=self._shown(calls),
+            sees=sees(self._model),
         )
         cut_off = [effect.position for effect in known if effect.state == "intent"]
         return await self._carry_out(step, None, {at: await self._after_crash(step, at) for at in cut_off})

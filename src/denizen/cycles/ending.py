@@ -18,6 +18,7 @@ from denizen.clock import SECOND
 from denizen.consciousness import log
 from denizen.consciousness.lease import Lease, fence
 from denizen.consciousness.log import Entry
+from denizen.consciousness.recall.file_passages import hear_files
 from denizen.consciousness.recall.passages import remember_next
 from denizen.cycles import answering, budgets, ledger
 from denizen.cycles.answering import Outgoing, Why
@@ -164,6 +165,7 @@ def _make_recallable(
     pieces = pieces_of(tx, agent_id, cycle.events, entries, cycle.active_space_id, words)
     pieces += delivered_texts(tx, agent_id, entries, (*cycle.effects, *((sent,) if sent is not None else ())))
     remember_next(tx, agent_id, number, pieces)
+    hear_files(tx, agent_id, number, cycle.events)
 
 
 def _remember(tx: Tx, agent_id: AgentId, cycle_id: CycleId, kept: str) -> None:

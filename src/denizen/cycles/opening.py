@@ -19,15 +19,18 @@ from denizen.consciousness import eras, log, privacy, recollection, selfhood
 from denizen.consciousness.lease import Lease, fence
 from denizen.consciousness.selfhood import Era, Identity
 from denizen.consciousness.settings import Profile
+from denizen.cycles import seeing
 from denizen.cycles.ending import interrupt_cycle, undo_cycle
 from denizen.cycles.pausing import stays_paused
 from denizen.cycles.records import OpenCycle, find_open
+from denizen.cycles.seeing import Unread
 from denizen.ids import AgentId, CycleId, SpaceId, new_id
 from denizen.inbox import delivery, parking
 from denizen.inbox.events import Event
 from denizen.inbox.format import format_inbox, take_that_fit
 from denizen.inbox.sources import Source, sources_of_events
 from denizen.memory import reminding
+from denizen.models.pictures import Picture
 from denizen.plans import agenda
 from denizen.profiles import choosing
 from denizen.profiles.choosing import Profiling
@@ -66,6 +69,10 @@ class Waking:
     """The ids of the memories that it was shown before and still sees."""
     profile: Profile = "normal"
     """The profile of its next era."""
+    sees: bool = False
+    """Whether its model can be shown pictures."""
+    looked: bool = False
+    """Whether it has waited for pictures that are still being read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +110,7 @@ _keep_tools = insert_ignore(toolsets, ("digest", "tools"))
 _open = insert_into(cycles, "id", "agent_id", "first_seq", "started_at", "active_space_id", "told", "outside_from")
 
 
-def open_cycle(tx: Tx, lease: Lease, waking: Waking) -> Opened | Stale | Remind | None:
+def open_cycle(tx: Tx, lease: Lease, waking: Waking) -> Opened | Stale | Remind | Unread | None:
     """Take the events that wake the agent, and as many others as fit, into a new cycle. None if nothing wakes it."""
     fence(tx, lease)
     agent_id = lease.agent_id
@@ -121,6 +128,8 @@ def open_cycle(tx: Tx, lease: Lease, waking: Waking) -> Opened | Stale | Remind 
     spaces = reminding.spaces_of(batch)
     if waking.unreminded is not None and spaces and spaces not in waking.unreminded:
         return "remind"
+    if waking.sees and not waking.looked and (unread := seeing.unread_pictures(tx, batch)):
+        return unread
     plans, planned = agenda.next_few(tx, agent_id)
     room = waking.inbox_tokens - sum(len(line) for line in plans) // 4
     characters = event_characters(room)
@@ -136,7 +145,9 @@ def open_cycle(tx: Tx, lease: Lease, waking: Waking) -> Opened | Stale | Remind 
     if not toolbox.archived:
         # They may differ from those of the era: a restarted process has its own.
         tx.run(_keep_tools, digest=toolbox.digest, tools=toolbox.encoded)
-    brought = _Brought(bool(outside), (*sources_of_events(batch), *planned))
+    pictures = seeing.pictures_of_events(tx, batch, waking.inbox_tokens) if waking.sees else ()
+    shown = [Source("file", each.name.strip('"')) for each in pictures]
+    brought = _Brought(bool(outside), (*sources_of_events(batch), *planned, *shown), pictures)
     cycle = replace(_begin(tx, waking, batch, plans, told, characters, brought), troubled=bool(troubled))
     tx.announce(agent_topic(agent_id), AgentStatus(agent_id, "alive", lease.epoch).to_payload())
     tx.announce(agent_topic(agent_id), CycleChanged(agent_id, cycle.id, "opened").to_payload())
@@ -164,6 +175,8 @@ class _Brought:
     """Whether the agent's window holds some already."""
     sources: tuple[Source, ...]
     """The sources of such text in the inbox message."""
+    pictures: Sequence[Picture] = ()
+    """The pictures of the inbox message."""
 
 
 def _tell_news(tx: Tx, waking: Waking, news: int, batch: Sequence[Event]) -> _Told:
@@ -219,7 +232,7 @@ def _begin(
     agent_id, seq, zone = waking.identity.entity.id, waking.next_seq, waking.identity.zone
     cycle_id = CycleId(new_id())
     text = format_inbox(batch, now=tx.now, zone=zone, plans=plans, news=told.lines, text_chars=characters)
-    message = ModelRequest(parts=[UserPromptPart(text)])
+    message = ModelRequest(parts=[UserPromptPart(each) for each in (text, *(each.line() for each in brought.pictures))])
     entries = [log.entry(seq, cycle_id, "inbox", message, outside=brought.sources or None)]
     if waking.recalling is not None:
         recalled = recollection.come_to_mind(tx, agent_id, cycle_id, seq + 1, batch, waking.recalling)

@@ -12,16 +12,19 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import cast
 
-from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
+from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models import Model
 from pydantic_ai.settings import ModelSettings, ToolOrOutput
 
 from denizen.clock import Clock
 from denizen.consciousness.replay import RebuiltRequest
+from denizen.cycles.seeing import with_bytes
 from denizen.errors import InvalidInput, ModelError
 from denizen.ids import AgentId
 from denizen.models import caching, request
+from denizen.models.pictures import sees
 from denizen.models.prices import Price, cost
+from denizen.storage.database import Database
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +61,14 @@ def _plain(value: object) -> str:
 
 
 async def rethink(
-    asked: RebuiltRequest, model: Model, name: str, agent_id: AgentId, *, clock: Clock, prices: Mapping[str, Price]
+    db: Database,
+    asked: RebuiltRequest,
+    model: Model,
+    name: str,
+    agent_id: AgentId,
+    *,
+    clock: Clock,
+    prices: Mapping[str, Price],
 ) -> NewAnswer:
     """Send the same request to `model`, with the same tools to choose from; none of them is run."""
     if not asked.tools_kept:
@@ -66,14 +76,17 @@ async def rethink(
             f"The tools of cycle {asked.cycle:,}, step {asked.step}, were not stored, and without them another "
             "model would answer differently. Choose another cycle."
         )
-    response = await _ask(asked, model, agent_id, clock)
+    shown = [await with_bytes(db, each) for each in asked.messages] if sees(model) else list(asked.messages)
+    response = await _ask(asked, shown, model, agent_id, clock)
     return NewAnswer(asked, name, response, cost(response, prices, asked=name))
 
 
-async def _ask(asked: RebuiltRequest, model: Model, agent_id: AgentId, clock: Clock) -> ModelResponse:
+async def _ask(
+    asked: RebuiltRequest, shown: list[ModelMessage], model: Model, agent_id: AgentId, clock: Clock
+) -> ModelResponse:
     lasting = len(asked.messages) - asked.has_note
     marks = (len(asked.messages) - asked.present, lasting - 1)
-    messages = caching.marked(model, list(asked.messages), marks)
+    messages = caching.marked(model, shown, marks)
     settings = cast(ModelSettings, {**_portable(asked.settings), **caching.settings(model, agent_id)})
     attempt = 0
     while True:

@@ -28,7 +28,8 @@ class Route(BaseModel):
     model: str | None = Field(default=None, min_length=1)
     """The model, named as an agent's own is."""
     by: str | None = Field(default=None, min_length=1)
-    """Instead: the name of a function handed to `Runtime(routes={...})`, which names one of `among`."""
+    """Instead: the name of a function of `Runtime(routes={...})` or of the setting `functions.routes`, which names one
+    of `among`."""
     among: tuple[str, ...] = ()
     """The models that the function may name."""
     when: Condition = Condition()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Any, Literal, Self
+from typing import Any, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
@@ -11,6 +11,8 @@ from denizen.cycles.conditions import Condition
 from denizen.cycles.phases import PRESETS, Phase
 from denizen.cycles.routing import Route, RoutingPer
 
+RESPONDED_TO_ALL: Final = "responded_to_all"
+"""The name of the built-in condition in `stop_when`; other names are functions."""
 Awareness = Literal["none", "preview", "urgent", "combined", "all"]
 SilentReply = Literal["nudge", "deliver", "ignore"]
 """What happens when the model ends with text and has answered nobody."""
@@ -24,7 +26,8 @@ class Triage(BaseModel):
     skip_when: Condition | None = None
     """Skip what this is true of: each event that wakes."""
     by: str | None = Field(default=None, min_length=1)
-    """The name of a function handed to `Runtime(triages={...})`: it gives the reason to skip, or None."""
+    """The name of a function of `Runtime(triages={...})` or of the setting `functions.triages`: it gives the reason to
+    skip, or None."""
     model: str | None = Field(default=None, min_length=1)
     """A small model to ask, named as an agent's own is."""
     instructions: str = Field(default="", max_length=4_000)
@@ -65,8 +68,9 @@ class CycleSettings(BaseModel):
     routing_per: RoutingPer = "cycle"
     """Whether the model is chosen once for a cycle, which keeps the provider's prompt cache, or before each step."""
     prepare_step: str | None = Field(default=None, min_length=1)
-    """The name of a function handed to `Runtime(steps={...})`. It is called before each step, sees the steps so far,
-    and may set the model, tools, tool choice, settings and extra context of this step, or stop."""
+    """The name of a function of `Runtime(steps={...})` or of the setting `functions.steps`. It is called before each
+    step, sees the steps so far, and may set the model, tools, tool choice, settings and extra context of this step, or
+    stop."""
     step_models: tuple[str, ...] = ()
     """The models that the function of `prepare_step` may choose, beside the agent's own and those of `routing`."""
     triage: Triage | Literal["auto", "off"] = "auto"
@@ -84,7 +88,7 @@ class CycleSettings(BaseModel):
     """How long one cycle may take, by the clock on the wall; looked at between steps."""
     stop_when: tuple[str | StopAfter, ...] = ()
     """Further reasons to stop: `responded_to_all`, `{"after": "book_hotel"}` (the tool has succeeded), or the name of a
-    function handed to `Runtime(stops={...})`."""
+    function of `Runtime(stops={...})` or of the setting `functions.stops`."""
     silent_reply: SilentReply = "nudge"
     """When the model ends with text and a person waits: remind it once and then send what it wrote (`nudge`), send the
     text at once (`deliver`), or leave it (`ignore`): then the space shows that there was no reply."""

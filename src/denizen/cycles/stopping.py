@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
-from denizen.cycles.settings import CycleSettings
+from denizen.cycles.settings import RESPONDED_TO_ALL, CycleSettings
 from denizen.cycles.steps import StepContext, call_function
 
 Stop = Callable[[StepContext], bool | Awaitable[bool]]
 """Whether a cycle should end here. May be asynchronous."""
-
-RESPONDED_TO_ALL: Final = "responded_to_all"
 
 
 def responded_to_all(context: StepContext) -> bool:

@@ -16,14 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from denizen.files import jailed
-
 WALL_SECONDS: Final = 60.0
 """After this time the process and whatever it started are killed."""
 MOST_OUTPUT: Final = 32 * 1024**2
 AT_ONCE: Final = 2
 """How many files are read at the same time in this process."""
-_PROGRAM: Final = str(Path(jailed.__file__))
+_PROGRAM: Final = str(Path(__file__).with_name("jailed.py"))
 _ENVIRONMENT: Final = {"LANG": "C.UTF-8", "PATH": os.defpath, "PYTHONDONTWRITEBYTECODE": "1"}
 """Nothing of ours: there are keys in it."""
 

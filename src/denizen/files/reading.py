@@ -1,9 +1,9 @@
-"""The text of files, as pages. Pure."""
+"""Which files are read and how, and the text of files as pages. Pure."""
 
 from __future__ import annotations
 
 from pathlib import PurePath
-from typing import Final
+from typing import Final, Literal
 
 MOST_BYTES: Final = 4 * 1024 * 1024
 """Larger text files are stored, but their text is not read."""
@@ -32,8 +32,46 @@ _TEXT_SUFFIXES: Final = frozenset(
 )  # fmt: skip
 
 
+Kind = Literal["pdf", "word", "slides", "sheets", "html", "mail", "picture"]
+"""Files that are read in a process of their own."""
+_KINDS: Final[dict[str, Kind]] = {
+    "application/pdf": "pdf",
+    "application/vnd.openxmlformats-officedocument.wordprocessingml.document": "word",
+    "application/vnd.openxmlformats-officedocument.presentationml.presentation": "slides",
+    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": "sheets",
+    "application/vnd.ms-excel": "sheets",
+    "application/vnd.oasis.opendocument.spreadsheet": "sheets",
+    "application/xhtml+xml": "html",
+    "text/html": "html",
+    "message/rfc822": "mail",
+    "image/avif": "picture",
+    "image/gif": "picture",
+    "image/jpeg": "picture",
+    "image/png": "picture",
+    "image/webp": "picture",
+}
+_SUFFIXES: Final[dict[str, Kind]] = {
+    ".pdf": "pdf",
+    ".docx": "word",
+    ".pptx": "slides",
+    ".xlsx": "sheets",
+    ".xls": "sheets",
+    ".ods": "sheets",
+    ".htm": "html",
+    ".html": "html",
+    ".eml": "mail",
+}
+
+
+def kind_of(name: str, media_type: str) -> Kind | None:
+    """What has to be read in a process of its own; None: text as it is, or nothing that can be read."""
+    return _KINDS.get(media_type) or _SUFFIXES.get(PurePath(name).suffix.lower())
+
+
 def is_text(name: str, media_type: str) -> bool:
     """Whether the bytes are text as they are."""
+    if kind_of(name, media_type) is not None:
+        return False
     known = media_type.startswith("text/") or media_type in _TEXT_TYPES or media_type.endswith(("+json", "+xml"))
     return known or PurePath(name).suffix.lower() in _TEXT_SUFFIXES
 
@@ -47,6 +85,11 @@ def text_pages(data: bytes) -> list[str]:
             return []
         text = data.decode("cp1252", errors="replace")
     text = text.replace("\r\n", "\n").replace("\0", "\ufffd")
+    return cut_pages(text) if text.strip() else []
+
+
+def cut_pages(text: str) -> list[str]:
+    """The text in pages, cut at ends of lines."""
     pages: list[str] = []
     start = 0
     while start < len(text):
@@ -55,4 +98,4 @@ def text_pages(data: bytes) -> list[str]:
             end = text.rfind("\n", start + PAGE_CHARACTERS // 2, end) + 1 or end
         pages.append(text[start:end])
         start = end
-    return pages if text.strip() else []
+    return pages

@@ -18,9 +18,10 @@ from sqlalchemy import bindparam, delete, func, select, update
 
 from denizen.clock import SECOND
 from denizen.errors import InvalidInput, NotFound, QuotaExceeded
+from denizen.files.reading import kind_of
 from denizen.ids import AgentId, EntityId, FileId, MessageId, OrganizationId, new_id
 from denizen.storage.database import Tx, insert_ignore, insert_into, statement, storable, value, values
-from denizen.storage.schema import chunks, contents, file_pages, files
+from denizen.storage.schema import chunks, contents, file_pages, files, heard_files
 
 CHUNK_BYTES: Final = 256 * 1024
 """A chunk is one write: it holds up others for a few milliseconds."""
@@ -32,6 +33,10 @@ UNUSED_MICROSECONDS: Final = 24 * 3600 * SECOND
 UNUSED_FILES: Final = 50
 """How many such uploads one person, agent or service may have. They take up room as soon as they are begun: otherwise
 one member could use up the room of the whole organization without sending a byte."""
+
+
+TO_READ: Final = "files to read"
+"""The topic that announces contents whose text or picture is to be read in the background."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +110,14 @@ _same_content = statement(
     )
 )
 _finish_content = statement(
-    update(contents).where(contents.c.id == bindparam("content")).values(digest=bindparam("sha256"))
+    update(contents)
+    .where(contents.c.id == bindparam("content"))
+    .values(digest=bindparam("sha256"), reading=bindparam("what"))
+)
+_read_after_all = statement(
+    update(contents)
+    .where(contents.c.id == bindparam("content"), contents.c.reading.is_(None))
+    .values(reading="waiting")
 )
 _use_content = statement(update(files).where(files.c.id == bindparam("file")).values(content_id=bindparam("content")))
 _add_page = insert_into(file_pages, "content_id", "page", "text")
@@ -114,8 +126,11 @@ _pages = statement(
 )
 _delete_pages = statement(delete(file_pages).where(file_pages.c.content_id == bindparam("content")))
 _drop_content = statement(
-    update(contents).where(contents.c.id == bindparam("content")).values(digest=None, dropped_at=bindparam("at"))
+    update(contents)
+    .where(contents.c.id == bindparam("content"))
+    .values(digest=None, dropped_at=bindparam("at"), reading=None)
 )
+_drop_heard = statement(delete(heard_files).where(heard_files.c.file_id == bindparam("of_file")))
 _drop_file = statement(delete(files).where(files.c.id == bindparam("id")))
 _files_of_content = statement(select(files.c.id).where(files.c.content_id == bindparam("content_id")).limit(1))
 
@@ -152,7 +167,7 @@ def begin(
             f"You have {UNUSED_FILES} uploads that no message uses. Attach them to a message, or remove some: "
             "unused uploads are removed after a day."
         )
-    used: int = value(tx, _used, organization_id=organization_id)
+    used = used_by(tx, organization_id)
     if used + size > limits.organization_bytes:
         raise QuotaExceeded(
             f"The files of your organization take {used:,} of {limits.organization_bytes:,} bytes: there is no room "
@@ -185,20 +200,37 @@ def begin(
 def finish(tx: Tx, file_id: FileId, digest: str, pages: Sequence[str] = ()) -> File:
     """The bytes are all there: the file can be attached. Bytes that the organization has already are dropped.
 
-    `pages` are the texts of its pages, as far as they could be read.
+    `pages` are the texts of its pages if its bytes are text; other files are read later (`extracting`).
     """
     file = get(tx, file_id)
     if file.is_complete:
         return file
+    to_read = kind_of(file.name, file.media_type) is not None
     known = value(tx, _same_content, organization_id=file.organization_id, digest=digest)
     if known is None:
-        tx.run(_finish_content, content=file.content_id, sha256=digest)
-        numbered = enumerate(pages, start=1)
-        tx.many(_add_page, [{"content_id": file.content_id, "page": page, "text": text} for page, text in numbered])
+        reading = "waiting" if to_read else "done" if pages else None
+        tx.run(_finish_content, content=file.content_id, sha256=digest, what=reading)
+        put_pages(tx, file.content_id, pages)
     else:
         tx.run(_use_content, file=file_id, content=known)
         _drop(tx, file.content_id)
+        if to_read:
+            # It may have had another name before, under which there was nothing to read.
+            tx.run(_read_after_all, content=known)
+    if to_read:
+        tx.announce(TO_READ, {"content": file.content_id})
     return get(tx, file_id)
+
+
+def put_pages(tx: Tx, content_id: str, pages: Sequence[str]) -> None:
+    """Store the text of a content."""
+    numbered = enumerate(pages, start=1)
+    tx.many(_add_page, [{"content_id": content_id, "page": page, "text": text} for page, text in numbered])
+
+
+def used_by(tx: Tx, organization_id: OrganizationId) -> int:
+    """How many bytes the files of the organization take; unfinished uploads count whole."""
+    return value(tx, _used, organization_id=organization_id)
 
 
 def get(tx: Tx, file_id: str) -> File:
@@ -210,6 +242,7 @@ def get(tx: Tx, file_id: str) -> File:
 
 def remove(tx: Tx, file: File) -> None:
     """Delete the file's row, and drop its content if no other file has it."""
+    tx.run(_drop_heard, of_file=file.id)
     tx.run(_drop_file, id=file.id)
     if tx.one(_files_of_content, content_id=file.content_id) is None:
         _drop(tx, file.content_id)
@@ -221,10 +254,40 @@ def _drop(tx: Tx, content_id: str) -> None:
     tx.run(_drop_content, content=content_id, at=tx.now)
 
 
+def pages_of(tx: Tx, file: File) -> list[str]:
+    """The texts of the pages of a file; none if it has no text, or could not be read."""
+    return values(tx, _pages, content_id=file.content_id)
+
+
 def text_of(tx: Tx, file: File) -> str | None:
     """The text of a file, all pages; None if it has none, or it could not be read."""
-    pages: list[str] = values(tx, _pages, content_id=file.content_id)
-    return "".join(pages) if pages else None
+    return "".join(pages_of(tx, file)) or None
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What is known of the inside of a file."""
+
+    state: str | None
+    """waiting, done, unreadable; None: there is nothing to read in it"""
+    trouble: str | None
+    """Why it is unreadable: `it needs a password`."""
+    width: int | None
+    """Of the picture as models see it."""
+    height: int | None
+
+
+_reading = statement(
+    select(contents.c.reading, contents.c.trouble, contents.c.width, contents.c.height).where(
+        contents.c.id == bindparam("content_id")
+    )
+)
+
+
+def reading_of(tx: Tx, file: File) -> Reading:
+    """How far the file has been read."""
+    row = tx.one(_reading, content_id=file.content_id)
+    return Reading(None, None, None, None) if row is None else Reading(*row)
 
 
 _unused = statement(

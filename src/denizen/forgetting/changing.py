@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from pydantic import JsonValue
 from sqlalchemy import bindparam, select
 
-from denizen.consciousness.recall.passages import Piece, forget, remember
+from denizen.consciousness.recall.passages import Piece, forget, forget_files, remember
 from denizen.ids import AgentId, EntityId, MessageId, new_id
 from denizen.inbox import delivery
 from denizen.inbox.delivery import Delivery
@@ -58,6 +58,7 @@ def delete_message(tx: Tx, message_id: MessageId, by: EntityId) -> Message:
     if change.is_one:
         _tell(tx, change, by, "deleted", f": it was message {change.before.seq} there.")
         index_anew(tx, [message_id])
+        forget_files(tx, [file.id for file in change.before.files])
         _unlearn(tx, change.before)
     return change.after
 

@@ -593,6 +593,7 @@ class _Work:
                 editing.empty(self.tx, message, FORGOTTEN)
                 self.removed["messages"] += 1
         self.removed["passages"] += recall.forget_messages(self.tx, sorted(gone))
+        self.removed["passages"] += recall.forget_files(self.tx, [file.id for each in some for file in each.files])
         texts = each_once([each.text for each in some if each.deleted_at is None] + attached + earlier + self.spoken)
         self.spoken = []
         far, close = self._redactors(texts, some, names=names)

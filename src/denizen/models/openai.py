@@ -26,6 +26,7 @@ from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from openai.types.chat.chat_completion_chunk import Choice, ChoiceDelta
 from openai.types.responses import Response, ResponseStreamEvent
 from pydantic_ai.messages import (
+    BinaryContent,
     ModelMessage,
     ModelRequest,
     SystemPromptPart,
@@ -350,4 +351,9 @@ def _is_plain(message: ModelMessage, plain_parts: frozenset[type]) -> bool:
 
 
 def _is_text(part: Any) -> bool:
-    return isinstance(part, ToolCallPart) or isinstance(part.content, str)
+    return isinstance(part, ToolCallPart) or isinstance(part.content, str) or _is_picture(part)
+
+
+def _is_picture(part: Any) -> bool:
+    """Whether the part is a line with its picture: it is mapped by itself, as text is."""
+    return isinstance(part, UserPromptPart) and all(isinstance(each, str | BinaryContent) for each in part.content)

@@ -121,16 +121,22 @@ def skip(reason: str = "") -> Call:
 
 
 def scripted(
-    *turns: Turn, name: str = "scripted", chunk: int | None = 12, pause: Pause | None = None, record: bool = True
+    *turns: Turn,
+    name: str = "scripted",
+    chunk: int | None = 12,
+    pause: Pause | None = None,
+    record: bool = True,
+    sees: bool = False,
 ) -> ScriptedModel:
     """A model that answers its first request with the first turn, and so on, then raises `ScriptRanOut`.
 
     A turn is a text, a piece made by `say`, `think`, `call`, `reply` or `skip`, several of those in one response, an
     exception to raise (in a list: after what stands before it has been streamed), or a callable, sync or async, that
     is given the messages and an `Info` and returns a turn. Texts and arguments arrive in deltas of `chunk`
-    characters, or whole with their part if it is None; `pause`, if given, is awaited before each delta.
+    characters, or whole with their part if it is None; `pause`, if given, is awaited before each delta. If it `sees`,
+    it is sent pictures.
     """
-    return ScriptedModel(_in_order(turns), name=name, chunk=chunk, pause=pause, record=record)
+    return ScriptedModel(_in_order(turns), name=name, chunk=chunk, pause=pause, record=record, sees=sees)
 
 
 def forever(
@@ -155,6 +161,7 @@ class ScriptedModel(Model[None]):
         record: bool,
         provider: str = "scripted",
         context_tokens: int | None = None,
+        sees: bool = False,
     ) -> None:
         # The parent's own set-up loads price data, which costs far more than everything a script does.
         self.requests: list[list[ModelMessage]] = []
@@ -168,6 +175,8 @@ class ScriptedModel(Model[None]):
         self._record = record
         self._provider_name = provider
         self._context_tokens = context_tokens
+        self.sees = sees
+        """Whether it is sent pictures."""
         self._asked = 0
         self._input = _InputTokens()
 

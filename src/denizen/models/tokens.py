@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
+
+from denizen.models.pictures import MARK, picture_in, picture_tokens
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelMessage
@@ -28,5 +30,19 @@ def _estimate_part(part: Any) -> int:
     if (args := getattr(part, "args", None)) is not None:
         tokens += estimate(args if isinstance(args, str) else part.args_as_json_str())
     if (content := getattr(part, "content", None)) is not None:
-        tokens += estimate(content if isinstance(content, str) else str(content))
+        tokens += _estimate_content(content)
     return tokens
+
+
+def _estimate_content(content: Any) -> int:
+    if isinstance(content, str):
+        return estimate(content) + (_estimate_picture(content) if content.startswith(MARK) else 0)
+    if isinstance(content, list) and (line := next(iter(cast("list[Any]", content)), None)) and picture_in(line):
+        # A line and its picture, as a model gets it: the line says how large that is.
+        return _estimate_content(line)
+    return estimate(str(cast("Any", content)))
+
+
+def _estimate_picture(line: str) -> int:
+    picture = picture_in(line)
+    return 0 if picture is None else picture_tokens(picture.width, picture.height)

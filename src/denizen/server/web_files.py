@@ -21,8 +21,8 @@ WEB_FOLDER: Final = Path(__file__).with_name("web")
 
 CONTENT_SECURITY_POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; media-src 'self'; font-src 'self'; "
-    "connect-src 'self'; worker-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'self'; "
-    "frame-ancestors 'none'"
+    "frame-src 'self'; connect-src 'self'; worker-src 'self'; manifest-src 'self'; base-uri 'none'; "
+    "form-action 'self'; frame-ancestors 'none'"
 )
 
 _SCRIPT_POLICY: Final = "default-src 'none'; script-src 'self'; connect-src 'self'; frame-ancestors 'none'"

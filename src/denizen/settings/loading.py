@@ -30,6 +30,7 @@ from denizen.settings.shape import (
     DefaultElsewhere,
     Expects,
     FileSettings,
+    FunctionSettings,
     LimitSettings,
     MemorySettings,
     OidcSettings,
@@ -82,6 +83,7 @@ _GROUPS: Final[Mapping[str, type[BaseModel]]] = {
     "memory": MemorySettings,
     "profiles": ProfilesSettings,
     "reflection": ReflectSettings,
+    "functions": FunctionSettings,
 }
 
 

@@ -84,6 +84,14 @@ def _import_path(place: str) -> str:
     return place
 
 
+def _function_path(place: str) -> str:
+    where, colon, name = place.rpartition(":")
+    is_file = where.endswith(".py")
+    if not colon or not name.isidentifier() or not (is_file or all(part.isidentifier() for part in where.split("."))):
+        raise ValueError("no function path")
+    return place
+
+
 def _address(host: str) -> str:
     if not host or any(character.isspace() or character in "/@" for character in host):
         raise ValueError("no address")
@@ -280,6 +288,13 @@ class OrganizationsSettings(BaseModel):
     ] = ()
     """Python tools of the setting `tools` that agents of every organization may be given."""
 
+    functions: Annotated[
+        tuple[str, ...],
+        BeforeValidator(_several),
+        Expects('a list of names, such as ["careful"] (in the environment with commas between)'),
+    ] = ()
+    """Python functions of the settings `functions.*` that definitions of every organization may name."""
+
 
 _Rate = Annotated[int, BeforeValidator(_no_truth), Field(ge=0)]
 
@@ -362,6 +377,31 @@ class ReflectSettings(BaseModel):
         Expects("a function, as module:name, such as acme.feelings:score"),
     ] = None
     """A Python function that returns the sentiment of a text, for agents with the method trained_classifier."""
+
+
+_Functions = Annotated[
+    dict[str, Annotated[str, AfterValidator(_function_path)]],
+    BeforeValidator(_from_json),
+    Expects('a table of names with functions in files or modules, such as careful = "steps.py:careful"'),
+]
+
+
+class FunctionSettings(BaseModel):
+    """Python functions that definitions of agents name."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    steps: _Functions = Field(default={})
+    """Functions for `cycle.prepare_step`: called before each step of a cycle. As a variable: the table as JSON."""
+
+    stops: _Functions = Field(default={})
+    """Functions for `cycle.stop_when`: whether a cycle ends. As a variable: the table as JSON."""
+
+    routes: _Functions = Field(default={})
+    """Functions for `cycle.routing`: which model thinks. As a variable: the table as JSON."""
+
+    triages: _Functions = Field(default={})
+    """Functions for `cycle.triage`: which events are skipped. As a variable: the table as JSON."""
 
 
 class TelemetrySettings(BaseModel):
@@ -599,6 +639,8 @@ class Settings(BaseModel):
     profiles: ProfilesSettings = Field(default_factory=ProfilesSettings)
 
     reflection: ReflectSettings = ReflectSettings()
+
+    functions: FunctionSettings = FunctionSettings()
 
     @property
     def address(self) -> str:

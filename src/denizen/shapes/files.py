@@ -35,10 +35,30 @@ class FileOut(Value):
     created_at: datetime
 
 
+class FileUsage(Value):
+    """How much room the files of an organization take."""
+
+    model_config = given(used=48_213_000, limit=10_737_418_240, file_limit=26_214_400)
+
+    used: Annotated[int, Field(description="In bytes. The same content counts once, unfinished uploads count whole.")]
+    limit: Annotated[int, Field(description="What all files of the organization together may take.")]
+    file_limit: Annotated[int, Field(description="What one file may take.")]
+
+
 class FileLink(Value):
     """An address that shows a file without a token, for an hour."""
 
-    model_config = given(url=f"/files/{THING}/1767607200-3f0a/photo.jpg", expires_at="2026-01-05T10:00:00Z")
+    model_config = given(
+        url=f"/files/{THING}/1767607200-3f0a/photo.jpg",
+        thumbnail=f"/files/{THING}/1767607200-3f0a/photo.jpg?size=320",
+        expires_at="2026-01-05T10:00:00Z",
+    )
 
-    url: Annotated[str, Field(description="Relative to this server.")]
+    url: Annotated[
+        str,
+        Field(description="Relative to this server. With `?download=true`, browsers save it instead of showing it."),
+    ]
+    thumbnail: Annotated[
+        str | None, Field(description="The picture made smaller, at most 320 pixels wide and high; null: no picture.")
+    ]
     expires_at: datetime

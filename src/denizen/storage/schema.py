@@ -238,6 +238,7 @@ messages = Table(
 _OPEN_EVENTS = text("state <> 'done'")
 _NO_MESSAGE = text("message_id IS NULL")
 _OF_A_MESSAGE = text("message_id IS NOT NULL")
+_OF_A_FILE = text("file_id IS NOT NULL")
 
 events = Table(
     "events",
@@ -635,6 +636,8 @@ passages = Table(
     Column("message_id", Text),  # the message whose text it is
     Column("event_id", Text),
     Column("text", Text),  # if it is not a message's
+    Column("file_id", Text),  # the file whose text it is, and its page there
+    Column("page", Integer),
     _int("start", 0),  # its offset in the message: a long text is several passages
     _int("place"),  # how many characters of its space came before it; a long silence counts as very many
     _int("characters"),
@@ -644,6 +647,7 @@ passages = Table(
     Index("ix_passages_at", "agent_id", "at"),
     Index("ix_passages_cycle", "agent_id", "cycle"),
     Index("ix_passages_message", "message_id", sqlite_where=_OF_A_MESSAGE, postgresql_where=_OF_A_MESSAGE),
+    Index("ix_passages_file", "file_id", sqlite_where=_OF_A_FILE, postgresql_where=_OF_A_FILE),
     sqlite_with_rowid=False,
 )
 
@@ -1119,6 +1123,7 @@ _UNATTACHED = text("message_id IS NULL AND agent_id IS NULL")
 _OF_AGENT = text("agent_id IS NOT NULL")
 _ATTACHED = text("message_id IS NOT NULL")
 _DROPPED = text("dropped_at IS NOT NULL")
+_TO_READ = text("reading = 'waiting'")
 
 contents = Table(
     "contents",  # what files hold, once for each organization; the bytes are in `chunks`
@@ -1130,7 +1135,14 @@ contents = Table(
     _int("size"),
     _int("created_at"),
     Column("dropped_at", BigInteger),  # no file has it any more: its chunks are deleted, then this row; NULL: in use
+    Column("reading", Text),  # waiting, done, unreadable; NULL: there is nothing to read in it
+    Column("trouble", Text),  # why it is unreadable
+    Column("width", Integer),  # of the picture as models see it
+    Column("height", Integer),
+    Column("claimed_until", BigInteger),  # a process is reading it
+    Column("tries", Integer),  # how often a process has begun to read it
     UniqueConstraint("organization_id", "digest"),
+    Index("ix_contents_reading", "created_at", sqlite_where=_TO_READ, postgresql_where=_TO_READ),
     Index("ix_contents_dropped", "dropped_at", sqlite_where=_DROPPED, postgresql_where=_DROPPED),
 )
 
@@ -1158,6 +1170,17 @@ file_pages = Table(
     _key("content_id", "contents.id"),
     Column("page", Integer, primary_key=True),  # 1, 2, 3, ...
     _text("text"),
+    sqlite_with_rowid=False,
+)
+
+heard_files = Table(
+    "heard_files",  # files that agents have heard of and cannot recall yet
+    metadata,
+    _key("agent_id", "agents.id"),
+    _key("file_id", "files.id"),
+    _int("cycle"),  # the number of the cycle
+    _int("next_page", 1),
+    Index("ix_heard_files_file", "file_id"),
     sqlite_with_rowid=False,
 )
 

@@ -1,4 +1,4 @@
-"""Loads Python files and modules that hold tools: imported once, at the start, with every `@tool` in them."""
+"""Loads Python files and modules: every `@tool` in them, or functions by name. Each is imported once, at the start."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import importlib
 import importlib.util
 import sys
 import traceback
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from denizen.errors import SettingsError
 from denizen.tools.tool import OutsideTool
@@ -37,38 +38,65 @@ def load_tools(places: Iterable[str]) -> list[OutsideTool]:
     return [tool for tool, _ in found.values()]
 
 
+def load_functions(setting: str, places: Mapping[str, str]) -> dict[str, Callable[..., Any]]:
+    """The function at each `place:function`, by its name. Raises one `SettingsError` with all problems.
+
+    A place is the path of a file, relative to the current folder, or the name of a module.
+    """
+    found: dict[str, Callable[..., Any]] = {}
+    problems: list[str] = []
+    for name, where in places.items():
+        try:
+            found[name] = _function_at(f"{setting}.{name}", where)
+        except SettingsError as error:
+            problems += error.problems
+    if problems:
+        raise SettingsError(*problems)
+    return found
+
+
+def _function_at(setting: str, where: str) -> Callable[..., Any]:
+    place, _, name = where.rpartition(":")
+    function = getattr(_imported(setting, place), name, None)
+    if function is None:
+        raise SettingsError(f"{setting}: {place} has no {name!r}. Write a function of this name there.")
+    if not callable(function):
+        raise SettingsError(f"{setting}: {name!r} in {place} is not a function.")
+    return function
+
+
 def _tools_in(place: str) -> list[OutsideTool]:
-    module = _imported(place)
+    module = _imported("tools", place)
     tools = list({id(each): each for each in vars(module).values() if isinstance(each, OutsideTool)}.values())
     if not tools:
         raise SettingsError(f"tools: {place} contains no tool. Write `@tool` above a function there.")
     return tools
 
 
-def _imported(place: str) -> ModuleType:
+def _imported(setting: str, place: str) -> ModuleType:
     try:
-        return _from_file(Path(place)) if _is_path(place) else _from_name(place)
+        return _from_file(setting, Path(place)) if _is_path(place) else _from_name(place)
     except SettingsError:
         raise
     except (Exception, SystemExit) as error:
-        raise SettingsError(f"tools: {place} cannot be loaded: {_what_happened(error)}") from error
+        raise SettingsError(f"{setting}: {place} cannot be loaded: {_what_happened(error)}") from error
 
 
 def _is_path(place: str) -> bool:
     return place.endswith(".py") or "/" in place or "\\" in place
 
 
-def _from_file(path: Path) -> ModuleType:
+def _from_file(setting: str, path: Path) -> ModuleType:
     path = path.expanduser().absolute()
     if not path.is_file():
-        raise SettingsError(f"tools: there is no file {path}. Write its path as seen from the current folder.")
+        raise SettingsError(f"{setting}: there is no file {path}. Write its path as seen from the current folder.")
     # Two folders may each have a tools.py.
-    name = f"denizen_tools_{hashlib.blake2s(str(path).encode(), digest_size=6).hexdigest()}"
+    name = f"denizen_file_{hashlib.blake2s(str(path).encode(), digest_size=6).hexdigest()}"
     if name in sys.modules:
         return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
-        raise SettingsError(f"tools: {path} is not a Python file. Its name must end with .py.")
+        raise SettingsError(f"{setting}: {path} is not a Python file. Its name must end with .py.")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
 
@@ -12,10 +13,11 @@ from pydantic import Field
 
 from denizen.consciousness import log, privacy
 from denizen.errors import InvalidInput, NotFound
-from denizen.files import attaching, storing
+from denizen.files import attaching, extracting, storing
+from denizen.files.reading import kind_of
 from denizen.files.storing import File
-from denizen.ids import MessageId, SpaceId
-from denizen.inbox import delivery, stop_requests
+from denizen.ids import AgentId, MessageId, SpaceId
+from denizen.inbox import delivery, looking, stop_requests
 from denizen.inbox.format import entry_text, human_size, quoted_name
 from denizen.inbox.sources import Source, distinct, source_of_author, sources_of_events
 from denizen.inbox.stop_requests import STOPPED
@@ -23,7 +25,7 @@ from denizen.spaces import directory, floor, posting
 from denizen.spaces.markdown import unfenced
 from denizen.spaces.posting import Message
 from denizen.spaces.transcript import format_transcript
-from denizen.storage.database import Tx
+from denizen.storage.database import Database, Tx
 from denizen.tools import planning, privacy_guard, self_view
 from denizen.tools.hops import hop_of_send
 from denizen.tools.planning import PLANNING, SET_TIMER
@@ -156,6 +158,8 @@ def read_entry(tx: Tx, hand: Hand, arguments: ReadEntry) -> Done:
     """A piece of a text that was cut, or of one of the agent's own lists, from the given character on."""
     whole = _whole_text(tx, hand, arguments.entry.strip())
     text = whole.content
+    if whole.picture:
+        return whole
     if arguments.offset >= len(text) > 0:
         raise InvalidInput(f"{arguments.entry} has {len(text):,} characters; there is nothing at {arguments.offset:,}.")
     room = max(hand.characters - 200, 200)
@@ -197,15 +201,58 @@ def _whole_text(tx: Tx, hand: Hand, pointer: str) -> Done:
     return Done(text, sources=sources, outside=outside)
 
 
-def _read_file(tx: Tx, hand: Hand, id: str) -> Done:
-    """The text of a file. Whoever sent it, somebody else may have written it: it is text from outside."""
+def _read_file(tx: Tx, hand: Hand, pointer: str) -> Done:
+    """The text of a file, or of some of its pages (`id:3`, `id:3-5`).
+
+    Whoever sent it, somebody else may have written it: it is text from outside.
+    """
+    id, _, wanted = pointer.partition(":")
     file = attaching.readable(tx, id, hand.agent_id)
     spaces = frozenset(() if file.message_id is None else (posting.get_message(tx, file.message_id).space_id,))
-    text = storing.text_of(tx, file)
-    if text is None:
-        told = f"{quoted_name(file.name)} ({file.media_type}, {human_size(file.size)}) has no text that can be read."
-        return Done(f"{told}\n{_how_to_send(file)}", sources=spaces)
-    return Done(f"{_how_to_send(file)}\n{text}", sources=spaces, outside=(Source("file", file.name),))
+    pages = storing.pages_of(tx, file)
+    if not pages:
+        picture = looking.picture_of(tx, file) if hand.sees else None
+        if picture is None:
+            return Done(f"{_why_unread(tx, file)}\n{_how_to_send(file)}", sources=spaces)
+        told = f"{picture.line()}\nThe picture is shown below.\n{_how_to_send(file)}"
+        return Done(told, sources=spaces, outside=(Source("file", file.name),), picture=True)
+    first, last = _page_range(wanted, len(pages))
+    shown = pages[first - 1 : last]
+    if kind_of(file.name, file.media_type) in _PAGED:
+        shown = [f"[page {number} of {len(pages)}]\n{text}\n\n" for number, text in enumerate(shown, start=first)]
+    text = f"{_how_to_send(file)}\n{''.join(shown)}"
+    return Done(text, sources=spaces, outside=(Source("file", file.name),))
+
+
+_PAGED: Final = frozenset({"pdf", "slides", "sheets"})
+"""Kinds of files that have pages of their own: their numbers are shown."""
+
+
+def _page_range(wanted: str, pages: int) -> tuple[int, int]:
+    """The first and the last page that is asked for."""
+    if not wanted:
+        return 1, pages
+    start, dash, end = wanted.partition("-")
+    first = _number(start.strip())
+    last = _number(end.strip()) if dash else first
+    if first is None or last is None or not 1 <= first <= last or first > pages:
+        raise InvalidInput(f'The file has pages 1 to {pages}. Read them as "file:…:1" or "file:…:1-{pages}".')
+    return first, min(last, pages)
+
+
+def _why_unread(tx: Tx, file: File) -> str:
+    """What an agent is told of a file without text."""
+    about = f"{quoted_name(file.name)} ({file.media_type}, {human_size(file.size)})"
+    read = storing.reading_of(tx, file)
+    match read.state:
+        case "waiting":
+            return f"{about} is still being read. Try again later."
+        case "unreadable":
+            return f"{about} is unreadable: {read.trouble}."
+        case "done" if read.width is not None:
+            return f"{about} is a picture, and your model does not see pictures. Ask somebody what it shows."
+        case _:
+            return f"{about} has no text that can be read."
 
 
 def _how_to_send(file: File) -> str:
@@ -277,13 +324,26 @@ READ_ENTRY: Final = OwnTool(
 SKIP_TOOL: Final = OwnTool(SKIP, "No event is meant for you: end without a trace. Call it first and alone.", Skip, skip)
 
 
-def small_tools(recalling: OwnTool[Recall]) -> tuple[OwnTool[Any], ...]:
+def read_entry_tool(db: Database) -> OwnTool[ReadEntry]:
+    """The tool that waits a little for a file that is just being read."""
+
+    async def prepare(agent_id: AgentId, arguments: ReadEntry, _audience: frozenset[str]) -> None:
+        kind, _, id = arguments.entry.strip().partition(":")
+        if kind == "file":
+            with suppress(NotFound):  # the model is told when the call is carried out
+                file = await db.read(attaching.readable, id.partition(":")[0], agent_id)
+                await extracting.wait_until_read(db, [file.content_id])
+
+    return replace(READ_ENTRY, prepare=prepare)
+
+
+def small_tools(reading: OwnTool[ReadEntry], recalling: OwnTool[Recall]) -> tuple[OwnTool[Any], ...]:
     """The tools of the small profile, with the arguments that a small model needs."""
     return (
         # A space id is two thirds of a short answer, and a small model copies one wherever it can. It can still name a
         # space, and is told to where that is needed.
         replace(SEND, description="Say something in the current space.", shown=("text",)),
-        replace(READ_ENTRY, description="Show a cut text by its pointer."),
+        replace(reading, description="Show a cut text by its pointer."),
         replace(recalling, shown=("query",)),
         replace(SET_TIMER, description="Be woken later, once.", shown=("reason", "after")),
         replace(SKIP_TOOL, shown=()),

@@ -612,7 +612,7 @@ def _spelled(letter: str, values: Sequence[Any]) -> dict[str, Any]:
 
 
 _MARK: Final = re.compile(r"spaceId: ([^\]\s]+)\]")
-_POINTER: Final = re.compile(r"^\[(file|message):([^\]\s:]+): characters ", re.MULTILINE)
+_POINTER: Final = re.compile(r"^\[(file|message):([^\]\s:]+)(?::[\d-]+)?: characters ", re.MULTILINE)
 """The header of what `read_entry` shows."""
 _space_of_file = statement(
     select(messages.c.space_id).join(files, files.c.message_id == messages.c.id).where(files.c.id == bindparam("id"))

@@ -71,6 +71,8 @@ class Hand:
     """The spaces where a person has stopped this cycle: nothing more is sent there."""
     cut_by: StopRequest | None = None
     """The request that cut this call off, while its message was being written."""
+    sees: bool = False
+    """Whether the model can be shown pictures."""
 
 
 def spaces_of(events: Iterable[Event], active_space_id: str | None) -> frozenset[str]:
@@ -95,6 +97,8 @@ class Done:
     """The spaces that the result, or what was written, comes from."""
     outside: tuple[Source, ...] = ()
     """The sources of text from outside in the result."""
+    picture: bool = False
+    """Whether the result is the line of a picture, which is then shown."""
 
 
 @dataclass(frozen=True)

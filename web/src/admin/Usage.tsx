@@ -10,6 +10,7 @@ import { Loaded } from "../ui/States";
 import { Tabs } from "../ui/Tabs";
 import css from "./admin.module.css";
 import { Section } from "./parts";
+import { StoredFiles } from "./StoredFiles";
 import { csv, type Measure, seriesOf } from "./series";
 
 const Chart = lazy(() => import("./Chart"));
@@ -31,6 +32,15 @@ const BY: { id: By; label: string }[] = [
 
 /** What agents have used, drawn and told. */
 export default function Usage(): ReactNode {
+  return (
+    <>
+      <Spending />
+      <StoredFiles />
+    </>
+  );
+}
+
+function Spending(): ReactNode {
   const [by, setBy] = useState<By>("day");
   const [range, setRange] = useState("30");
   const [measure, setMeasure] = useState<Measure>("dollars");

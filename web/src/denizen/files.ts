@@ -7,29 +7,47 @@ type Upload = Schemas["FileOut"];
 const PART_BYTES = 1024 * 1024;
 const TRIES = 5;
 
-/** Upload a file; `onProgress` is told what share of it has arrived. */
-export async function upload(file: File, onProgress: (share: number) => void, signal: AbortSignal): Promise<Attachment> {
-  const about = { name: file.name, size: file.size, media_type: file.type || null };
-  let state = (await post("/api/files", { body: about, signal })) as Upload;
-  try {
-    for (let failed = 0; !state.complete; ) {
-      onProgress(state.arrived / state.size);
-      try {
-        state = await sendPart(state, file.slice(state.arrived, state.arrived + PART_BYTES), signal);
-        failed = 0;
-      } catch (error) {
-        const again = error instanceof ApiError && (error.passing || error.code === "upload_conflict");
-        if (!again || ++failed >= TRIES) throw error;
-        await new Promise((resolve) => setTimeout(resolve, 500 * 2 ** failed));
-        state = await get("/api/files/{file_id}", { path: { file_id: state.id }, signal });
-      }
+/** Uploads that were begun and are not sent yet, by the key that the page gave them. */
+const begun = new Map<string, string>();
+
+/**
+ * Upload a file; `onProgress` is told what share of it has arrived. One that failed goes on where it stopped, if it is
+ * called again with the same key.
+ */
+export async function upload(file: File, onProgress: (share: number) => void, signal: AbortSignal, key: string): Promise<Attachment> {
+  let state = await beginOrContinue(file, signal, key);
+  begun.set(key, state.id);
+  for (let failed = 0; !state.complete; ) {
+    onProgress(state.arrived / state.size);
+    try {
+      state = await sendPart(state, file.slice(state.arrived, state.arrived + PART_BYTES), signal);
+      failed = 0;
+    } catch (error) {
+      const again = error instanceof ApiError && (error.passing || error.code === "upload_conflict");
+      if (!again || signal.aborted || ++failed >= TRIES) throw error;
+      await new Promise((resolve) => setTimeout(resolve, 500 * 2 ** failed));
+      state = await stateOf(state.id, signal).catch(() => state);
     }
-  } catch (error) {
-    // Nobody will use what has arrived.
-    if (signal.aborted) void remove("/api/files/{file_id}", { path: { file_id: state.id } }).catch(() => undefined);
-    throw error;
   }
   return { id: state.id, name: state.name, media_type: state.media_type, size: state.size };
+}
+
+async function beginOrContinue(file: File, signal: AbortSignal, key: string): Promise<Upload> {
+  const id = begun.get(key);
+  if (id !== undefined) return stateOf(id, signal);
+  const about = { name: file.name, size: file.size, media_type: file.type || null };
+  return (await post("/api/files", { body: about, signal })) as Upload;
+}
+
+function stateOf(id: string, signal: AbortSignal): Promise<Upload> {
+  return get("/api/files/{file_id}", { path: { file_id: id }, signal });
+}
+
+/** Nobody will send it: the server need not keep it. */
+export function discard(key: string): void {
+  const id = begun.get(key);
+  begun.delete(key);
+  if (id !== undefined) void remove("/api/files/{file_id}", { path: { file_id: id } }).catch(() => undefined);
 }
 
 async function sendPart(state: Upload, part: Blob, signal: AbortSignal): Promise<Upload> {

@@ -1515,6 +1515,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/organization/files": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the room that files take
+         * @description And how much they may take. Operators set the limits (`files.organization_bytes`, `files.file_bytes`).
+         */
+        get: operations["get_file_usage"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/organization/memory": {
         parameters: {
             query?: never;
@@ -5933,6 +5953,7 @@ export interface components {
          * @description An address that shows a file without a token, for an hour.
          * @example {
          *       "expires_at": "2026-01-05T10:00:00Z",
+         *       "thumbnail": "/files/019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d/1767607200-3f0a/photo.jpg?size=320",
          *       "url": "/files/019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d/1767607200-3f0a/photo.jpg"
          *     }
          */
@@ -5943,8 +5964,13 @@ export interface components {
              */
             expires_at: string;
             /**
+             * Thumbnail
+             * @description The picture made smaller, at most 320 pixels wide and high; null: no picture.
+             */
+            thumbnail: string | null;
+            /**
              * Url
-             * @description Relative to this server.
+             * @description Relative to this server. With `?download=true`, browsers save it instead of showing it.
              */
             url: string;
         };
@@ -6006,6 +6032,32 @@ export interface components {
             file_id?: string | null;
             /** Filename */
             filename?: string | null;
+        };
+        /**
+         * FileUsage
+         * @description How much room the files of an organization take.
+         * @example {
+         *       "file_limit": 26214400,
+         *       "limit": 10737418240,
+         *       "used": 48213000
+         *     }
+         */
+        FileUsage: {
+            /**
+             * File Limit
+             * @description What one file may take.
+             */
+            file_limit: number;
+            /**
+             * Limit
+             * @description What all files of the organization together may take.
+             */
+            limit: number;
+            /**
+             * Used
+             * @description In bytes. The same content counts once, unfinished uploads count whole.
+             */
+            used: number;
         };
         /**
          * FinalResponse
@@ -15415,6 +15467,35 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["BudgetOut"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_file_usage: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FileUsage"];
                 };
             };
             /** @description What went wrong. */

@@ -129,7 +129,7 @@ function AttachButton({ onFiles }: { onFiles: (files: File[]) => void }): ReactN
 
 /** The files of the message that is being written. */
 function ChosenFiles({ attachments }: { attachments: Attachments }): ReactNode {
-  const { chosen, remove } = attachments;
+  const { chosen, remove, retry } = attachments;
   return (
     <>
       <ul className={files.chosen} aria-label="Files to send">
@@ -140,6 +140,11 @@ function ChosenFiles({ attachments }: { attachments: Attachments }): ReactNode {
               <span className={files.fault} role="alert">
                 {each.error}
               </span>
+            )}
+            {each.error && (
+              <button type="button" className={files.again} onClick={() => retry(each)}>
+                Try again
+              </button>
             )}
             {!each.done && !each.error && <progress className={files.bar} value={each.share} aria-label={`Uploading ${each.name}`} />}
             <IconButton label={`Remove ${each.name}`} icon={<X size={15} />} onClick={() => remove(each.key)} />

@@ -1,6 +1,6 @@
 import { useCallback, useEffect, useRef, useState } from "react";
 import { inWords } from "../denizen/api";
-import { type Attachment, upload } from "../denizen/files";
+import { type Attachment, discard, upload } from "../denizen/files";
 
 /** How many files a message may have. */
 export const MOST_FILES = 20;
@@ -9,6 +9,7 @@ export const MOST_FILES = 20;
 export interface Chosen {
   key: string;
   name: string;
+  file: File;
   share: number;
   done: Attachment | null;
   error: string | null;
@@ -20,6 +21,8 @@ export interface Attachments {
   busy: boolean;
   ready: Attachment[];
   add: (files: Iterable<File>) => void;
+  /** Go on with an upload that failed, where it stopped. */
+  retry: (chosen: Chosen) => void;
   remove: (key: string) => void;
   clear: () => void;
 }
@@ -31,24 +34,38 @@ export function useAttachments(): Attachments {
   const change = useCallback((key: string, changes: Partial<Chosen>): void => {
     setChosen((before) => before.map((each) => (each.key === key ? { ...each, ...changes } : each)));
   }, []);
+  const begin = useCallback(
+    (key: string, file: File): void => {
+      const stop = new AbortController();
+      stops.current.set(key, stop);
+      upload(file, (share) => change(key, { share }), stop.signal, key)
+        .then((done) => change(key, { done, share: 1 }))
+        .catch((error: unknown) => {
+          if (!stop.signal.aborted) change(key, { error: inWords(error) });
+        });
+    },
+    [change],
+  );
   const add = useCallback(
     (files: Iterable<File>): void => {
       for (const file of files) {
         const key = crypto.randomUUID();
-        const stop = new AbortController();
-        stops.current.set(key, stop);
-        setChosen((before) => [...before, { key, name: file.name, share: 0, done: null, error: null }]);
-        upload(file, (share) => change(key, { share }), stop.signal)
-          .then((done) => change(key, { done, share: 1 }))
-          .catch((error: unknown) => {
-            if (!stop.signal.aborted) change(key, { error: inWords(error) });
-          });
+        setChosen((before) => [...before, { key, name: file.name, file, share: 0, done: null, error: null }]);
+        begin(key, file);
       }
     },
-    [change],
+    [begin],
+  );
+  const retry = useCallback(
+    ({ key, file }: Chosen): void => {
+      change(key, { error: null });
+      begin(key, file);
+    },
+    [begin, change],
   );
   const remove = useCallback((key: string): void => {
     stops.current.get(key)?.abort();
+    discard(key);
     setChosen((before) => before.filter((each) => each.key !== key));
   }, []);
   const clear = useCallback((): void => {
@@ -65,6 +82,7 @@ export function useAttachments(): Attachments {
     busy: good.some((each) => each.done === null),
     ready: good.flatMap((each) => each.done ?? []),
     add,
+    retry,
     remove,
     clear,
   };

@@ -17,7 +17,7 @@ export function short(count: number): string {
 
 /** `812 bytes`, `48 kB` */
 export function bytes(size: number): string {
-  const [unit, by] = size < 1_000 ? ["byte", 1] : size < 1_000_000 ? ["kilobyte", 1_000] : ["megabyte", 1_000_000];
+  const [unit, by] = size < 1_000 ? ["byte", 1] : size < 1_000_000 ? ["kilobyte", 1_000] : size < 1_000_000_000 ? ["megabyte", 1_000_000] : ["gigabyte", 1_000_000_000];
   return new Intl.NumberFormat(undefined, { style: "unit", unit: unit as string, unitDisplay: by === 1 ? "long" : "short", maximumFractionDigits: 1 }).format(size / (by as number));
 }
 

@@ -61,6 +61,8 @@ class RecalledPassage:
     score: float
     handle: str | None = None
     """The id of the entity that said it."""
+    from_file: bool = False
+    """Whether it is the text of a file: `who` names that and the page."""
 
 
 _open = spaces.alias()
@@ -138,6 +140,8 @@ _texts = statement(
         passages.c.speaker,
         passages.c.message_id,
         passages.c.event_id,
+        passages.c.file_id,
+        passages.c.page,
         said,
         _is_part,
     )
@@ -149,6 +153,8 @@ _texts = statement(
     .where(*_seen, _listed)
 )
 
+_SAID: Final = 13
+"""The column of the text."""
 
 _as_place: Callable[[Row], PassagePosition] = partial(tuple.__new__, PassagePosition)  # pyright: ignore[reportUnknownMemberType]
 """Converts a row of `_place`. A question needs hundreds, and `Place._make` takes several times as long."""
@@ -204,7 +210,7 @@ class PassageAccess:
         for some in _in_parts(numbers):
             rows = {row[0]: row for row in self._all(_texts, **_spelled(some))}
             for number in some:
-                if number in rows and rows[number][11]:
+                if number in rows and rows[number][_SAID]:
                     yield _found(rows[number], scores[number])
 
     def _all(self, fetching: Any, **params: Params) -> list[tuple[Any, ...]]:
@@ -226,9 +232,11 @@ def _spelled(numbers: Sequence[int]) -> dict[str, int | None]:
 
 
 def _found(row: tuple[Any, ...], score: float) -> RecalledPassage:
-    number, cycle, at, kind, space_id, space, name, handle, speaker, message_id, event_id, text, part = row
+    number, cycle, at, kind, space_id, space, name, handle, speaker, message_id, event_id, *rest = row
+    file_id, page, text, part = rest
     who = (name or speaker or "someone") if kind == "heard" else ""
     source = f"message:{message_id}" if message_id else f"event:{event_id}" if event_id else ""
-    return RecalledPassage(
-        number, cycle, at, kind, space_id, space or "", who, text, source if part else "", score, handle
-    )
+    if file_id:
+        source, part = f"file:{file_id}:{page}", True
+    pointer, of_file = source if part else "", file_id is not None
+    return RecalledPassage(number, cycle, at, kind, space_id, space or "", who, text, pointer, score, handle, of_file)

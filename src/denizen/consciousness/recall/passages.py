@@ -53,6 +53,9 @@ class Piece:
     message_id: str | None = None
     """The message with this text, so that it is not stored twice."""
     event_id: str | None = None
+    file_id: str | None = None
+    """The file that this text stands in, and its page there."""
+    page: int | None = None
 
 
 _counted = insert(recalls).values(agent_id=bindparam("agent_id"), passages=bindparam("passages"))
@@ -72,6 +75,8 @@ _COLUMNS = (
     "message_id",
     "event_id",
     "text",
+    "file_id",
+    "page",
     "start",
     "place",
     "characters",
@@ -157,6 +162,8 @@ def _rows(
             "message_id": piece.message_id,
             "event_id": piece.event_id,
             "text": None if piece.message_id else text,
+            "file_id": piece.file_id,
+            "page": piece.page,
             "start": start,
             "place": place,
             "characters": len(text),
@@ -180,6 +187,11 @@ _of_message = statement(
         passages.c.message_id == bindparam("message_id"), passages.c.message_id.is_not(None)
     )
 )
+_of_file = statement(
+    select(passages.c.agent_id, passages.c.number).where(
+        passages.c.file_id == bindparam("file_id"), passages.c.file_id.is_not(None)
+    )
+)
 
 
 def forget_cycles(tx: Tx, agent_id: AgentId, cycles: Iterable[int]) -> int:
@@ -193,17 +205,35 @@ def forget_messages(tx: Tx, message_ids: Iterable[str]) -> int:
 
     What agents did or summarized because of them stays: to forget that, name their cycles.
     """
+    return _forget_rows(tx, [row for each in message_ids for row in tx.all(_of_message, message_id=each)])
+
+
+def forget_files(tx: Tx, file_ids: Iterable[str]) -> int:
+    """Remove the text of these files from every agent's recall. Returns the number of passages."""
+    return _forget_rows(tx, [row for each in file_ids for row in tx.all(_of_file, file_id=each)])
+
+
+def _forget_rows(tx: Tx, rows: Iterable[tuple[Any, ...]]) -> int:
     by_agent: defaultdict[str, list[int]] = defaultdict(list)
-    for message_id in message_ids:
-        for agent_id, number in tx.all(_of_message, message_id=message_id):
-            by_agent[agent_id].append(number)
+    for agent_id, number in rows:
+        by_agent[agent_id].append(number)
     return sum(forget(tx, AgentId(agent_id), numbers) for agent_id, numbers in by_agent.items())
 
 
 _blank = statement(
     update(passages)
     .where(passages.c.agent_id == bindparam("agent"), passages.c.number == bindparam("nth"))
-    .values(kind="forgotten", text="", message_id=None, event_id=None, speaker_id=None, speaker=None, own_words=0)
+    .values(
+        kind="forgotten",
+        text="",
+        message_id=None,
+        event_id=None,
+        file_id=None,
+        page=None,
+        speaker_id=None,
+        speaker=None,
+        own_words=0,
+    )
 )
 _is_there = statement(
     select(passages.c.number).where(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
-from typing import Annotated, Final, cast
+from typing import Annotated, Final, Literal, cast
 from urllib.parse import quote
 
 from fastapi import Header, Query, Request, Response
@@ -15,14 +15,15 @@ from starlette.datastructures import UploadFile
 
 from denizen.clock import moment
 from denizen.errors import InvalidInput, NotAllowed, NotFound
+from denizen.files.pictures import THUMBNAIL, is_picture
 from denizen.files.storing import CHUNK_BYTES, File
 from denizen.ids import FileId
-from denizen.server.auth import Authenticated
+from denizen.server.auth import Admin, Authenticated
 from denizen.server.bodies import parse_json
 from denizen.server.context import Context, context_of
 from denizen.server.problems import Problem
 from denizen.server.router import new_router
-from denizen.shapes.files import FileLink, FileOut
+from denizen.shapes.files import FileLink, FileOut, FileUsage
 
 router = new_router()
 
@@ -136,6 +137,15 @@ async def upload_content(
     return await _out(request, await files.append(file, offset, request.stream()))
 
 
+@router.get("/api/organization/files", summary="Get the room that files take")
+async def get_file_usage(request: Request, caller: Admin) -> FileUsage:
+    """And how much they may take. Operators set the limits (`files.organization_bytes`, `files.file_bytes`)."""
+    runtime = context_of(request).runtime
+    limits = runtime.file_limits
+    used = await runtime.files.used(caller.entity.organization_id)
+    return FileUsage(used=used, limit=limits.organization_bytes, file_limit=limits.file_bytes)
+
+
 @router.get("/api/files/{file_id}", summary="An upload, or a file of a message")
 async def get_file(request: Request, caller: Authenticated, file_id: str) -> FileOut:
     """For members of the space of its message; until it is attached, for whoever uploaded it."""
@@ -169,30 +179,45 @@ async def get_link(request: Request, caller: Authenticated, file_id: str) -> Fil
     file = await files.get(FileId(file_id), reader=caller.entity.id)
     signed = files.sign(file)
     until = datetime.fromtimestamp(int(signed.partition("-")[0]), UTC)
-    return FileLink(url=f"/files/{file.id}/{signed}/{quote(file.name, safe='')}", expires_at=until)
+    url = f"/files/{file.id}/{signed}/{quote(file.name, safe='')}"
+    thumbnail = f"{url}?size={THUMBNAIL}" if is_picture(file.media_type) else None
+    return FileLink(url=url, thumbnail=thumbnail, expires_at=until)
 
 
 @router.get("/files/{file_id}/{signed}/{name}", include_in_schema=False)
 async def read_link(
-    request: Request, file_id: str, signed: str, wanted: Annotated[str | None, Header(alias="Range")] = None
+    request: Request,
+    file_id: str,
+    signed: str,
+    size: int | None = None,
+    download: bool = False,
+    wanted: Annotated[str | None, Header(alias="Range")] = None,
 ) -> Response:
     context = context_of(request)
     file = await context.runtime.files.get(FileId(file_id))
     if not context.runtime.files.is_signed(file, signed):
         raise NotFound("file", file_id)
-    return _send(context, file, wanted)
+    if size is None:
+        return _send(context, file, wanted, download=download)
+    made = await context.runtime.files.variant(file, size)
+    if made is None:
+        raise NotFound("file", file_id)
+    return Response(made.data, media_type=made.media_type, headers=_headers(file, "inline", len(made.data)))
 
 
-def _send(context: Context, file: File, wanted: str | None) -> Response:
+def _headers(file: File, how: Literal["inline", "attachment"], size: int) -> dict[str, str]:
+    return {
+        **_HEADERS,
+        "Content-Disposition": f"{how}; filename*=UTF-8''{quote(file.name, safe='')}",
+        "Content-Length": str(size),
+    }
+
+
+def _send(context: Context, file: File, wanted: str | None, *, download: bool = False) -> Response:
     if not file.is_complete:
         raise InvalidInput(f"The upload of {file.name} is not finished.")
     first, end = _range(wanted, file.size)
-    how = "inline" if file.media_type in SHOWN else "attachment"
-    headers = {
-        **_HEADERS,
-        "Content-Disposition": f"{how}; filename*=UTF-8''{quote(file.name, safe='')}",
-        "Content-Length": str(end - first),
-    }
+    headers = _headers(file, "inline" if file.media_type in SHOWN and not download else "attachment", end - first)
     if wanted is not None:
         headers["Content-Range"] = f"bytes {first}-{end - 1}/{file.size}"
     return StreamingResponse(

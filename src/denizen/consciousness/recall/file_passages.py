@@ -1,0 +1,109 @@
+"""The text of files that agents have heard of becomes passages: in the background, some pages at a time.
+
+Which files wait is stored in the transaction that ends the cycle; how far they are, in the one that writes passages.
+So none is lost and none is written twice, whatever crashes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from sqlalchemy import bindparam, delete, or_, select, update
+
+from denizen.consciousness.recall.passages import PASSAGE_CHARACTERS, Piece, remember
+from denizen.files.storing import TO_READ
+from denizen.ids import AgentId
+from denizen.inbox.events import Event
+from denizen.storage.database import Database, Tx, insert_ignore, statement
+from denizen.storage.schema import contents, file_pages, files, heard_files, messages, minds
+
+MOST_CHARACTERS: Final = 1_000_000
+"""Of a longer file, the rest is not recalled; `read_entry` shows it."""
+_CHARACTERS_AT_ONCE: Final = 30 * PASSAGE_CHARACTERS
+
+_hear = insert_ignore(heard_files, ("agent_id", "file_id", "cycle"))
+_is_there = statement(select(files.c.id).where(files.c.id == bindparam("file_id")))
+_next = statement(
+    select(
+        heard_files.c.agent_id,
+        heard_files.c.file_id,
+        heard_files.c.cycle,
+        heard_files.c.next_page,
+        files.c.name,
+        files.c.content_id,
+        messages.c.space_id,
+        messages.c.created_at,
+    )
+    .join(files, files.c.id == heard_files.c.file_id)
+    .join(contents, contents.c.id == files.c.content_id)
+    .join(messages, messages.c.id == files.c.message_id)
+    .where(or_(contents.c.reading.is_(None), contents.c.reading != "waiting"))
+    .order_by(heard_files.c.agent_id, heard_files.c.file_id)
+    .limit(1)
+)
+_hold_mind = statement(select(minds.c.agent_id).where(minds.c.agent_id == bindparam("agent_id")).with_for_update())
+_still = statement(
+    select(heard_files.c.next_page).where(
+        heard_files.c.agent_id == bindparam("agent_id"), heard_files.c.file_id == bindparam("file_id")
+    )
+)
+_pages = statement(
+    select(file_pages.c.page, file_pages.c.text)
+    .where(file_pages.c.content_id == bindparam("content_id"))
+    .order_by(file_pages.c.page)
+)
+_WHICH = heard_files.c.agent_id == bindparam("agent"), heard_files.c.file_id == bindparam("file")
+_go_on = statement(update(heard_files).where(*_WHICH).values(next_page=bindparam("next")))
+_done = statement(delete(heard_files).where(*_WHICH))
+
+
+def hear_files(tx: Tx, agent_id: AgentId, cycle: int, events: Iterable[Event]) -> None:
+    """The agent has heard of the files of these events in this cycle: their text is to become recallable."""
+    # One whose message was deleted meanwhile is gone.
+    named = [file.id for event in events for file in event.files]
+    heard = [file_id for file_id in named if tx.one(_is_there, file_id=file_id) is not None]
+    for file_id in heard:
+        tx.run(_hear, agent_id=agent_id, file_id=file_id, cycle=cycle)
+    if heard:
+        tx.announce(TO_READ, {"agent": agent_id})
+
+
+def remember_some(tx: Tx) -> None:
+    """Make some pages of a file recallable whose text is there, if there is one."""
+    row = tx.one(_next)
+    if row is None:
+        return
+    agent_id, file_id, cycle, first, name, content_id, space_id, at = row
+    # Its cycles number their passages, too. Another process may have been faster.
+    tx.one(_hold_mind, agent_id=agent_id)
+    if tx.one(_still, agent_id=agent_id, file_id=file_id) != (first,):
+        return
+    pieces: list[Piece] = []
+    before = room = 0
+    pages = tx.all(_pages, content_id=content_id)
+    for page, text in pages:
+        before += len(text) if page < first else 0
+        if page < first:
+            continue
+        if room >= _CHARACTERS_AT_ONCE or before + room >= MOST_CHARACTERS:
+            break
+        room += len(text)
+        where = f"{name}, page {page}" if len(pages) > 1 else name
+        pieces.append(Piece("heard", text, at, space_id, None, where, file_id=file_id, page=page))
+    remember(tx, AgentId(agent_id), cycle, pieces)
+    last = pieces[-1].page if pieces else None
+    if last is None or last == pages[-1][0] or before + room >= MOST_CHARACTERS:
+        tx.run(_done, agent=agent_id, file=file_id)
+    else:
+        tx.run(_go_on, agent=agent_id, file=file_id, next=last + 1)
+
+
+async def remember_files(db: Database) -> None:
+    """Make every file recallable that agents have heard of and whose text is there."""
+    while await db.read(_waits):
+        await db.write(remember_some)
+
+
+def _waits(tx: Tx) -> bool:
+    return tx.one(_next) is not None

@@ -1,0 +1,142 @@
+"""Files are read in the background: their text can be read page by page, and recalled."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from denizen import call, reply
+from denizen.files import extracting, jail, storing
+from denizen.files.extracting import CLAIM_SECONDS, MOST_TRIES, Found
+from tests.files import documents
+from tests.world import World, as_text, open_world
+
+
+@pytest.fixture
+async def world(ready_url: str) -> AsyncIterator[World]:
+    async with open_world(ready_url) as world:
+        yield world
+
+
+async def test_an_agent_reads_some_pages_of_a_pdf(world: World) -> None:
+    noor = await world.person("Noor")
+    file = await world.denizen.files.upload(noor, documents.pdf("Soup.", "Pie.", "Tea."), name="menu.pdf")
+    ada = await world.agent(
+        "Ada",
+        call("read_entry", entry=f"file:{file.id}:2-3"),
+        call("read_entry", entry=f"file:{file.id}:9"),
+        reply("Pie."),
+        "Told Noor.",
+    )
+    hall = await world.space("Hall", noor, ada)
+    await world.denizen.spaces.post(hall, noor, "What comes second?", files=[file])
+    await world.run()
+    _, second, third, _ = world.model(ada).requests
+    assert "[page 2 of 3]\nPie.\n\n[page 3 of 3]\nTea." in as_text(second[-1])
+    assert "Soup." not in as_text(second[-1])
+    assert "The file has pages 1 to 3." in as_text(third[-1])
+
+
+async def test_the_text_of_a_file_is_recalled_with_its_page(world: World) -> None:
+    noor = await world.person("Noor")
+    file = await world.denizen.files.upload(noor, documents.pdf("Soup.", "The violin is in the cellar."), name="a.pdf")
+    ada = await world.agent(
+        "Ada", reply("Thanks."), "Noted.", call("recall", query="violin cellar"), reply("In the cellar."), "Told."
+    )
+    hall = await world.space("Hall", noor, ada)
+    await world.denizen.spaces.post(hall, noor, "Keep this.", files=[file])
+    await world.run()
+    found = await world.denizen.minds.recall(ada, "violin")
+    passage = (found[0].who, found[0].text, found[0].pointer)
+    assert passage == ("a.pdf, page 2", "The violin is in the cellar.", f"file:{file.id}:2")
+    await world.say(noor, "Where is it?", hall)
+    await world.run()
+    assert "The violin is in the cellar." in as_text(world.model(ada).requests[-2][-1])
+    answer = (await world.denizen.spaces.messages(hall))[-1]
+    assert answer.outside, "it is made of text from outside"
+
+
+async def test_the_text_of_a_file_in_a_private_space_stays_there(world: World) -> None:
+    noor = await world.person("Noor")
+    file = await world.denizen.files.upload(noor, documents.pdf("The violin is in the cellar."), name="a.pdf")
+    ada = await world.agent("Ada", reply("Thanks."), "Noted.")
+    study = await world.denizen.spaces.create("Study", [noor, ada], private=True)
+    hall = await world.space("Hall", noor, ada)
+    await world.denizen.spaces.post(study, noor, "Keep this.", files=[file])
+    await world.run()
+    assert await world.denizen.minds.recall(ada, "violin", space=study)
+    assert not await world.denizen.minds.recall(ada, "violin", space=hall)
+    assert not await world.denizen.minds.recall(ada, "violin")
+
+
+@pytest.mark.parametrize("how", ["delete", "forget"])
+async def test_deleting_and_forgetting_a_message_removes_its_files_from_recall(world: World, how: str) -> None:
+    noor = await world.person("Noor")
+    file = await world.denizen.files.upload(noor, documents.pdf("The violin is in the cellar."), name="a.pdf")
+    ada = await world.agent("Ada", reply("Thanks."), "Noted.")
+    hall = await world.space("Hall", noor, ada)
+    message = await world.denizen.spaces.post(hall, noor, "Keep this.", files=[file])
+    await world.run()
+    assert await world.denizen.minds.recall(ada, "violin")
+    if how == "delete":
+        await world.denizen.spaces.delete_message(message, by=noor)
+    else:
+        await world.denizen.spaces.forget_message(message)
+    assert not await world.denizen.minds.recall(ada, "violin")
+
+
+async def test_an_unreadable_file_says_why_and_holds_nobody_up(world: World) -> None:
+    noor = await world.person("Noor")
+    file = await world.denizen.files.upload(noor, b"%PDF-1.4 nothing", name="menu.pdf")
+    ada = await world.agent("Ada", call("read_entry", entry=f"file:{file.id}"), reply("I cannot."), "Told Noor.")
+    hall = await world.space("Hall", noor, ada)
+    await world.denizen.spaces.post(hall, noor, "What is there?", files=[file])
+    await world.run()
+    told = '"menu.pdf" (application/pdf, 16 bytes) is unreadable: it is damaged.'
+    assert told in as_text(world.model(ada).requests[1][-1])
+
+
+async def test_a_file_is_read_once_whoever_else_tries(world: World) -> None:
+    db = world.denizen.db
+    file = await world.denizen.files.upload(await world.person("Noor"), documents.pdf("Soup."), name="menu.pdf")
+    claimed = await db.write(extracting.claim_next)
+    assert claimed is not None
+    assert await db.write(extracting.claim_next) is None
+    await db.write(extracting.end_reading, claimed.content_id, Found(["Soup."]))
+    await db.write(extracting.end_reading, claimed.content_id, Found(["Soup again."]))
+    assert await db.read(storing.pages_of, file) == ["Soup."]
+    assert await db.write(extracting.claim_next) is None
+
+
+async def test_what_a_dead_process_was_reading_is_read_by_another_but_not_for_ever(world: World) -> None:
+    db = world.denizen.db
+    file = await world.denizen.files.upload(await world.person("Noor"), documents.pdf("Soup."), name="menu.pdf")
+    for _ in range(MOST_TRIES):
+        assert (await db.write(extracting.claim_next)) == extracting.Claim(file.content_id, "pdf")
+        world.clock.advance(CLAIM_SECONDS + 1)
+    await extracting.read_waiting(db)
+    assert (await db.read(storing.reading_of, file)).trouble == "reading it has failed several times"
+
+
+async def test_the_same_content_is_read_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    noor = await world.person("Noor")
+    first = await world.denizen.files.upload(noor, documents.pdf("Soup."), name="menu.pdf")
+    await extracting.read_waiting(world.denizen.db)
+
+    async def never(*_: object) -> jail.Answer:
+        raise AssertionError("it was read again")
+
+    monkeypatch.setattr(jail, "run", never)
+    again = await world.denizen.files.upload(noor, documents.pdf("Soup."), name="other.pdf")
+    await extracting.read_waiting(world.denizen.db)
+    assert again.content_id == first.content_id
+    assert await world.denizen.db.read(storing.text_of, again) == "Soup."
+
+
+async def test_a_content_is_read_under_the_name_that_says_what_it_is(world: World) -> None:
+    noor = await world.person("Noor")
+    await world.denizen.files.upload(noor, documents.pdf("Soup."), name="data.bin")
+    again = await world.denizen.files.upload(noor, documents.pdf("Soup."), name="menu.pdf")
+    await extracting.read_waiting(world.denizen.db)
+    assert await world.denizen.db.read(storing.text_of, again) == "Soup."
