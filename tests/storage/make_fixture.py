@@ -1,4 +1,4 @@
-"""Writes fixtures/0024.jsonl: a small but complete life, one JSON object for each row, parents before children.
+"""Writes fixtures/0025.jsonl: a small but complete life, one JSON object for each row, parents before children.
 
     python -m tests.storage.make_fixture
 
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-FILE = Path(__file__).parent / "fixtures" / "0024.jsonl"
+FILE = Path(__file__).parent / "fixtures" / "0025.jsonl"
 START = 1_767_603_600_000_000
 """Microseconds: Monday, 5 January 2026, nine o'clock, UTC."""
 SECOND = 1_000_000
@@ -44,6 +44,7 @@ def life() -> Iterator[Row]:
     yield from voices()
     yield from statuses()
     yield from kept_watch()
+    yield from proof()
 
 
 def people() -> Iterator[Row]:
@@ -643,6 +644,14 @@ def kept_watch() -> Iterator[Row]:
     who = {"organization_id": "org-1", "created_at": START, "by_id": "entity-noor", "token_id": "token-1"}
     what = {"kind": "private spaces", "action": "open_private_space", "subject_id": "space-room"}
     yield "audit", {"number": 1, **who, **what, "detail": '{"opening": "opening-1"}'}
+
+
+def proof() -> Iterator[Row]:
+    """Noor's aside was edited; the roster knows who is there."""
+    row = {"number": 1, "chain_id": "space-aside", "row_id": "message-aside", "position": 1}
+    yield "amendments", {**row, "salt": "................", "digest": "................", "created_at": START}
+    yield "roster", {"kind": "organization", "id": "org-1", "member_id": ""}
+    yield "roster", {"kind": "member", "id": "space-aside", "member_id": "entity-noor"}
 
 
 if __name__ == "__main__":

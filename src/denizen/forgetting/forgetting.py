@@ -47,6 +47,7 @@ from denizen.spaces import directory, editing, leaving, posting
 from denizen.spaces.markdown import render
 from denizen.spaces.posting import Message
 from denizen.spaces.quotes import FORGOTTEN, Quotes, said
+from denizen.storage import chains
 from denizen.storage.database import Tx, insert_into, long_running, statement, values
 from denizen.storage.schema import (
     advisors,
@@ -246,6 +247,7 @@ def forget_space(tx: Tx, space_id: SpaceId, by: EntityId | None = None) -> Recei
     work.removed["rollings"] += rolling.drop(tx, space_id)
     work.forget_messages(_all_messages(tx, _in_space, space_id=space_id), names=True)
     work.removed["memberships"] += tx.run(_leave_all, space=space_id)
+    directory.strike_members(tx, space_id)
     tx.run(_forget_space, space=space_id, new_name=NOBODY)
     directory.announce_change(tx, space_id)
     return work.finish("space", space_id, by)
@@ -618,6 +620,7 @@ class _Work:
             left = redactor.entry(message)
             if left != message:
                 self.tx.run(_rewrite_entry, entry=number, new_message=left)
+                chains.amend_entry(self.tx, number)
                 self.removed["log"] += 1
                 self.concerned.add(agent_id)
         self._retell_advisors(redactor.text)
@@ -734,6 +737,7 @@ class _Work:
                     new_mentions=mentions,
                     new_metadata=left_more,
                 )
+                chains.amend_message(self.tx, id)
                 changed.append(id)
         self.removed["messages"] += len(changed)
         index_anew(self.tx, changed)
@@ -761,7 +765,7 @@ class _Work:
                     place.rewrite(self.tx, row, left)
                     self.removed[place.name] += 1
                     if place.name == "log":
-                        self._count_anew(row, left)
+                        self._on_entry_changed(row, left)
                     if row.agent_id is not None:
                         self.concerned.add(row.agent_id)
         self._drop_notes(far, close, near)
@@ -776,9 +780,10 @@ class _Work:
             return row.words
         return {name: _apply(redactor, how, row.words[name]) for name, how in place.columns.items()}
 
-    def _count_anew(self, row: Row, left: Mapping[str, str | None]) -> None:
+    def _on_entry_changed(self, row: Row, left: Mapping[str, str | None]) -> None:
         size = estimate_message(codec.load(left["message"] or ""))
         self.tx.run(_retoken, entry=row.keys[0], new_tokens=size)
+        chains.amend_entry(self.tx, row.keys[0])
 
     def _drop_notes(self, far: Redactor, close: Redactor, near: _Near) -> None:
         """Deletes the notes whose key contains the text: a note is found by its key."""

@@ -216,6 +216,7 @@ def _seat(tx: Tx, space_id: SpaceId, company: Company, last: int) -> None:
     for at, (line, entity_id) in enumerate(company.members()):
         membership = {"role": line.role, "attention": line.attention, "joined_at": since + at}
         tx.run(_join, space_id=space_id, entity_id=entity_id, read_seq=min(line.read_seq, last), **membership)
+        directory.enter(tx, "member", space_id, entity_id)
 
 
 class _Filling:
