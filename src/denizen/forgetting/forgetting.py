@@ -43,7 +43,7 @@ from denizen.models import codec
 from denizen.models.tokens import estimate_message
 from denizen.plans import origins
 from denizen.shapes.vocabulary import ForgetKind as Kind
-from denizen.spaces import directory, editing, leaving, posting
+from denizen.spaces import directory, editing, leaving, marking, posting
 from denizen.spaces.markdown import render
 from denizen.spaces.posting import Message
 from denizen.spaces.quotes import FORGOTTEN, Quotes, said
@@ -217,6 +217,7 @@ def forget_person(
     work.forget_memories(items.of_person(tx, person_id))
     work.forget_messages(_all_messages(tx, _by_author, author_id=person_id), names=True)
     work.drop_mentions(person.handle)
+    marking.forget_reactions_of(tx, person_id)
     tx.run(_forget_entity, entity=person_id, new_name=NOBODY, new_handle=new_handle)
     tx.run(_revoke, entity=person_id, at=tx.now)
     tx.run(_drop_secrets, owner=person_id)
