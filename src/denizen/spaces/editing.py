@@ -64,7 +64,14 @@ _empty = statement(
     update(messages)
     .where(messages.c.id == bindparam("message"))
     .values(
-        text=bindparam("new_text"), plain=None, mentions=None, metadata=None, files=None, deleted_at=bindparam("at")
+        text=bindparam("new_text"),
+        plain=None,
+        mentions=None,
+        metadata=None,
+        files=None,
+        reactions=None,
+        pinned_at=None,
+        deleted_at=bindparam("at"),
     )
 )
 _OPEN = events.c.state != "done"  # must match the condition of the partial index exactly, or SQLite does not use it

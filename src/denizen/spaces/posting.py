@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from pydantic import JsonValue
@@ -296,6 +296,7 @@ def _store(
         salt, end.head, end.space_id, seq, id, author_id, what.text, reply_to, cycle_id, tx.now
     )
     tx.run(_advance, space=end.space_id, new_seq=seq, new_head=digest)
+    tx.note_head("space", end.space_id, seq, digest)
     tx.run(
         _add,
         id=id,
@@ -538,6 +539,11 @@ class Message:
     """Whether it is text from outside, or an agent wrote it after reading such text."""
     author_role: str | None = None
     files: tuple[Attachment, ...] = ()
+    reactions: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
+    """The ids of those who reacted, by emoji."""
+    pinned_at: int | None = None
+    marked_at: int | None = None
+    """When a reaction or the pin last changed."""
 
 
 _message = (
@@ -561,6 +567,9 @@ _message = (
     messages.c.outside,
     entities.c.role,
     messages.c.files,
+    messages.c.reactions,
+    messages.c.pinned_at,
+    messages.c.marked_at,
 )
 _after = statement(
     select(*_message)
@@ -604,6 +613,19 @@ _newest_of_others = statement(
 _last_seq = statement(select(spaces.c.last_seq).where(spaces.c.id == bindparam("space_id")))
 END: Final = 2**62
 """Greater than the number of any message."""
+
+
+_pinned = statement(
+    select(*_message)
+    .join(entities, entities.c.id == messages.c.author_id)
+    .where(messages.c.space_id == bindparam("space_id"), messages.c.pinned_at.is_not(None))
+    .order_by(messages.c.seq)
+)
+
+
+def pinned_messages(tx: Tx, space_id: SpaceId) -> list[Message]:
+    """The pinned messages of the space, oldest first."""
+    return [_as_message(row) for row in tx.all(_pinned, space_id=space_id)]
 
 
 def messages_after(tx: Tx, space_id: SpaceId, after: int = 0, *, limit: int = 100) -> list[Message]:
@@ -657,10 +679,16 @@ def is_in_space(tx: Tx, message_id: MessageId, space_id: SpaceId) -> bool:
 
 
 def get_message(tx: Tx, message_id: MessageId) -> Message:
-    row = tx.one(_get, id=message_id)
-    if row is None:
+    message = find_message(tx, message_id)
+    if message is None:
         raise NotFound("message", message_id)
-    return _as_message(row)
+    return message
+
+
+def find_message(tx: Tx, message_id: MessageId) -> Message | None:
+    """The message, if there is one with this id."""
+    row = tx.one(_get, id=message_id)
+    return None if row is None else _as_message(row)
 
 
 def get_readable(tx: Tx, message_id: MessageId, reader: EntityId) -> Message:
@@ -675,7 +703,7 @@ def _as_message(row: tuple[Any, ...]) -> Message:
     """Decode a row with the columns of `_message`."""
     (
         id, space_id, seq, author_id, name, kind, text, plain, mentions, reply_to, metadata, hop, cycle_id, created_at,
-        edited_at, deleted_at, handle, outside, role, files,
+        edited_at, deleted_at, handle, outside, role, files, reactions, pinned_at, marked_at,
     ) = row  # fmt: skip
     return Message(
         id,
@@ -698,4 +726,7 @@ def _as_message(row: tuple[Any, ...]) -> Message:
         outside=bool(outside),
         author_role=role,
         files=attachments_from(files),
+        reactions=json.loads(reactions) if reactions else {},
+        pinned_at=pinned_at,
+        marked_at=marked_at,
     )

@@ -217,6 +217,8 @@ memberships = Table(
 )
 
 _FROM_OUTSIDE = text("outside = 1")
+_PINNED = text("pinned_at IS NOT NULL")
+_REACTED = text("reactions IS NOT NULL")
 
 messages = Table(
     "messages",
@@ -236,10 +238,15 @@ messages = Table(
     Column("deleted_at", BigInteger),  # its text is deleted then, its row stays
     _flag("outside"),  # whether it is text from outside, or an agent wrote it after reading such
     Column("files", Text),  # the files attached to it: JSON; NULL: none
+    Column("reactions", Text),  # who reacted how: JSON, ids by emoji; NULL: nobody
+    Column("pinned_at", BigInteger),  # NULL: not pinned
+    Column("marked_at", BigInteger),  # when a reaction or the pin last changed: readers keep the newest state
     _int("created_at"),
     _bytes("salt"),  # NULL after an edit or redaction
     _bytes("digest"),  # as it was posted, in the chain of its space; NULL: not in a chain
     UniqueConstraint("space_id", "seq"),
+    Index("ix_messages_pinned", "space_id", "seq", sqlite_where=_PINNED, postgresql_where=_PINNED),
+    Index("ix_messages_reacted", "space_id", sqlite_where=_REACTED, postgresql_where=_REACTED),
     Index("ix_messages_outside", "space_id", "seq", sqlite_where=_FROM_OUTSIDE, postgresql_where=_FROM_OUTSIDE),
 )
 
