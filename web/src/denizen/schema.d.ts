@@ -3593,7 +3593,7 @@ export interface components {
              * Code
              * @enum {string}
              */
-            code: "not_ready" | "nobody_thinks" | "agents_unable" | "panels_unable" | "dead_events" | "late_events" | "people_wait" | "budget_spent";
+            code: "data_missing" | "not_ready" | "nobody_thinks" | "agents_unable" | "panels_unable" | "dead_events" | "late_events" | "people_wait" | "budget_spent";
             /** Text */
             text: string;
         };
@@ -3985,7 +3985,8 @@ export interface components {
          *         "calls": 41,
          *         "dollars": 0.31,
          *         "input_tokens": 182000,
-         *         "output_tokens": 6400
+         *         "output_tokens": 6400,
+         *         "unpriced_calls": 0
          *       }
          *     }
          */
@@ -5554,7 +5555,8 @@ export interface components {
          *       "day": "2026-01-05",
          *       "dollars": 0.31,
          *       "input_tokens": 182000,
-         *       "output_tokens": 6400
+         *       "output_tokens": 6400,
+         *       "unpriced_calls": 0
          *     }
          */
         DayOut: {
@@ -5576,7 +5578,7 @@ export interface components {
             day: string;
             /**
              * Dollars
-             * @description 0 where the price is unknown.
+             * @description Without the calls whose price is unknown.
              */
             dollars: number;
             /**
@@ -5586,6 +5588,12 @@ export interface components {
             input_tokens: number;
             /** Output Tokens */
             output_tokens: number;
+            /**
+             * Unpriced Calls
+             * @description How many calls have a price that is unknown.
+             * @default 0
+             */
+            unpriced_calls: number;
         };
         /**
          * DocumentIn
@@ -6382,7 +6390,8 @@ export interface components {
          *           "day": "2026-01-05",
          *           "dollars": 0.31,
          *           "input_tokens": 182000,
-         *           "output_tokens": 6400
+         *           "output_tokens": 6400,
+         *           "unpriced_calls": 0
          *         }
          *       ],
          *       "dollars": 0.31,
@@ -6390,7 +6399,8 @@ export interface components {
          *       "key": "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5",
          *       "kind": "agent",
          *       "name": "Ada",
-         *       "output_tokens": 6400
+         *       "output_tokens": 6400,
+         *       "unpriced_calls": 0
          *     }
          */
         GroupOut: {
@@ -6412,7 +6422,7 @@ export interface components {
             days: components["schemas"]["DayOut"][];
             /**
              * Dollars
-             * @description 0 where the price is unknown.
+             * @description Without the calls whose price is unknown.
              */
             dollars: number;
             /**
@@ -6434,6 +6444,12 @@ export interface components {
             name: string;
             /** Output Tokens */
             output_tokens: number;
+            /**
+             * Unpriced Calls
+             * @description How many calls have a price that is unknown.
+             * @default 0
+             */
+            unpriced_calls: number;
         };
         /**
          * GuardSettings
@@ -7923,7 +7939,8 @@ export interface components {
          *         "calls": 3,
          *         "dollars": 0.02,
          *         "input_tokens": 12000,
-         *         "output_tokens": 200
+         *         "output_tokens": 200,
+         *         "unpriced_calls": 0
          *       },
          *       "stances": [],
          *       "status": "sleeping",
@@ -7934,7 +7951,8 @@ export interface components {
          *         "calls": 3,
          *         "dollars": 0.02,
          *         "input_tokens": 12000,
-         *         "output_tokens": 200
+         *         "output_tokens": 200,
+         *         "unpriced_calls": 0
          *       },
          *       "waiting_calls": [],
          *       "window": {
@@ -11663,7 +11681,8 @@ export interface components {
          *           "day": "2026-01-05",
          *           "dollars": 0.31,
          *           "input_tokens": 182000,
-         *           "output_tokens": 6400
+         *           "output_tokens": 6400,
+         *           "unpriced_calls": 0
          *         }
          *       ],
          *       "groups": [
@@ -11681,7 +11700,8 @@ export interface components {
          *               "day": "2026-01-05",
          *               "dollars": 0.31,
          *               "input_tokens": 182000,
-         *               "output_tokens": 6400
+         *               "output_tokens": 6400,
+         *               "unpriced_calls": 0
          *             }
          *           ],
          *           "dollars": 0.31,
@@ -11689,7 +11709,8 @@ export interface components {
          *           "key": "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5",
          *           "kind": "agent",
          *           "name": "Ada",
-         *           "output_tokens": 6400
+         *           "output_tokens": 6400,
+         *           "unpriced_calls": 0
          *         }
          *       ],
          *       "others": 0,
@@ -11701,7 +11722,8 @@ export interface components {
          *         "calls": 41,
          *         "dollars": 0.31,
          *         "input_tokens": 182000,
-         *         "output_tokens": 6400
+         *         "output_tokens": 6400,
+         *         "unpriced_calls": 0
          *       },
          *       "until": "2026-01-05"
          *     }
@@ -11749,7 +11771,8 @@ export interface components {
          *       "calls": 41,
          *       "dollars": 0.31,
          *       "input_tokens": 182000,
-         *       "output_tokens": 6400
+         *       "output_tokens": 6400,
+         *       "unpriced_calls": 0
          *     }
          */
         UsedOut: {
@@ -11766,7 +11789,7 @@ export interface components {
             calls: number;
             /**
              * Dollars
-             * @description 0 where the price is unknown.
+             * @description Without the calls whose price is unknown.
              */
             dollars: number;
             /**
@@ -11776,6 +11799,12 @@ export interface components {
             input_tokens: number;
             /** Output Tokens */
             output_tokens: number;
+            /**
+             * Unpriced Calls
+             * @description How many calls have a price that is unknown.
+             * @default 0
+             */
+            unpriced_calls: number;
         };
         /**
          * VoiceChoice

@@ -17,6 +17,7 @@ import { Empty, Loaded } from "../ui/States";
 import { Time } from "../ui/Time";
 import { useToast } from "../ui/Toast";
 import css from "./me.module.css";
+import { Notifications } from "./Notifications";
 
 type Token = Schemas["KnownToken"];
 
@@ -46,6 +47,7 @@ export default function MePage(): ReactNode {
         </Button>
         {renaming && <ChangeName name={me.name} onClose={() => setRenaming(false)} />}
       </section>
+      <Notifications />
       <Ways />
     </Page>
   );
