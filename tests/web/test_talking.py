@@ -147,7 +147,7 @@ async def test_a_first_conversation_leads_somewhere(
 ) -> None:
     """The demo model says what to try, and the page offers to connect a model."""
     world = house.world
-    olga = await world.person("Olga", role="owner")
+    olga = await world.person("Olga")
     bo = await world.denizen.agents.create("Bo", model="demo", purpose="Shows how everything works.")
     kitchen = await world.space("Kitchen", olga, bo)
     hers = await visit(olga, size=size, color_scheme=scheme, first_start=True)
