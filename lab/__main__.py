@@ -19,18 +19,18 @@ import shutil
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any, Final
 
 from lab import records
-from lab.faults import FAULTS, PREPARE, Need, skipped
+from lab.faults import FAULTS, PREPARE, TRIALS_IN_A_WORLD, Need, skipped
 from lab.instances import prepare
 from lab.model import model_server
-from lab.world import Database, rest, trial, world
+from lab.world import DEFAULTS, Database, Pace, rest, trial, world
 from tests.servers import Server, private_postgres, private_valkey
 
-TRIALS_IN_A_WORLD: Final = 25
 REST_SECONDS: Final = 120.0
 
 
@@ -42,6 +42,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--hours", type=float, default=0.0)
     parser.add_argument("--trials", type=int, default=0)
     parser.add_argument("--short", action="store_true", help="each fault once")
+    parser.add_argument("--defaults", action="store_true", help="leases of 30 s, as shipped, and agents that reflect")
     parser.add_argument("--seed", type=int, default=random.randrange(1_000_000))
     parser.add_argument("--keep", type=Path, help="where trials and histories are kept and added up")
     parser.add_argument("--report", action="store_true", help="print what was kept as a table")
@@ -56,7 +57,7 @@ def main(arguments: list[str]) -> int:
     for name, why in skipped().items():
         print(f"Skipped: {name}, because {why}.", file=sys.stderr)
     names = [name for name in names if given.database in FAULTS[name].databases and name not in skipped()]
-    names.sort(key=lambda name: FAULTS[name].needs)
+    names.sort(key=lambda name: [*TRIALS_IN_A_WORLD].index(FAULTS[name].needs))
     folder = given.keep or Path(tempfile.mkdtemp(prefix="denizen-lab-"))
     folder.mkdir(parents=True, exist_ok=True)
     try:
@@ -72,6 +73,7 @@ def main(arguments: list[str]) -> int:
 async def _run(database: Database, names: list[str], folder: Path, given: argparse.Namespace) -> None:
     wanted = len(names) if given.short else given.trials or (10**9 if given.hours else 100)
     deadline = time.monotonic() + (given.hours * 3_600 or 10**9)
+    pace = DEFAULTS if given.defaults else Pace()
     done = 0
     async with AsyncExitStack() as stack:
         model = await stack.enter_async_context(model_server(random.Random(given.seed)))
@@ -86,16 +88,29 @@ async def _run(database: Database, names: list[str], folder: Path, given: argpar
                 break
             seed = f"{given.seed}:{database}:{turn}"
             chance = random.Random(seed)
-            needs, plan = _plan(names[done:] if given.short else names, wanted - done, chance, in_order=given.short)
-            done += await _live(database, folder, context, model, chance, needs, plan, seed, deadline, postgres, valkey)
+            if given.short:
+                needs, plan = _in_order(names[done:])
+            else:
+                needs, plan = _by_chance(names, records.counted(folder, database), chance)
+            plan = plan[: wanted - done]
+            done += await _live(
+                database, folder, context, model, chance, needs, plan, seed, deadline, postgres, valkey, pace
+            )
 
 
-def _plan(names: list[str], most: int, chance: random.Random, *, in_order: bool) -> tuple[Need, list[str]]:
-    """The faults of the next world, and what it must be given: faults that need different worlds are not mixed."""
-    needs = FAULTS[names[0] if in_order else chance.choice(names)].needs
+def _in_order(names: list[str]) -> tuple[Need, list[str]]:
+    """The faults of the next world, and what it must be given."""
+    needs = FAULTS[names[0]].needs
+    return needs, list(itertools.takewhile(lambda name: FAULTS[name].needs == needs, names))[: TRIALS_IN_A_WORLD[needs]]
+
+
+def _by_chance(names: list[str], counted: Mapping[str, int], chance: random.Random) -> tuple[Need, list[str]]:
+    """The same, the sooner the further a fault is from its aim."""
+    weights = {name: max(FAULTS[name].aim - counted.get(name, 0), 1) for name in names}
+    worlds = [weight / TRIALS_IN_A_WORLD[FAULTS[name].needs] for name, weight in weights.items()]
+    needs = FAULTS[chance.choices(names, worlds)[0]].needs
     fitting = [name for name in names if FAULTS[name].needs == needs]
-    count = min(TRIALS_IN_A_WORLD, most)
-    return needs, fitting[:count] if in_order else [chance.choice(fitting) for _ in range(count)]
+    return needs, chance.choices(fitting, [weights[name] for name in fitting], k=TRIALS_IN_A_WORLD[needs])
 
 
 async def _live(
@@ -110,11 +125,12 @@ async def _live(
     deadline: float,
     postgres: Server | None,
     valkey: Server | None,
+    pace: Pace,
 ) -> int:
     """One world with these faults, one after the other; how many there were."""
     place = folder / "worlds" / f"{seed.replace(':', '-')}-{time.time_ns() // 10**6}"
     async with world(
-        database, place, context, model, chance, postgres=postgres, valkey=valkey, prepare=PREPARE[needs]
+        database, place, context, model, chance, postgres=postgres, valkey=valkey, prepare=PREPARE.get(needs), pace=pace
     ) as here:
         trials = []
         for name in plan:
@@ -125,7 +141,7 @@ async def _live(
                 break
             print(f"{name}: {trials[-1].wait_seconds:g} s", file=sys.stderr, flush=True)
         verdict = await rest(here, REST_SECONDS)
-    records.add(folder, database, seed, place.name, trials, verdict, here.findings)
+    records.add(folder, database, seed, place.name, pace, trials, verdict, here.findings)
     for each in [*verdict.wrong, *here.findings, *(s for t in trials for s in t.silent)]:
         print(f"{place.name}: {each}", file=sys.stderr, flush=True)
     return len(trials)

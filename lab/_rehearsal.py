@@ -26,9 +26,10 @@ import denizen.storage.sqlite  # noqa: F401
 from denizen import failpoints
 from denizen.cli.main import main
 from denizen.storage.database import Statement
+from lab import __main__ as _laboratory  # noqa: F401  each process that is forked imports it once more
 from lab.setting import Place, settle
 
-PORT: Final = 19_998
+PORT: Final = int(os.environ["LAB_REHEARSAL_PORT"])
 POINTS: list[str] = []
 """The points around commits, model calls and tool calls that the rehearsal passed, once each."""
 

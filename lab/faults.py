@@ -16,6 +16,9 @@ from functools import partial
 from pathlib import Path
 from typing import Final, Literal
 
+from lab import clocks, upgrades
+from lab.backups import restore_backup
+from lab.postgres import fail_over
 from lab.proxy import WAYS, Proxy, Trap, Way, is_commit
 from lab.world import Database, World
 
@@ -26,8 +29,17 @@ POINT_SECONDS: Final = 1.5
 """How long a process may go on that is to die at a certain point: it may never come there."""
 DISK_BYTES: Final = 48 * 2**20
 
-Need = Literal["", "small disk"]
-"""What a world must have been given for a fault."""
+Need = Literal["", "small disk", "own clock", "standby", "backup", "old servers", "old schema"]
+"""What a world must have been given for a fault. Those with different needs are not mixed."""
+TRIALS_IN_A_WORLD: Final[dict[Need, int]] = {
+    "": 25,
+    "small disk": 10,
+    "own clock": 10,
+    "standby": 2,
+    "backup": 1,
+    "old servers": 1,
+    "old schema": 1,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +49,8 @@ class Fault:
     strike: Callable[[World], Awaitable[None]]
     databases: frozenset[Database] = BOTH
     needs: Need = ""
+    aim: int = 200
+    """How many trials a long run makes of it before it prefers others."""
 
 
 # Processes
@@ -256,8 +270,8 @@ async def hold_lock(world: World) -> None:
 
 
 FAULTS: Final[dict[str, Fault]] = {
-    "SIGKILL": Fault(kill),
-    "SIGKILL at a point": Fault(kill_at_a_point),
+    "SIGKILL": Fault(kill, aim=500),
+    "SIGKILL at a point": Fault(kill_at_a_point, aim=500),
     "SIGTERM": Fault(terminate),
     "SIGSTOP": Fault(stop),
     "SIGSTOP in a transaction": Fault(stop_in_a_transaction, POSTGRESQL),
@@ -269,16 +283,29 @@ FAULTS: Final[dict[str, Fault]] = {
     "file locked": Fault(hold_lock, SQLITE),
     "disk full": Fault(fill_disk, SQLITE, "small disk"),
     "disk read-only": Fault(start_read_only, SQLITE, "small disk"),
+    "clock set": Fault(clocks.step, BOTH, "own clock"),
+    "failover": Fault(fail_over, POSTGRESQL, "standby", aim=20),
+    "backup restored": Fault(restore_backup, BOTH, "backup", aim=20),
+    "rolling deploy": Fault(upgrades.roll, POSTGRESQL, "old servers", aim=20),
+    "upgrade": Fault(upgrades.upgraded, BOTH, "old schema", aim=20),
 }
 
 
 def skipped() -> dict[str, str]:
     """The faults that cannot be had here, and why."""
-    why: dict[str, str] = {}
-    for name, fault in FAULTS.items():
-        if fault.needs == "small disk" and not may_mount():
-            why[name] = "only root can mount a small disk"
-    return why
+    lacking: dict[Need, str] = {}
+    if not may_mount():
+        lacking["small disk"] = "only root can mount a small disk"
+    if clocks.library() is None:
+        lacking["own clock"] = "libfaketime is not installed (Debian: faketime)"
+    if upgrades.old_version() is None:
+        lacking["old servers"] = "this is no git checkout with an earlier version"
+    return {name: lacking[fault.needs] for name, fault in FAULTS.items() if fault.needs in lacking}
 
 
-PREPARE: Final[dict[Need, Callable[[World], None] | None]] = {"": None, "small disk": give_small_disk}
+PREPARE: Final[dict[Need, Callable[[World], None]]] = {
+    "small disk": give_small_disk,
+    "own clock": clocks.give_own_clock,
+    "old servers": upgrades.give_old_servers,
+    "old schema": upgrades.give_old_schema,
+}

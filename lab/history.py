@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,6 @@ class History:
         self._file = path.open("a", buffering=1)
         self._began = time.monotonic()
         self.lines: list[Line] = []
-        self.listeners: list[Callable[[Line], None]] = []
 
     def now(self) -> float:
         return round(time.monotonic() - self._began, 3)
@@ -27,8 +25,6 @@ class History:
         line = {"at": self.now(), "what": what, **fields}
         self._file.write(json.dumps(line) + "\n")
         self.lines.append(line)
-        for each in self.listeners:
-            each(line)
         return line
 
     def close(self) -> None:

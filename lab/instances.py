@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import io
 import multiprocessing
 import os
@@ -19,6 +20,7 @@ from typing import Any, Final
 from tests.servers import free_port
 
 START_SECONDS: Final = 120
+PR_SET_PDEATHSIG: Final = 1
 
 
 def prepare(model_port: int) -> Any:
@@ -27,6 +29,7 @@ def prepare(model_port: int) -> Any:
     context.set_forkserver_preload(["lab._rehearsal"])
     # The server does not inherit our path, and would silently go without what it cannot find.
     own = {"PYTHONPATH": os.pathsep.join(filter(None, [str(Path.cwd()), *sys.path])), "LAB_MODEL_PORT": str(model_port)}
+    own["LAB_REHEARSAL_PORT"] = str(free_port())
     before = {name: os.environ.get(name) for name in own}
     os.environ.update(own)
     try:
@@ -48,12 +51,21 @@ def _do_nothing() -> None:
     pass
 
 
+_prctl = ctypes.CDLL(None).prctl
+
+
+def _die_with_parent() -> None:
+    """Whoever kills the laboratory kills its servers too."""
+    _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
 def _be_denizen(environment: Mapping[str, str], log: str, arguments: list[str], fatal: float | None) -> None:
     """The whole life of such a process. `fatal` chooses a point, from 0 to 1, at which it kills itself."""
     from denizen import failpoints
     from denizen.cli.main import main
     from lab._rehearsal import POINTS
 
+    _die_with_parent()
     output = os.open(log, os.O_APPEND | os.O_CREAT | os.O_WRONLY, 0o600)
     os.dup2(output, 1)
     os.dup2(output, 2)
@@ -75,7 +87,13 @@ class _Program:
     def __init__(self, command: Sequence[str], variables: Mapping[str, str], folder: Path, log: Path) -> None:
         with log.open("ab") as output:
             self._process = subprocess.Popen(
-                command, env=variables, cwd=folder, stdin=subprocess.DEVNULL, stdout=output, stderr=output
+                command,
+                env=variables,
+                cwd=folder,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                preexec_fn=_die_with_parent,
             )
         self.pid = self._process.pid
         self.sentinel = os.pidfd_open(self.pid)

@@ -31,16 +31,23 @@ class Verdict:
 
 
 def judge(lines: Sequence[Line]) -> Verdict:
-    """Of a world that has come to rest, and whose transcripts were read."""
+    """Of a world that has come to rest, and whose transcripts were read.
+
+    What happened between a backup and its restore does not count: nobody promised to keep it.
+    """
+    restored = max((at for at, line in enumerate(lines) if line["what"] == "restored"), default=None)
+    began = None if restored is None else next(at for at, line in enumerate(lines) if line["what"] == "backup")
+    void = set() if restored is None else set(lines[restored]["void"])
     asked = {line["number"]: line for line in lines if line["what"] == "asking"}
-    acknowledged = [line["number"] for line in lines if line["what"] == "acknowledged"]
+    acknowledged = [line["number"] for line in lines if line["what"] == "acknowledged" and line["number"] not in void]
     transcript = [message for line in lines if line["what"] == "transcript" for message in line["messages"]]
     questions, answers, rung = (
         Counter(_numbers(transcript, *of)) for of in (("human", _QUESTION), ("agent", _ANSWER), ("agent", _RUNG))
     )
-    timers = {number for number in answers if asked[number]["kind"] == "timer"}
-    streamed = [line for line in lines if line["what"] == "message"]
-    effects, done_twice = _effects(lines)
+    timers = {number for number in answers if asked[number]["kind"] == "timer" and number not in void}
+    streamed = [line for line in lines[restored:] if line["what"] == "message"]
+    effects = {(line["tool"], line["number"]) for line in lines if line["what"] == "effect"}
+    kept = lines if began is None or restored is None else [*lines[:began], *lines[restored:]]
     return Verdict(
         acknowledged=len(acknowledged),
         answered=len(answers),
@@ -49,7 +56,7 @@ def judge(lines: Sequence[Line]) -> Verdict:
             *(f"#{n} was not answered" for n in acknowledged if not answers[n]),
             *(f"the timer of #{n} did not fire" for n in sorted(timers) if not rung[n]),
             *_missing_effects(transcript, asked, effects),
-            *_not_streamed(transcript, streamed),
+            *_not_streamed(transcript, streamed, all_of_them=restored is None),
         ],
         twice=[
             *(f"#{n} is there {times} times" for n, times in questions.items() if times > 1),
@@ -58,7 +65,7 @@ def judge(lines: Sequence[Line]) -> Verdict:
             *_streamed_twice(streamed),
         ],
         out_of_order=[*_out_of_order(transcript, acknowledged, asked), *_stream_out_of_order(streamed)],
-        effects_twice=done_twice,
+        effects_twice=_done_twice(kept),
     )
 
 
@@ -68,18 +75,17 @@ def _numbers(messages: Sequence[Line], kind: str, pattern: re.Pattern[str]) -> l
     return [int(each[1]) for each in found if each is not None]
 
 
-def _effects(lines: Sequence[Line]) -> tuple[set[tuple[str, int]], list[str]]:
+def _done_twice(lines: Sequence[Line]) -> list[str]:
     """A tool that reports runs at most once; one that retries runs under one key."""
     calls: dict[tuple[str, int], list[str]] = defaultdict(list)
     for line in lines:
         if line["what"] == "effect":
             calls[line["tool"], line["number"]].append(line["key"])
-    twice = [
+    return [
         f"{tool} of #{number} was called {len(keys)} times under {len(set(keys))} keys"
         for (tool, number), keys in calls.items()
         if (len(keys) if tool == "note" else len(set(keys))) > 1
     ]
-    return set(calls), twice
 
 
 def _missing_effects(transcript: Sequence[Line], asked: dict[int, Line], effects: set[tuple[str, int]]) -> list[str]:
@@ -95,12 +101,16 @@ def _missing_effects(transcript: Sequence[Line], asked: dict[int, Line], effects
     ]
 
 
-def _not_streamed(transcript: Sequence[Line], streamed: Sequence[Line]) -> list[str]:
+def _not_streamed(transcript: Sequence[Line], streamed: Sequence[Line], *, all_of_them: bool) -> list[str]:
+    """A reader who began in the middle is to be sent all that came later."""
     seen = {line["id"] for line in streamed}
+    first: dict[str, int] = {}
+    for line in streamed:
+        first.setdefault(line["space"], line["seq"])
     return [
         f"message {each['seq']} of {each['space']} never came by the stream"
         for each in transcript
-        if each["id"] not in seen
+        if each["id"] not in seen and (all_of_them or each["seq"] > first.get(each["space"], each["seq"]))
     ]
 
 

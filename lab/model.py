@@ -134,7 +134,7 @@ class ModelServer:
         body = await request.json()
         self.requests += 1
         await asyncio.sleep(self.chance.uniform(0, SLOWEST_SECONDS))
-        decided = decide(body["messages"], body["model"])
+        decided = _asked_for_json(body) or decide(body["messages"], body["model"])
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         await response.prepare(request)
         for delta, finish in _deltas(decided):
@@ -150,6 +150,36 @@ class ModelServer:
         if self.history is not None:
             self.history.add("effect", tool=request.match_info["tool"], number=number, key=key)
         return web.json_response({"result": f"did {number}."})
+
+
+def _asked_for_json(body: dict[str, Any]) -> str:
+    """What a summary or a metaprompt wants: an object of its shape, and nothing in it. Empty if no shape was asked."""
+    wanted = body.get("response_format") or {}
+    schema = wanted.get("json_schema", {}).get("schema")
+    return "" if schema is None else json.dumps(_least(schema, schema.get("$defs", {})))
+
+
+def _least(schema: dict[str, Any], named: dict[str, Any]) -> Any:
+    """The least value that a JSON schema allows."""
+    if "$ref" in schema:
+        return _least(named[schema["$ref"].rsplit("/", 1)[-1]], named)
+    if options := schema.get("anyOf"):
+        return None if {"type": "null"} in options else _least(options[0], named)
+    if "enum" in schema:
+        return schema["enum"][0]
+    match schema.get("type"):
+        case "object":
+            return {name: _least(each, named) for name, each in schema.get("properties", {}).items()}
+        case "array":
+            return []
+        case "integer" | "number":
+            return schema.get("minimum", 0)
+        case "boolean":
+            return False
+        case "null":
+            return None
+        case _:
+            return schema.get("const", "")
 
 
 def _deltas(decided: list[Call] | str) -> list[tuple[dict[str, Any], str | None]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from itertools import count
 from typing import Any, Final
 
@@ -27,6 +27,8 @@ class Person:
         self.instances = list(instances)
         self.answered: dict[int, float] = {}
         """When the answer to each question came by the stream."""
+        self.rung: set[int] = set()
+        """The questions whose timer has fired."""
         self.statuses: dict[str, list[Line]] = {}
         self.reads = False
         """Whether its stream has begun: from then on it misses nothing."""
@@ -118,8 +120,7 @@ class Person:
                 text=text,
                 connection=connection,
             )
-            if kind == "agent" and text.startswith("re #"):
-                self.answered.setdefault(int(text[4 : text.index(":")]), line["at"])
+            self._count(kind, text, line["at"])
         elif name == "ready":
             self.reads = True
         elif name == "space.statuses":
@@ -130,6 +131,19 @@ class Person:
             return
         async with self.changed:
             self.changed.notify_all()
+
+    def _count(self, kind: str, text: str, at: float) -> None:
+        if kind == "agent" and text.startswith("re #"):
+            self.answered.setdefault(int(text[4 : text.index(":")]), at)
+        elif kind == "agent" and text.startswith("rung #"):
+            self.rung.add(int(text[6:]))
+
+    async def read_anew(self, spaces: Iterable[str]) -> None:
+        """Only what is there now counts as answered."""
+        self.answered, self.rung, self.statuses = {}, set(), {}
+        for space in spaces:
+            for each in await self.transcript(space):
+                self._count(each["kind"], each["text"], self.history.now())
 
     def is_told(self, space: str, agent: str) -> bool:
         """Whether the space says why this agent has not answered."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from lab.judge import Verdict
-from lab.world import Database, Trial
+from lab.world import Database, Pace, Trial
 
 WRONG: Final = ("lost", "twice", "out_of_order", "effects_twice", "silent", "findings")
 
@@ -19,6 +19,7 @@ def add(
     database: Database,
     seed: str,
     history: str,
+    pace: Pace,
     trials: Sequence[Trial],
     verdict: Verdict,
     findings: Sequence[str],
@@ -28,6 +29,7 @@ def add(
         "database": database,
         "seed": seed,
         "history": history,
+        "lease_seconds": pace.lease_seconds,
         "acknowledged": verdict.acknowledged,
         "answered": verdict.answered,
         "lost": verdict.lost,
@@ -45,6 +47,12 @@ def add(
 def kept(folder: Path) -> list[dict[str, Any]]:
     path = folder / "worlds.jsonl"
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def counted(folder: Path, database: str) -> Counter[str]:
+    """How many trials of each fault were kept."""
+    worlds = [each for each in kept(folder) if each["database"] == database]
+    return Counter(trial["fault"] for each in worlds for trial in each["trials"])
 
 
 def summary(folder: Path, database: str) -> dict[str, Any]:
@@ -66,20 +74,21 @@ def is_wrong(summary: dict[str, Any]) -> bool:
 
 def table(folder: Path) -> str:
     """Every fault on every database, as Markdown."""
-    waits: dict[tuple[str, str], list[float]] = defaultdict(list)
-    asked: dict[tuple[str, str], int] = defaultdict(int)
+    waits: dict[tuple[str, str, float], list[float]] = defaultdict(list)
+    asked: dict[tuple[str, str, float], int] = defaultdict(int)
     for each in kept(folder):
         for trial in each["trials"]:
-            key = trial["fault"], each["database"]
+            key = trial["fault"], each["database"], each.get("lease_seconds", 2.0)
             waits[key].append(trial["wait_seconds"])
             asked[key] += trial["asked"]
     lines = [
-        "| fault | database | trials | questions | median wait, s | longest wait, s |",
-        "|---|---|---|---|---|---|",
+        "| fault | database | lease, s | trials | questions | median wait, s | longest wait, s |",
+        f"|{'---|' * 7}",
     ]
-    for (fault, database), times in sorted(waits.items()):
+    for key, times in sorted(waits.items()):
+        fault, database, lease = key
         middle = sorted(times)[len(times) // 2]
         lines.append(
-            f"| {fault} | {database} | {len(times)} | {asked[fault, database]} | {middle:.1f} | {max(times):.1f} |"
+            f"| {fault} | {database} | {lease:g} | {len(times)} | {asked[key]} | {middle:.1f} | {max(times):.1f} |"
         )
     return "\n".join(lines)

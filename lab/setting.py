@@ -71,10 +71,11 @@ class Setting:
     spaces: dict[str, str]
 
 
-def settle(place: Place, world: str) -> Setting:
-    """The agents and spaces are there. `world` is where their tools reach."""
+def settle(place: Place, world: str, **more: Any) -> Setting:
+    """The agents and spaces are there. `world` is where their tools reach; `more` is part of each definition."""
     agents = {
-        handle: place.call("/api/agents", _agent(handle, world), key=f"agent-{handle}")["id"] for handle in AGENTS
+        handle: place.call("/api/agents", {**_agent(handle, world), **more}, key=f"agent-{handle}")["id"]
+        for handle in AGENTS
     }
     spaces = {
         name: place.call(

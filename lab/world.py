@@ -41,7 +41,13 @@ class Pace:
     sweep_seconds: float = 0.3
 
     @property
+    def is_default(self) -> bool:
+        return self == DEFAULTS
+
+    @property
     def environment(self) -> dict[str, str]:
+        if self.is_default:
+            return {}
         return {
             "DENIZEN_AGENTS__LEASE_SECONDS": f"{self.lease_seconds:g}",
             "DENIZEN_AGENTS__SWEEP_SECONDS": f"{self.sweep_seconds:g}",
@@ -79,6 +85,9 @@ class World:
     valkey: Server | None = None
     database_name: str = ""
     listener: asyncio.Task[None] | None = None
+    may_check: bool = True
+    void: set[int] = field(default_factory=set[int])
+    """Questions that were acknowledged after the backup that was restored later: nobody promised to keep them."""
     trials: int = 0
     findings: list[str] = field(default_factory=list[str])
 
@@ -107,6 +116,21 @@ class World:
                     await asyncio.sleep(0.05)
         except TimeoutError:
             self.find(f"{instance.name} is not ready after {self.pace.bound_seconds:g} s: {said}")
+
+    def listen(self) -> None:
+        """Someone reads along, from now on."""
+        self.person.reads = False
+        self.listener = asyncio.create_task(self.person.listen())
+
+    async def hush(self) -> None:
+        """Nobody reads along any more."""
+        if self.listener is not None:
+            self.listener.cancel()
+            await asyncio.gather(self.listener, return_exceptions=True)
+
+    async def until_listening(self) -> None:
+        async with asyncio.timeout(self.pace.bound_seconds * 2), self.person.changed:
+            await self.person.changed.wait_for(lambda: self.person.reads)
 
     async def check(self) -> None:
         """`denizen check` finds nothing."""
@@ -165,7 +189,7 @@ async def trial(world: World, fault: str, strike: Strike) -> Trial:
         for each in asking:
             each.cancel()
     new = world.history.lines[first:]
-    asked = {line["number"]: line for line in new if line["what"] == "asking"}
+    asked = {line["number"]: line for line in new if line["what"] == "asking" and line["number"] not in world.void}
     known = {line["number"]: line["at"] for line in new if line["what"] == "acknowledged"}
     silent = await _waited(world, asked)
     for instance in world.instances:
@@ -205,20 +229,13 @@ async def _waited(world: World, asked: dict[int, Any]) -> list[str]:
 
 async def rest(world: World, seconds: float) -> Verdict:
     """Everything is answered, or time is up. Then transcripts are read, the database is checked, and all is judged."""
-    asked = {line["number"]: line for line in world.history.lines if line["what"] == "asking"}
-    timers = {n for n, line in asked.items() if line["kind"] == "timer"}
-    rung: set[int] = set()
-
-    def listen(line: dict[str, Any]) -> None:
-        if line["what"] == "message" and line["text"].startswith("rung #"):
-            rung.add(int(line["text"][6:]))
-
-    for line in world.history.lines:
-        listen(line)
-    world.history.listeners.append(listen)
+    person = world.person
+    asked = {line["number"]: line["kind"] for line in world.history.lines if line["what"] == "asking"}
+    numbers = asked.keys() - world.void
+    timers = {n for n in numbers if asked[n] == "timer"}
     try:
-        async with asyncio.timeout(seconds), world.person.changed:
-            await world.person.changed.wait_for(lambda: asked.keys() <= world.person.answered.keys() and timers <= rung)
+        async with asyncio.timeout(seconds), person.changed:
+            await person.changed.wait_for(lambda: numbers <= person.answered.keys() and timers <= person.rung)
     except TimeoutError:
         pass
     for name, agent in world.setting.agents.items():
@@ -226,9 +243,11 @@ async def rest(world: World, seconds: float) -> Verdict:
             world.find(f"{name} has set aside an innocent event: {event['text']}")
     for space in world.setting.spaces.values():
         messages = await world.person.transcript(space)
-        await _streamed(world, {each["id"] for each in messages})
+        if not any(line["what"] == "restored" for line in world.history.lines):
+            await _streamed(world, {each["id"] for each in messages})
         world.history.add("transcript", space=space, messages=messages)
-    await world.check()
+    if world.may_check:
+        await world.check()
     return judge(world.history.lines)
 
 
@@ -332,22 +351,20 @@ async def _begin(here: World, stack: AsyncExitStack) -> None:
     await asyncio.to_thread(place.until_up)
     for each in others:
         each.start()
-    here.setting = await asyncio.to_thread(settle, place, f"http://127.0.0.1:{here.model.port}")
+    more = {"reflection": {"profile": "basic"}} if here.pace.is_default else {}
+    here.setting = await asyncio.to_thread(settle, place, f"http://127.0.0.1:{here.model.port}", **more)
     token = place.headers["Authorization"].removeprefix("Bearer ")
     await here.person.close()
     here.person = Person(here.history, here.instances, token)
-    here.listener = asyncio.create_task(here.person.listen())
+    here.listen()
     stack.push_async_callback(_silence, here)
-    async with asyncio.timeout(here.pace.bound_seconds * 2), here.person.changed:
-        await here.person.changed.wait_for(lambda: here.person.reads)
+    await here.until_listening()
     for each in here.instances:
         await here.until_ready(each)
 
 
 async def _silence(here: World) -> None:
-    assert here.listener is not None
-    here.listener.cancel()
-    await asyncio.gather(here.listener, return_exceptions=True)
+    await here.hush()
     await here.person.close()
 
 

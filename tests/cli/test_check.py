@@ -33,6 +33,19 @@ def test_a_row_that_is_gone(run: Run, database: Path) -> None:
     assert "denizen check" in told
 
 
+def test_a_lost_member_is_noticed_by_doctor_and_changed_text_by_the_deep_check(run: Run, database: Path) -> None:
+    run("send", "Ada", "Good morning, lighthouse!")
+    with closing(sqlite3.connect(database)) as connection:
+        connection.execute("UPDATE messages SET text = 'Good night, lighthouse!' WHERE text LIKE 'Good morning%'")
+        connection.commit()
+        assert run("check").exit_code == 0
+        deep = run("check", "--deep")
+        assert (deep.exit_code, "A message is not as it was posted" in deep.stdout) == (1, True)
+        connection.execute("DELETE FROM memberships")
+        connection.commit()
+    assert "A member of a space is missing." in run("doctor").stdout
+
+
 def test_there_is_nothing_to_check_yet(run: Run) -> None:
     checked = run("check")
     assert (checked.exit_code, "There is no database yet." in checked.stderr) == (1, True)

@@ -155,9 +155,30 @@ def test_a_group_tells_how_much_there_was_and_its_most_telling_cycles():
         "10 cycles, 2026-01-05 to 2026-01-14. Done: send_message ×9, book_hotel. With Noor (9), Bert (1)."
         ' In "Kitchen" (9), "Hall" (1).\n'
         'Cycle 4 (2026-01-08, "Kitchen", Noor): Booked the hotel in Lyon. [book_hotel, send_message]\n'
-        'Cycle 9 (2026-01-13, "Kitchen", Noor): Answered Noor 9. [send_message]\n'
+        'Cycle 7 (2026-01-11, "Hall", Bert): Sent a message. (No summary was written.)\n'
         'Cycle 10 (2026-01-14, "Kitchen", Noor): Answered Noor 10. [send_message]'
     )
+
+
+def test_a_short_decision_outweighs_long_chats():
+    """What is needed again stays, not what was long."""
+    chat = (
+        "Talked with Noor for a while about the weather, the cat and how the week has been so far; nothing is pending."
+    )
+    lived = [cycle(number, f"{chat} It was chat number {number}.") for number in range(1, 101)]
+    lived[56] = cycle(57, "GraphQL, not REST. Deploy Friday.")
+    hundred = merge([merge([digest(each, "UTC") for each in lived[at : at + 10]]) for at in range(0, 100, 10)])
+    assert "Cycle 57 " in render([(Segment(2, 1, 100), hundred)], [], _shape(450), "UTC")
+
+
+def test_room_that_lines_do_not_need_goes_to_the_most_significant_lines_of_groups():
+    lived = [cycle(number, f"Noor decided on plan {number}, not on {number + 1}.") for number in range(1, 11)]
+    room = Shape(lines=10, line_characters=400, groups=10, levels=1, group_characters=400, rest_characters=400)
+    group = (Segment(1, 1, 10), merge([digest(each, "UTC") for each in lived]))
+    newest = [cycle(number, "Answered.") for number in range(11, 21)]
+    alone, beside = render([group], [], room, "UTC"), render([group], newest, room, "UTC")
+    assert alone.count("decided") < beside.count("decided") == 10
+    assert len(beside) <= room.most_characters(20)
 
 
 def test_the_text_is_taken_apart_as_it_was_put_together():

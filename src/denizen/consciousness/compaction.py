@@ -24,7 +24,7 @@ from denizen.consciousness.window import Budget, keep, shown
 from denizen.ids import AgentId
 from denizen.inbox.format import speaker
 from denizen.models.tokens import PER_MESSAGE, estimate
-from denizen.storage.database import Tx, insert_ignore, statement
+from denizen.storage.database import Tx, insert_ignore, statement, values
 from denizen.storage.schema import cycles, effects, entities, minds, passages, spaces
 from denizen.storage.schema import layers as layer_rows
 
@@ -251,7 +251,10 @@ class _Digests:
 
     def _of_cycles(self, first: int, last: int) -> Digest:
         told = lived(self._tx, self._agent_id, first, last)
-        return layers.merge([layers.digest(each, self._zone) for each in told])
+        before = {"first": first - layers.NEIGHBOURS, "last": first - 1}
+        earlier: list[str | None] = values(self._tx, _summaries, agent_id=self._agent_id, **before)
+        new = layers.novelties(told, [each for each in earlier if each])
+        return layers.merge([layers.digest(each, self._zone, how) for each, how in zip(told, new, strict=True)])
 
 
 def forget(tx: Tx, agent_id: AgentId, numbers: Iterable[int]) -> None:
@@ -275,6 +278,7 @@ _ended = statement(
     .where(*_between)
     .order_by(cycles.c.number)
 )
+_summaries = statement(select(cycles.c.summary).where(*_between))
 _done = statement(
     select(cycles.c.number, effects.c.tool, func.count())
     .join(effects, effects.c.cycle_id == cycles.c.id)

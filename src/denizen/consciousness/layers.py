@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -17,6 +18,7 @@ from heapq import nlargest
 from typing import Any, Final, NamedTuple
 
 from denizen.clock import Instant, moment, zone_or_utc
+from denizen.consciousness.substance import substance
 from denizen.consciousness.summary import is_derived
 from denizen.inbox.format import kept_speaker, one_line, plain_name, quoted_name
 
@@ -27,8 +29,15 @@ FEWEST: Final = 10
 """Fewer lines, or groups of a level, are not worth a level of their own: the next one takes ten at once."""
 MOST_GROUPS: Final = 12
 MOST_LINES: Final = 200
-TELLING: Final = 6
+TELLING: Final = 24
 """How many lines a digest keeps."""
+NEIGHBOURS: Final = 100
+"""How many cycles before a group are looked at to see what is new in it."""
+_NOVELTY: Final = 80
+"""What a line is worth that has only words of its own."""
+_WORD: Final = re.compile(r"[^\W\d_]+")
+_REPETITION: Final = 60
+"""What a line loses if all its words are in a line that is shown."""
 TELLING_CHARACTERS: Final = 240
 MOST_COUNTED: Final = 100
 """How many people, places and tools a digest counts one by one; the rest are counted together."""
@@ -102,9 +111,10 @@ class Shape:
 
     def most_characters(self, last: int) -> int:
         """The maximum length of the text."""
-        return _FRAME + sum(self._characters(each) + 2 for each in self.segments(last))
+        return _FRAME + sum(self.characters(each) + 2 for each in self.segments(last))
 
-    def _characters(self, segment: Segment) -> int:
+    def characters(self, segment: Segment) -> int:
+        """The room of this part. What it does not need, other parts may use."""
         if segment.level == 0:
             return self.line_characters
         return self.group_characters if segment.level <= self.levels else self.rest_characters
@@ -180,11 +190,28 @@ def _day(at: int, zone: str) -> str:
     return f"{day:%Y-%m-%d}"
 
 
-def weight(lived: LayerCycle) -> int:
-    """How significant a cycle is: its own words, what it did besides talking, whom it was with."""
+def novelties(lived: Sequence[LayerCycle], earlier: Sequence[str]) -> list[float]:
+    """For each cycle, the share of its summary's words that are in no other of these summaries, nor in `earlier` ones.
+
+    Small talk repeats itself; what was said once has words of its own.
+    """
+    words = [_words(each.summary) for each in lived]
+    seen = Counter(word for each in (*words, *map(_words, earlier)) for word in each)
+    return [sum(seen[word] == 1 for word in each) / len(each) if each else 0.0 for each in words]
+
+
+def _words(text: str) -> set[str]:
+    return {word for word in _WORD.findall(text.casefold()) if len(word) > 2}
+
+
+def weight(lived: LayerCycle, novelty: float = 0.0) -> int:
+    """How significant a cycle is: what its own words hold, what is new in them, what it did besides talking, whom it
+    was with. Not how long it is: a short decision outweighs a long chat.
+    """
     other = [tool for tool in lived.effects if tool != "send_message"]
-    words = 0 if is_derived(lived.summary) else 20 + min(len(lived.summary), 200) // 10
-    return words + 15 * min(len(other), 4) + 5 * min(len(lived.people), 4) + (15 if lived.failed else 0)
+    known = (*lived.people.values(), *lived.places.values())
+    words = 0 if is_derived(lived.summary) else 20 + substance(lived.summary, known) + int(_NOVELTY * novelty)
+    return words + 15 * min(len(other), 4) + 3 * min(len(lived.people), 4) + (15 if lived.failed else 0)
 
 
 # Digests of many cycles
@@ -222,10 +249,10 @@ class Digest:
     """The most significant cycles, without repetitions, most significant first."""
 
 
-def digest(lived: LayerCycle, zone: str) -> Digest:
+def digest(lived: LayerCycle, zone: str, novelty: float = 0.0) -> Digest:
     """The digest of one cycle, to be merged with others."""
     words = " ".join(lived.summary.casefold().split())[:TELLING_CHARACTERS]
-    told = Telling(weight(lived), lived.number, words, line(lived, zone, TELLING_CHARACTERS))
+    told = Telling(weight(lived, novelty), lived.number, words, line(lived, zone, TELLING_CHARACTERS))
     return Digest(
         1,
         lived.at,
@@ -293,27 +320,68 @@ def _tally(encoded: Any) -> Tally:
 
 
 def render(groups: Sequence[tuple[Segment, Digest]], lived: Sequence[LayerCycle], shape: Shape, zone: str) -> str:
-    """The text of the layers for the model, oldest first."""
-    blocks = [_group(segment, each, shape, zone) for segment, each in groups]
-    if lived:
-        blocks.append("\n".join([LINES_HEADER, *(line(each, zone, shape.line_characters) for each in lived)]))
+    """The text of the layers for the model, oldest first.
+
+    What the lines of single cycles leave of their room goes to the most significant lines of all groups.
+    """
+    lines = [line(each, zone, shape.line_characters) for each in lived]
+    spare = sum(shape.line_characters - len(each) for each in lines)
+    told: list[_Group] = []
+    for segment, each in groups:
+        group = _Group(segment, each, zone, shape.characters(segment))
+        spare += group.fill()
+        told.append(group)
+    left = sorted(((each, group) for group in told for each in group.left()), key=lambda pair: pair[0], reverse=True)
+    for each, group in left:
+        if len(each.text) < spare:
+            group.show(each)
+            spare -= len(each.text) + 1
+    blocks = [group.text() for group in told]
+    if lines:
+        blocks.append("\n".join([LINES_HEADER, *lines]))
     return "\n\n".join(blocks)
 
 
-def _group(segment: Segment, digest: Digest, shape: Shape, zone: str) -> str:
-    header = GROUP_HEADER.format(first=segment.first, last=segment.last)
-    room = shape.group_characters if segment.level <= shape.levels else shape.rest_characters
-    head = _cut(_head(digest, zone), room - len(header) - 1)
-    left = room - len(header) - len(head) - 2
-    told: list[Telling] = []
-    for each in digest.lines:
-        text = _cut(each.text, left)
-        if left < min(_SHORTEST_LINE, len(each.text)):
-            break
-        told.append(each._replace(text=text))
-        left -= len(text) + 1
-    lines = [each.text for each in sorted(told, key=lambda each: each.number)]
-    return "\n".join([header, *([head] if head else []), *lines])
+class _Group:
+    """The text of a group while it is put together."""
+
+    def __init__(self, segment: Segment, digest: Digest, zone: str, characters: int) -> None:
+        self._header = GROUP_HEADER.format(first=segment.first, last=segment.last)
+        self._head = _cut(_head(digest, zone), characters - len(self._header) - 1)
+        self._room = characters - len(self._header) - len(self._head) - 2
+        self._lines = digest.lines
+        self._shown: list[Telling] = []
+
+    def fill(self) -> int:
+        """Show as many lines as the room allows: the most significant first, and what they repeat last. Returns the
+        characters that are left.
+        """
+        left = self._room
+        while (best := self._best()) is not None and left >= min(_SHORTEST_LINE, len(best.text)):
+            shown = best._replace(text=_cut(best.text, left))
+            self.show(shown)
+            left -= len(shown.text) + 1
+        return max(left, 0)
+
+    def _best(self) -> Telling | None:
+        return max(self.left(), key=lambda each: (each.weight - self._repeated(each), each), default=None)
+
+    def _repeated(self, told: Telling) -> float:
+        words = set(told.words.split())
+        shares = (len(words & set(each.words.split())) / len(words) for each in self._shown if words)
+        return _REPETITION * max(shares, default=0)
+
+    def show(self, told: Telling) -> None:
+        self._shown.append(told)
+
+    def left(self) -> list[Telling]:
+        """The lines that are not shown."""
+        shown = {each.number for each in self._shown}
+        return [each for each in self._lines if each.number not in shown]
+
+    def text(self) -> str:
+        lines = [each.text for each in sorted(self._shown, key=lambda each: each.number)]
+        return "\n".join([self._header, *([self._head] if self._head else []), *lines])
 
 
 def _head(digest: Digest, zone: str) -> str:

@@ -43,10 +43,11 @@ from denizen.models import codec
 from denizen.models.tokens import estimate_message
 from denizen.plans import origins
 from denizen.shapes.vocabulary import ForgetKind as Kind
-from denizen.spaces import directory, editing, leaving, posting
+from denizen.spaces import directory, editing, leaving, marking, posting
 from denizen.spaces.markdown import render
 from denizen.spaces.posting import Message
 from denizen.spaces.quotes import FORGOTTEN, Quotes, said
+from denizen.storage import chains
 from denizen.storage.database import Tx, insert_into, long_running, statement, values
 from denizen.storage.schema import (
     advisors,
@@ -216,6 +217,7 @@ def forget_person(
     work.forget_memories(items.of_person(tx, person_id))
     work.forget_messages(_all_messages(tx, _by_author, author_id=person_id), names=True)
     work.drop_mentions(person.handle)
+    marking.forget_reactions_of(tx, person_id)
     tx.run(_forget_entity, entity=person_id, new_name=NOBODY, new_handle=new_handle)
     tx.run(_revoke, entity=person_id, at=tx.now)
     tx.run(_drop_secrets, owner=person_id)
@@ -246,6 +248,7 @@ def forget_space(tx: Tx, space_id: SpaceId, by: EntityId | None = None) -> Recei
     work.removed["rollings"] += rolling.drop(tx, space_id)
     work.forget_messages(_all_messages(tx, _in_space, space_id=space_id), names=True)
     work.removed["memberships"] += tx.run(_leave_all, space=space_id)
+    directory.strike_members(tx, space_id)
     tx.run(_forget_space, space=space_id, new_name=NOBODY)
     directory.announce_change(tx, space_id)
     return work.finish("space", space_id, by)
@@ -618,6 +621,7 @@ class _Work:
             left = redactor.entry(message)
             if left != message:
                 self.tx.run(_rewrite_entry, entry=number, new_message=left)
+                chains.amend_entry(self.tx, number)
                 self.removed["log"] += 1
                 self.concerned.add(agent_id)
         self._retell_advisors(redactor.text)
@@ -734,6 +738,7 @@ class _Work:
                     new_mentions=mentions,
                     new_metadata=left_more,
                 )
+                chains.amend_message(self.tx, id)
                 changed.append(id)
         self.removed["messages"] += len(changed)
         index_anew(self.tx, changed)
@@ -761,7 +766,7 @@ class _Work:
                     place.rewrite(self.tx, row, left)
                     self.removed[place.name] += 1
                     if place.name == "log":
-                        self._count_anew(row, left)
+                        self._on_entry_changed(row, left)
                     if row.agent_id is not None:
                         self.concerned.add(row.agent_id)
         self._drop_notes(far, close, near)
@@ -776,9 +781,10 @@ class _Work:
             return row.words
         return {name: _apply(redactor, how, row.words[name]) for name, how in place.columns.items()}
 
-    def _count_anew(self, row: Row, left: Mapping[str, str | None]) -> None:
+    def _on_entry_changed(self, row: Row, left: Mapping[str, str | None]) -> None:
         size = estimate_message(codec.load(left["message"] or ""))
         self.tx.run(_retoken, entry=row.keys[0], new_tokens=size)
+        chains.amend_entry(self.tx, row.keys[0])
 
     def _drop_notes(self, far: Redactor, close: Redactor, near: _Near) -> None:
         """Deletes the notes whose key contains the text: a note is found by its key."""

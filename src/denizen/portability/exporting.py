@@ -453,7 +453,10 @@ _gone = statement(
 
 
 def _message(*row: Any) -> MessageLine:
-    id, seq, author_id, text, plain, mentions, reply_to, metadata, hop, edited_at, deleted_at, outside, created_at = row
+    (
+        id, seq, author_id, text, plain, mentions, reply_to, metadata, hop, edited_at, deleted_at, outside, reactions,
+        pinned_at, created_at,
+    ) = row  # fmt: skip
     return MessageLine.model_construct(
         id=id,
         seq=seq,
@@ -467,6 +470,8 @@ def _message(*row: Any) -> MessageLine:
         edited_at=edited_at,
         deleted_at=deleted_at,
         outside=outside,
+        reactions=json.loads(reactions) if reactions else None,
+        pinned_at=pinned_at,
         created_at=created_at,
     )
 

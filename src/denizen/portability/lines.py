@@ -444,6 +444,8 @@ class MessageLine(_Line):
     deleted_at: Time | None
     outside: Outside | None = None
     """None in a file of an older version: then people's messages are not from outside, and everything else is."""
+    reactions: dict[str, tuple[Id, ...]] | None = None
+    pinned_at: Time | None = None
     created_at: Time
 
 

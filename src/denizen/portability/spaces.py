@@ -8,12 +8,14 @@ from collections.abc import Collection
 from typing import Final
 from uuid import NAMESPACE_OID, uuid5
 
+from pydantic import JsonValue
 from sqlalchemy import bindparam, select, update
 
 from denizen.access import audit
 from denizen.access.operators import is_operator
 from denizen.access.requesters import Requester
 from denizen.ids import OrganizationId, SpaceId
+from denizen.inbox.events import AGAIN
 from denizen.memory import documents
 from denizen.memory.audience import Owner
 from denizen.memory.policy import Policy
@@ -216,6 +218,7 @@ def _seat(tx: Tx, space_id: SpaceId, company: Company, last: int) -> None:
     for at, (line, entity_id) in enumerate(company.members()):
         membership = {"role": line.role, "attention": line.attention, "joined_at": since + at}
         tx.run(_join, space_id=space_id, entity_id=entity_id, read_seq=min(line.read_seq, last), **membership)
+        directory.enter(tx, "member", space_id, entity_id)
 
 
 class _Filling:
@@ -288,9 +291,23 @@ class _Filling:
             "author_id": self.company[line.author_id],
             "mentions": json.dumps(line.mentions) if line.mentions else None,
             "reply_to": None if line.reply_to is None else self._in_file(line.reply_to),
-            "metadata": json.dumps(line.metadata) if line.metadata else None,
+            "metadata": json.dumps(self._metadata(line)) if line.metadata else None,
             "outside": int(self._is_outside(line)),
+            "reactions": self._reactions(line),
         }
+
+    def _metadata(self, line: MessageLine) -> dict[str, JsonValue]:
+        """What is known of the message, with the ids that it names as they are here."""
+        metadata = dict(line.metadata or {})
+        if isinstance(earlier := metadata.get(AGAIN), str):
+            metadata[AGAIN] = self._in_file(earlier)
+        return metadata
+
+    def _reactions(self, line: MessageLine) -> str | None:
+        given = (line.reactions or {}).items()
+        who = {emoji: [known for each in ids if (known := self.company.get(each))] for emoji, ids in given}
+        found = {emoji: ids for emoji, ids in who.items() if ids}
+        return json.dumps(found, ensure_ascii=False) if found else None
 
     def _is_outside(self, line: MessageLine) -> bool:
         if not self._trusted:

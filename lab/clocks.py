@@ -1,0 +1,50 @@
+"""The clock of a world's servers, set forward and back by libfaketime. The monotonic clock goes on as it is."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import Final
+
+from lab.world import World
+
+FURTHEST_SECONDS: Final = 7_200
+_PLACES: Final = ("/usr/lib/*/faketime/libfaketimeMT.so.1", "/usr/local/lib/faketime/libfaketimeMT.so.1")
+
+
+def library() -> Path | None:
+    """libfaketime, where Debian's `faketime` puts it."""
+    found = (path for place in _PLACES for path in Path("/").glob(place.removeprefix("/")))
+    return next(found, None)
+
+
+def give_own_clock(world: World) -> None:
+    """Its servers see the machine's time and what a file adds to it. They are started as programs: slowly, but wholly
+    under that clock."""
+    path, so = world.folder / "clock", library()
+    assert so is not None
+    path.write_text("+0s\n")
+    for instance in world.instances:
+        instance.command = [sys.executable, "-m", "denizen", "up"]
+        instance.environment |= {
+            "LD_PRELOAD": str(so),
+            "FAKETIME_TIMESTAMP_FILE": str(path),
+            "FAKETIME_NO_CACHE": "1",
+            "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+            "DONT_FAKE_MONOTONIC": "1",  # as older versions call it
+            "FAKETIME_DONT_RESET": "1",
+        }
+
+
+async def step(world: World) -> None:
+    """The clock is set, forward or back, by up to two hours; half of the time the server is killed as well."""
+    offset = world.chance.randint(-FURTHEST_SECONDS, FURTHEST_SECONDS)
+    (world.folder / "clock").write_text(f"{offset:+d}s\n")
+    world.history.add("clock", offset=offset)
+    await world.pause(1)
+    if world.chance.random() < 0.3:
+        instance = world.some_instance
+        await instance.kill()
+        instance.start()
+        await asyncio.sleep(0)
