@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from denizen.storage.heads import missing_path
 from tests.cli.conftest import Run
 
 
@@ -44,6 +45,19 @@ def test_a_lost_member_is_noticed_by_doctor_and_changed_text_by_the_deep_check(r
         connection.execute("DELETE FROM memberships")
         connection.commit()
     assert "A member of a space is missing." in run("doctor").stdout
+
+
+def test_lost_data_is_told_by_doctor_until_it_is_accepted(run: Run, database: Path) -> None:
+    run("send", "Ada", "Good morning, lighthouse!")
+    with closing(sqlite3.connect(database)) as connection:
+        connection.execute("DELETE FROM messages")
+        connection.execute("UPDATE spaces SET last_seq = 0, head = NULL")
+        connection.commit()
+    for _ in range(2):
+        told = run("doctor").stdout
+        assert "is older than it was" in told
+    missing_path(database).unlink()
+    assert "is older than it was" not in run("doctor").stdout
 
 
 def test_there_is_nothing_to_check_yet(run: Run) -> None:

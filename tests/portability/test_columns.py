@@ -34,8 +34,10 @@ TABLES: dict[str, tuple[type[BaseModel], set[str]]] = {
     "memories": (lines.MemoryLine, {"owner", "hash", "length"}),  # computed from the others
     "spaces": (lines.SpaceLine, {"last_seq", "agent_run", "created_at", "head"}),  # counted and dated by the import
     "entities": (lines.EntityLine, {"metadata", "left_at", "created_at"}),  # people are found there, or made anew
-    # The bytes of files are not exported; no reader has seen the marks before.
+    # Files are lines of their own; no reader has seen the marks before, and the rest is digested anew.
     "messages": (lines.MessageLine, {"files", "marked_at", "salt", "digest"}),
+    "files": (lines.FileLine, {"content_id", "uploader_id"}),  # the author of the message, or the agent
+    "file_pages": (lines.FilePageLine, {"content_id"}),
     "memory_policies": (lines.PolicyLine, set()),
     "rollings": (lines.RollingLine, {"tried_at", "failures"}),  # the next pass begins with a clean slate
     "panels": (lines.PanelLine, set()),

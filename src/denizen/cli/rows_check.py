@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from denizen.cli.findings import Finding, counted
 from denizen.settings.shape import Settings
+
+if TYPE_CHECKING:
+    from denizen.checker import Violation
 
 LARGE_BYTES: Final = 500_000_000
 """A larger SQLite file takes too long for a check-up."""
@@ -22,13 +26,19 @@ async def examine(settings: Settings) -> list[Finding]:
 
     if not await has_database(settings):
         return []
-    if _is_large(settings.database_url):
-        return [Finding("Rows", "ok", "Not checked, the database is large. `denizen check` does.")]
+    large = _is_large(settings.database_url)
     db = await open_database(settings.database_url, clock=SystemClock(), announce=lambda _: None)
     try:
-        found = await db.read(check_quickly)
+        lost = [] if db.missing is None else [Finding("Lost data", "problem", db.missing)]
+        found = [] if large else await db.read(check_quickly)
     finally:
         await db.close()
+    return [*lost, *_findings(found, large=large)]
+
+
+def _findings(found: Sequence[Violation], *, large: bool) -> list[Finding]:
+    if large:
+        return [Finding("Rows", "ok", "Not checked, the database is large. `denizen check` does.")]
     if not found:
         return [Finding("Rows", "ok", "No rows are missing. `denizen check --deep` reads all of them.")]
     sentences = list(dict.fromkeys(each.sentence for each in found))

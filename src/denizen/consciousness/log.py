@@ -18,7 +18,7 @@ from denizen.models import codec
 from denizen.models.tokens import estimate_message
 from denizen.shapes.vocabulary import EntryKind
 from denizen.storage import chains
-from denizen.storage.database import Tx, insert_into, statement
+from denizen.storage.database import Tx, insert_into, statement, value
 from denizen.storage.schema import cycles, effects, log, overflow
 
 if TYPE_CHECKING:
@@ -210,14 +210,12 @@ def result_text(tx: Tx, agent_id: AgentId, seq: int, position: int) -> tuple[str
 
 def count_of_cycle(tx: Tx, agent_id: AgentId, number: int) -> int:
     """How many entries the ended cycle of that number has."""
-    row = tx.one(_count, agent_id=agent_id, number=number)
-    return 0 if row is None else row[0]
+    return value(tx, _count, agent_id=agent_id, number=number) or 0
 
 
 def last_seq(tx: Tx, agent_id: AgentId) -> int:
     """The sequence number of the newest entry; 0 before the first."""
-    row = tx.one(_last, agent_id=agent_id)
-    return row[0] or 0 if row else 0
+    return value(tx, _last, agent_id=agent_id) or 0
 
 
 def roll_back(tx: Tx, agent_id: AgentId, cycle_id: CycleId, first_seq: int) -> None:
@@ -235,4 +233,7 @@ def keep_long_text(tx: Tx, agent_id: AgentId, cycle_id: CycleId, id: str, text: 
 def long_text(tx: Tx, agent_id: AgentId, id: str) -> tuple[str | None, str]:
     """A text that was too long for the window, None if there is none with that id; and the id of its cycle."""
     row = tx.one(_long, id=id, agent_id=agent_id)
-    return (None, "") if row is None else (row[0], row[1])
+    if row is None:
+        return None, ""
+    text, cycle_id = row
+    return text, cycle_id

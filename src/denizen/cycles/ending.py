@@ -141,6 +141,7 @@ def end_cycle_unfenced(tx: Tx, lease: Lease, cycle: OpenCycle, ending: Ending) -
     entries = [each.digest for each in (*cycle.entries, *ending.entries)]
     digest = chains.cycle_digest(lived[1] or chains.BEGINNING, cycle.id, number, finished, entries)
     tx.run(_live_on, agent=agent_id, cycle=cycle.id, at=tx.now, new_count=number, new_head=digest)
+    tx.note_head("agent", agent_id, number, digest)
     ended = tx.one(
         _end,
         cycle=cycle.id,

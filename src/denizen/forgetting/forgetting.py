@@ -23,7 +23,7 @@ from sqlalchemy import Text, bindparam, case, delete, or_, select, text, update
 from denizen.access import audit, roles
 from denizen.access.audit import Actor
 from denizen.access.requesters import Requester
-from denizen.bus.streams import PANEL, WAKE
+from denizen.bus.streams import PANEL, WAKE, MessageEdited, space_topic
 from denizen.consciousness import conversation_summaries
 from denizen.consciousness import lease as leases
 from denizen.consciousness.recall import passages as recall
@@ -591,6 +591,7 @@ class _Work:
         earlier = self._earlier_texts(gone)
         near = _Near(self.tx, some, self.concerned)
         attached = [text for message in some for text in attaching.words_of(self.tx, message.files)]
+        self._forget_copies_of_files(some, gone)
         for message in some:
             if message.deleted_at is None or message.text != FORGOTTEN:
                 editing.empty(self.tx, message, FORGOTTEN)
@@ -604,6 +605,16 @@ class _Work:
         self._rewrite_places(far, close, near, people=names and self.everywhere)
         self._forget_passages(far, close, near)
         self._forget_what_rests_on(some, far, close, near)
+
+    def _forget_copies_of_files(self, some: Sequence[Message], gone: set[MessageId]) -> None:
+        """Removes the files of these messages also where agents have them, or sent them on."""
+        removed = attaching.remove_copies_of_agents(self.tx, [file for each in some for file in each.files])
+        self.removed["passages"] += recall.forget_files(self.tx, [file_id for file_id, _ in removed])
+        for changed in dict.fromkeys(message_id for _, message_id in removed):
+            if changed is not None and changed not in gone:
+                message = posting.get_message(self.tx, changed)
+                frame = MessageEdited(message.space_id, message.seq, message.id)
+                self.tx.announce(space_topic(message.space_id), frame.to_payload())
 
     def forget_memories(self, what: Iterable[MemoryItem]) -> list[MemoryItem]:
         """Forgets these memories, also where agents were shown them; returns all that were deleted."""

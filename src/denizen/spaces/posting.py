@@ -296,6 +296,7 @@ def _store(
         salt, end.head, end.space_id, seq, id, author_id, what.text, reply_to, cycle_id, tx.now
     )
     tx.run(_advance, space=end.space_id, new_seq=seq, new_head=digest)
+    tx.note_head("space", end.space_id, seq, digest)
     tx.run(
         _add,
         id=id,

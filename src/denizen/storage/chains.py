@@ -161,3 +161,4 @@ def _append(tx: Tx, chain_id: str, row_id: str, position: int, salt: bytes, dige
     tx.run(_drop_salts, chain=chain_id, row=row_id)
     row = {"chain_id": chain_id, "row_id": row_id, "position": position, "salt": salt, "digest": digest}
     tx.run(_add, **row, created_at=tx.now)
+    tx.note_head("amendment", chain_id, position, digest)

@@ -3575,7 +3575,7 @@ export interface components {
              * Code
              * @enum {string}
              */
-            code: "not_ready" | "nobody_thinks" | "agents_unable" | "panels_unable" | "dead_events" | "late_events" | "people_wait" | "budget_spent";
+            code: "data_missing" | "not_ready" | "nobody_thinks" | "agents_unable" | "panels_unable" | "dead_events" | "late_events" | "people_wait" | "budget_spent";
             /** Text */
             text: string;
         };
