@@ -379,8 +379,8 @@ WORDLESS = {
     "colour", "error_code", "reader_id", "user_id", "owner", "scope", "category", "hash", "sources", "superseded_by",
     "policy", "person_id", "preset", "mood", "skill", "complexity", "counters", "metaprompt", "cause",
     "parked_cause", "floor", "action", "token_id", "payer_id", "call",
-    "rule", "given_by", "call_id", "media_type", "uploader_id", "content_id", "link_key", "reactions", "reading", "trouble", "file_id",
-    "chain_id", "row_id", "member_id",
+    "rule", "given_by", "call_id", "media_type", "uploader_id", "content_id", "link_key", "reactions",
+    "chain_id", "row_id", "member_id", "reading", "trouble", "file_id",
 }  # fmt: skip
 """Columns that hold identifiers, words of our own, or what no person has said."""
 
