@@ -1084,7 +1084,7 @@ export interface paths {
         };
         /**
          * An upload, or a file of a message
-         * @description For members of the space of its message; until it is attached, for whoever uploaded it.
+         * @description For members of the space of its message; until it is attached, for the person who uploaded it.
          */
         get: operations["get_file"];
         put?: never;
@@ -1289,7 +1289,11 @@ export interface paths {
         delete?: never;
         options?: never;
         head?: never;
-        patch?: never;
+        /**
+         * Change your own name
+         * @description Agents in your spaces are told of the new name. Your handle stays.
+         */
+        patch: operations["change_me"];
         trace?: never;
     };
     "/api/memory": {
@@ -1369,7 +1373,7 @@ export interface paths {
          * Search messages
          * @description Messages of your spaces that contain all the words, ignoring case, newest first.
          *
-         *     A request looks at 5,000 messages at most. `next` continues the search, also if nothing was found yet.
+         *     A request looks at 5,000 messages at most. `next` continues the search, also after an empty page.
          */
         get: operations["search_messages"];
         put?: never;
@@ -3256,6 +3260,7 @@ export interface components {
          *       "id": "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5",
          *       "model": "demo",
          *       "name": "Ada",
+         *       "purpose": "Keeps the house in order.",
          *       "resting": null,
          *       "status": "sleeping",
          *       "version": 3
@@ -3292,6 +3297,12 @@ export interface components {
             model: string;
             /** Name */
             name: string;
+            /**
+             * Purpose
+             * @description What it is for, in a line for people; empty: none was written.
+             * @default
+             */
+            purpose: string;
             /** @description If its budget is used up: until when it is suspended. */
             resting: components["schemas"]["RestingOut"] | null;
             /**
@@ -3400,7 +3411,7 @@ export interface components {
             default_reason: string;
             /**
              * Default Source
-             * @description Why: the configuration names it, an operator chose it, it was found on this machine, or nothing was found but the built-in demo.
+             * @description Why: the configuration names it, an operator chose it, it was found on this machine, or only the built-in demo is there.
              * @enum {string}
              */
             default_source: "configured" | "chosen" | "found" | "demo";
@@ -3428,6 +3439,7 @@ export interface components {
          *       "id": "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5",
          *       "model": "demo",
          *       "name": "Ada",
+         *       "purpose": "Keeps the house in order.",
          *       "status": "sleeping"
          *     }
          */
@@ -3445,6 +3457,12 @@ export interface components {
             model: string;
             /** Name */
             name: string;
+            /**
+             * Purpose
+             * @description What it is for, in a line for people; empty: none was written.
+             * @default
+             */
+            purpose: string;
             /**
              * Status
              * @enum {string}
@@ -3642,7 +3660,7 @@ export interface components {
         };
         /**
          * AnswersAgain
-         * @description The answers, by step. No tool ran, and nothing was stored.
+         * @description The answers, by step. No tool ran, and they are not stored.
          */
         AnswersAgain: {
             /** Answers */
@@ -3662,7 +3680,7 @@ export interface components {
             changes: components["schemas"]["ChangeOut"][];
             /**
              * Dry Run
-             * @description Whether nothing was changed.
+             * @description Whether it was a dry run, without changes.
              */
             dry_run: boolean;
             /**
@@ -4287,7 +4305,7 @@ export interface components {
             messages: components["schemas"]["MessageOut"][];
             /**
              * Metadata
-             * @description What you sent, and `rolling_memory`, what the conversation came to, and `long_term_memory`, what the agent was reminded of, where there is something.
+             * @description What you sent, and `rolling_memory`, the summary of the conversation, and `long_term_memory`, what the agent was reminded of, where there is something.
              */
             metadata: {
                 [key: string]: components["schemas"]["JsonValue"];
@@ -4432,7 +4450,7 @@ export interface components {
         };
         /**
          * ClientTool
-         * @description A question to people: the call is shown in the space, and whoever answers it through the API is its result.
+         * @description A question to people: the call is shown in the space, and an answer through the API is its result.
          */
         ClientTool: {
             /**
@@ -4820,6 +4838,11 @@ export interface components {
              *     }
              */
             profiles: components["schemas"]["ProfileSettings"];
+            /**
+             * Purpose
+             * @default
+             */
+            purpose: string;
             /**
              * @default {
              *       "metaprompts": [],
@@ -7112,6 +7135,7 @@ export interface components {
          *       "last_cycle_at": "2026-01-05T09:00:00Z",
          *       "model": "demo",
          *       "name": "Ada",
+         *       "purpose": "Keeps the house in order.",
          *       "status": "sleeping"
          *     }
          */
@@ -7134,6 +7158,12 @@ export interface components {
             model: string;
             /** Name */
             name: string;
+            /**
+             * Purpose
+             * @description What it is for, in a line for people; empty: none was written.
+             * @default
+             */
+            purpose: string;
             /**
              * Status
              * @enum {string}
@@ -8428,6 +8458,17 @@ export interface components {
             spaces_by: "member" | "admin";
         };
         /**
+         * OwnChange
+         * @description Changes of your own account.
+         * @example {
+         *       "name": "Samira"
+         *     }
+         */
+        OwnChange: {
+            /** Name */
+            name: string;
+        };
+        /**
          * PanelChange
          * @description Changes of a panel. Fields that are not sent stay unchanged.
          * @example {
@@ -9040,7 +9081,7 @@ export interface components {
         };
         /**
          * ProfileSettings
-         * @description How prompt profiles are chosen for an agent, where the house has a file of presets.
+         * @description How prompt profiles are chosen for an agent, if the server has a file of presets.
          */
         ProfileSettings: {
             /**
@@ -9294,7 +9335,7 @@ export interface components {
             created_at: string;
             /**
              * Dry Run
-             * @description Whether nothing was removed.
+             * @description Whether it was a dry run, without removals.
              * @default false
              */
             dry_run: boolean;
@@ -9926,7 +9967,7 @@ export interface components {
             messages: components["schemas"]["MessageOut"][];
             /**
              * Next
-             * @description Send it as `before` to continue, also if nothing was found yet; null: it is complete.
+             * @description Send it as `before` to continue, also after an empty page; null: it is complete.
              */
             next: string | null;
         };
@@ -10224,7 +10265,7 @@ export interface components {
             number: number;
             /**
              * Person
-             * @description Whom it is about; null: nobody.
+             * @description The person that it is about; null: nobody.
              */
             person: string | null;
             /**
@@ -10261,7 +10302,7 @@ export interface components {
         SpaceChange: {
             /**
              * Agent Run Limit
-             * @description After so many messages with which agents woke each other, they do so no more; 0: no limit.
+             * @description After this many messages in a row, agents stop waking each other; 0: no limit.
              */
             agent_run_limit?: number | null;
             /**
@@ -10314,7 +10355,7 @@ export interface components {
         SpaceCreate: {
             /**
              * Agent Run Limit
-             * @description After so many messages with which agents woke each other, they do so no more; 0: no limit. By default 12.
+             * @description After this many messages in a row, agents stop waking each other; 0: no limit. By default 12.
              */
             agent_run_limit?: number | null;
             /**
@@ -10430,7 +10471,7 @@ export interface components {
         SpaceOut: {
             /**
              * Agent Run Limit
-             * @description After so many messages with which agents woke each other, they do so no more; 0: no limit.
+             * @description After this many messages in a row, agents stop waking each other; 0: no limit.
              */
             agent_run_limit: number;
             /**
@@ -12197,6 +12238,7 @@ export interface operations {
                      *           "last_cycle_at": "2026-01-05T09:00:00Z",
                      *           "model": "demo",
                      *           "name": "Ada",
+                     *           "purpose": "Keeps the house in order.",
                      *           "status": "sleeping"
                      *         }
                      *       ],
@@ -15085,6 +15127,39 @@ export interface operations {
             cookie?: never;
         };
         requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Me"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    change_me: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["OwnChange"];
+            };
+        };
         responses: {
             /** @description Successful Response */
             200: {
@@ -18446,7 +18521,7 @@ export interface operations {
             query?: {
                 /** @description Whose: an id or a `@handle`; without it, your own. */
                 entity?: string | null;
-                /** @description Those of all for whom you may make some. */
+                /** @description Those of everyone that you may create tokens for. */
                 everyone?: boolean;
             };
             header?: never;
