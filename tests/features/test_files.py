@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from typing import Any
 
 from denizen import ToolFile, call, reply, scripted, tool
 from tests.files.documents import pdf
@@ -92,8 +93,8 @@ async def test_a_tool_returns_a_file_that_the_agent_sends() -> None:
     Docs: files.md
     """
 
-    def sends(messages: object, _: object) -> object:
-        told = as_text(messages[-1])  # pyright: ignore[reportIndexIssue, reportUnknownArgumentType]
+    def sends(messages: Any, _: object) -> Any:
+        told = as_text(messages[-1])
         return call("send_message", text="Here.", files=[told.rpartition(": id ")[2].partition(";")[0]])
 
     async with open_world("sqlite://") as world:

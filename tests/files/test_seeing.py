@@ -14,6 +14,7 @@ from denizen.cycles.seeing import Unread, unread_pictures, with_bytes
 from denizen.files import extracting
 from denizen.files.storing import File
 from denizen.inbox import delivery
+from denizen.models.catalog import Models
 from denizen.models.pictures import Picture, picture_in, picture_tokens, pictures_of, sees
 from denizen.models.tokens import estimate_message
 from denizen.spaces.directory import Entity
@@ -220,3 +221,23 @@ async def test_a_cycle_waits_for_a_picture_that_is_being_read_but_not_long(world
     await extracting.read_waiting(db)
     assert await extracting.wait_until_read(db, [photo.content_id], seconds=0)
     assert await db.read(unread_pictures, [event]) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("anthropic:claude-haiku-4-5", True),
+        ("openai:gpt-5.6", True),
+        ("ollama:llama3.2:3b", False),
+        ("ollama:llava:7b", True),
+        ("ollama:qwen2.5vl:7b", True),
+        ("ollama:gemma3:4b", True),
+        ("demo", False),
+    ],
+)
+async def test_which_models_see(name: str, expected: bool) -> None:
+    models = Models()
+    try:
+        assert sees(models.resolve(name, "key")) is expected
+    finally:
+        await models.close()

@@ -380,7 +380,7 @@ WORDLESS = {
     "policy", "person_id", "preset", "mood", "skill", "complexity", "counters", "metaprompt", "cause",
     "parked_cause", "floor", "action", "token_id", "payer_id", "call",
     "rule", "given_by", "call_id", "media_type", "uploader_id", "content_id", "link_key", "reactions",
-    "chain_id", "row_id", "member_id",
+    "chain_id", "row_id", "member_id", "reading", "trouble", "file_id",
 }  # fmt: skip
 """Columns that hold identifiers, words of our own, or what no person has said."""
 

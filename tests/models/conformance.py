@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, ClassVar, cast
 
 import pytest
-from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, SystemPromptPart, TextPart, UserPromptPart
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelRequest,
+    ModelResponse,
+    SystemPromptPart,
+    TextPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
 from pydantic_ai.models import Model
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
@@ -16,6 +27,7 @@ from pydantic_ai.tools import ToolDefinition
 from denizen.errors import ContentRefused, ModelError, ModelOverloaded, ModelUnreachable, RequestTooLarge
 from denizen.models import learned, request, thinking
 from denizen.models.catalog import Models
+from denizen.models.pictures import Picture, with_pictures
 from tests.models.loopback import Failure, Loopback, loopback
 
 SEND = ToolDefinition(
@@ -24,6 +36,7 @@ SEND = ToolDefinition(
     parameters_json_schema={"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]},
 )
 QUESTION: list[ModelMessage] = [ModelRequest([SystemPromptPart("You are Ada."), UserPromptPart("Hello.")])]
+JPEG = b"\xff\xd8 the bytes of a picture"
 
 
 def text_of(response: ModelResponse) -> str:
@@ -76,6 +89,23 @@ class WireConformance:
         async with self.resolved() as model:
             await self.ask(model, tools=True, max_tokens=500)
         assert server.received[0].body == self.plain
+
+    async def test_a_picture_goes_with_its_line(self, server: Loopback) -> None:
+        """Also when the same message is sent again, and behind the result of a call."""
+        line = Picture('"photo.jpg"', 10, 20, "0190c9a2-1111-7222-8333-444455556666")
+        stored = ModelRequest([UserPromptPart("Look!"), UserPromptPart(line.line())])
+        opened = ModelRequest([ToolReturnPart("read_entry", "below", "call_1"), UserPromptPart(line.line())])
+        looking, found = (with_pictures(each, {line.file_id: JPEG}, "image/jpeg") for each in (stored, opened))
+        called = ModelResponse([ToolCallPart("read_entry", "{}", "call_1")])
+        async with self.resolved() as model:
+            for messages in ([QUESTION[0], looking], [QUESTION[0], looking, called, found]):
+                async with request.stream(model, messages) as answer:
+                    async for _ in answer:
+                        pass
+        once, twice = (json.dumps(each.body) for each in server.received[-2:])
+        sent = base64.b64encode(JPEG).decode()
+        assert (once.count(sent), twice.count(sent)) == (1, 2)
+        assert (once.count("photo.jpg"), twice.count("photo.jpg")) == (1, 2)
 
     async def test_thinking_is_asked_for_with_room_for_the_reply(self, server: Loopback) -> None:
         """A panel at its defaults was refused by Anthropic: 4,000 tokens with a thinking budget of 10,000."""

@@ -72,6 +72,7 @@ async def test_an_agent_is_made_and_lives(house: House, cast: Cast) -> None:
         "status": "sleeping",
         "model": "polite",
         "about": "Be polite.",
+        "purpose": "",
         "trouble": None,
         "created_at": "2026-01-05T09:00:00Z",
         "cycles": 0,
@@ -122,7 +123,7 @@ async def test_members_change_no_agents(house: House, cast: Cast, method: str, p
     body = {} if method == "DELETE" else {"json": {"name": "Bee", "handle": "bee"}}
     assert outcome(await house.call(method, path, cast.mia, **body)) == (403, "not_allowed")
     assert (await house.call("GET", "/api/agents", cast.sam)).json()["agents"] == [
-        {name: made[name] for name in ("id", "handle", "name", "status", "model", "about", "trouble")}
+        {name: made[name] for name in ("id", "handle", "name", "status", "model", "about", "purpose", "trouble")}
         | {"last_cycle_at": None}
     ]
 

@@ -34,6 +34,8 @@ NOT_AUDITED = {
     "complete_chat", "embed",
     "answer_call", "answer_by_address", "trigger", "receive_webhook", "close_session", "change_memory",
     "change_conversation_memory", "create_file", "upload_content", "delete_file",
+    # In the audit log as change_entity.
+    "change_me",
     # One call, which costs a few tokens and keeps nothing.
     "test_model",
     # Panels are spaces.

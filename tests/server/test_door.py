@@ -37,6 +37,7 @@ GUARDED: list[tuple[str, str]] = sorted(
 )
 """Every request of the API that needs a token; `test_walk` says which need none. Links to files are signed instead."""
 BODIES = {
+    ("POST", "/api/spaces/{space}/stop"): {},
     ("PATCH", "/api/spaces/{space}"): {"name": "Mine"},
     ("PUT", "/api/spaces/{space}/read"): {"seq": 0},
     ("POST", "/api/spaces/{space}/members"): {"entity": "@ada"},
@@ -227,7 +228,7 @@ async def test_agents_are_shown_with_what_they_do_and_how_they_are(house: House)
 
     answer = await house.call("GET", "/api/agents", noor)
 
-    about, never = "You look after this house.", {"last_cycle_at": None, "trouble": None}
+    about, never = "You look after this house.", {"last_cycle_at": None, "trouble": None, "purpose": ""}
     suspended = {
         "cause": "suspended",
         "text": "Bee is suspended. Bee answers when somebody resumes it.",

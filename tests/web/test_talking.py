@@ -122,3 +122,39 @@ async def test_people_react_pin_quote_and_try_again(
     await expect(page.get_by_role("article", name="Bo: Minka.")).to_be_visible()
     await expect(page.get_by_role("article", name="Noor: A name for the cat?")).to_be_visible()
     await hers.check_accessibility()
+
+
+@pytest.mark.parametrize(("size", "scheme"), LOOKS)
+async def test_one_changes_ones_own_name(house: House, visit: Visit, size: ViewportSize, scheme: Scheme) -> None:
+    noor, sam = await house.world.person("Noor"), await house.world.person("Sam")
+    kitchen = await house.world.space("Kitchen", noor, sam)
+    await house.say(noor, "Tea?", kitchen)
+    hers, his = await visit(noor, size=size, color_scheme=scheme), await visit(sam)
+    page, other = await hers.open("/me"), await his.open(f"/s/{kitchen.id}")
+    await page.get_by_role("button", name="Change name").click()
+    await page.get_by_role("textbox", name="Name").fill("Noor Haddad")
+    await hers.check_accessibility()
+    await page.get_by_role("button", name="Save").click()
+    await expect(page.get_by_role("heading", name="Noor Haddad")).to_be_visible()
+    await hers.check_accessibility()
+    await other.reload()
+    await expect(other.get_by_role("article", name="Noor Haddad: Tea?")).to_be_visible()
+
+
+@pytest.mark.parametrize(("size", "scheme"), LOOKS)
+async def test_a_first_conversation_leads_somewhere(
+    house: House, visit: Visit, size: ViewportSize, scheme: Scheme
+) -> None:
+    """The demo model says what to try, and the page offers to connect a model."""
+    world = house.world
+    olga = await world.person("Olga")
+    bo = await world.denizen.agents.create("Bo", model="demo", purpose="Shows how everything works.")
+    kitchen = await world.space("Kitchen", olga, bo)
+    hers = await visit(olga, size=size, color_scheme=scheme, first_start=True)
+    page = await hers.open(f"/s/{kitchen.id}")
+    await expect(page.get_by_text("Shows how everything works.")).to_be_visible()
+    await hers.check_accessibility()
+    await page.get_by_role("button", name="What can you do?").click()
+    answer = page.get_by_role("article", name="Bo: I am Bo")
+    await expect(answer.get_by_role("listitem")).to_have_count(3)
+    await hers.check_accessibility()

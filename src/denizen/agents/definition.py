@@ -60,6 +60,8 @@ class AgentDefinition(BaseModel):
     """Whose key its model is paid with: the `@handle` of a person; empty: the organization's, else the server's."""
     instructions: str = ""
     """Its role, in its owner's words."""
+    purpose: str = Field(default="", max_length=200)
+    """What it is for, in a line for the people who see it in lists. The agent itself does not read it."""
     tools: tuple[str | ToolSettings, ...] = ()
     """What it has beside the tools of every agent: names of those registered with the runtime, and HTTP requests and
     questions to people that are defined here."""

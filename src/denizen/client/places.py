@@ -10,7 +10,7 @@ from pydantic import JsonValue
 from denizen.client.connection import Connection, keyed, path_to, those_given
 from denizen.client.streaming import LifeEvent, StreamEvent, resuming
 from denizen.shapes.calls import CallList, CallOut
-from denizen.shapes.people import EntityOut, EntityPage, Organization
+from denizen.shapes.people import EntityOut, EntityPage, Me, Organization
 from denizen.shapes.spaces import (
     MemberOut,
     MessageOut,
@@ -39,6 +39,10 @@ class Places(Connection):
         return await self._ask(
             EntityPage, "GET", "/api/entities", params=those_given(kind=kind, after=after, limit=limit)
         )
+
+    async def change_me(self, name: str) -> Me:
+        """Changes your own name."""
+        return await self._ask(Me, "PATCH", "/api/me", json={"name": name})
 
     async def entity(self, entity: str) -> EntityOut:
         return await self._ask(EntityOut, "GET", path_to("entities", entity))

@@ -36,6 +36,7 @@ _AGENT = {
     "status": "sleeping",
     "model": "demo",
     "about": "You look after this house.",
+    "purpose": "Keeps the house in order.",
 }
 
 
@@ -50,6 +51,7 @@ class AgentOut(Value):
     status: Open[AgentState]
     model: str
     about: Annotated[str, Field(description="The beginning of its instructions.")]
+    purpose: Annotated[str, Field(description="What it is for, in a line for people; empty: none was written.")] = ""
     trouble: Annotated[AgentTrouble | None, Field(description="Why it cannot think; null: it can.")] = None
 
 

@@ -1289,7 +1289,11 @@ export interface paths {
         delete?: never;
         options?: never;
         head?: never;
-        patch?: never;
+        /**
+         * Change your own name
+         * @description Agents in your spaces are told of the new name. Your handle stays.
+         */
+        patch: operations["change_me"];
         trace?: never;
     };
     "/api/memory": {
@@ -3256,6 +3260,7 @@ export interface components {
          *       "id": "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5",
          *       "model": "demo",
          *       "name": "Ada",
+         *       "purpose": "Keeps the house in order.",
          *       "resting": null,
          *       "status": "sleeping",
          *       "version": 3
@@ -3292,6 +3297,12 @@ export interface components {
             model: string;
             /** Name */
             name: string;
+            /**
+             * Purpose
+             * @description What it is for, in a line for people; empty: none was written.
+             * @default
+             */
+            purpose: string;
             /** @description If its budget is used up: until when it is suspended. */
             resting: components["schemas"]["RestingOut"] | null;
             /**
@@ -3428,6 +3439,7 @@ export interface components {
          *       "id": "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5",
          *       "model": "demo",
          *       "name": "Ada",
+         *       "purpose": "Keeps the house in order.",
          *       "status": "sleeping"
          *     }
          */
@@ -3445,6 +3457,12 @@ export interface components {
             model: string;
             /** Name */
             name: string;
+            /**
+             * Purpose
+             * @description What it is for, in a line for people; empty: none was written.
+             * @default
+             */
+            purpose: string;
             /**
              * Status
              * @enum {string}
@@ -4820,6 +4838,11 @@ export interface components {
              *     }
              */
             profiles: components["schemas"]["ProfileSettings"];
+            /**
+             * Purpose
+             * @default
+             */
+            purpose: string;
             /**
              * @default {
              *       "metaprompts": [],
@@ -7112,6 +7135,7 @@ export interface components {
          *       "last_cycle_at": "2026-01-05T09:00:00Z",
          *       "model": "demo",
          *       "name": "Ada",
+         *       "purpose": "Keeps the house in order.",
          *       "status": "sleeping"
          *     }
          */
@@ -7134,6 +7158,12 @@ export interface components {
             model: string;
             /** Name */
             name: string;
+            /**
+             * Purpose
+             * @description What it is for, in a line for people; empty: none was written.
+             * @default
+             */
+            purpose: string;
             /**
              * Status
              * @enum {string}
@@ -8426,6 +8456,17 @@ export interface components {
              * @enum {string}
              */
             spaces_by: "member" | "admin";
+        };
+        /**
+         * OwnChange
+         * @description Changes of your own account.
+         * @example {
+         *       "name": "Samira"
+         *     }
+         */
+        OwnChange: {
+            /** Name */
+            name: string;
         };
         /**
          * PanelChange
@@ -12197,6 +12238,7 @@ export interface operations {
                      *           "last_cycle_at": "2026-01-05T09:00:00Z",
                      *           "model": "demo",
                      *           "name": "Ada",
+                     *           "purpose": "Keeps the house in order.",
                      *           "status": "sleeping"
                      *         }
                      *       ],
@@ -15085,6 +15127,39 @@ export interface operations {
             cookie?: never;
         };
         requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Me"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    change_me: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["OwnChange"];
+            };
+        };
         responses: {
             /** @description Successful Response */
             200: {

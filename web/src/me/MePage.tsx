@@ -1,8 +1,9 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { Ellipsis, KeyRound, Link2, LogOut, Monitor, Plus, RotateCw, Trash2 } from "lucide-react";
+import { Ellipsis, KeyRound, Link2, LogOut, Monitor, Pencil, Plus, RotateCw, Trash2 } from "lucide-react";
 import { type FormEvent, type ReactNode, useState } from "react";
-import { get, inWords, post, remove, type Schemas } from "../denizen/api";
+import { get, inWords, patch, post, remove, type Schemas } from "../denizen/api";
 import { useMe } from "../denizen/hooks";
+import { useStore } from "../denizen/live";
 import { Page } from "../shell/Page";
 import { signOut } from "../shell/signOut";
 import { Avatar } from "../ui/Avatar";
@@ -23,6 +24,7 @@ type Token = Schemas["KnownToken"];
 /** Who one is, what lets one in, and the way out. */
 export default function MePage(): ReactNode {
   const me = useMe();
+  const [renaming, setRenaming] = useState(false);
   return (
     <Page
       title="You"
@@ -40,10 +42,59 @@ export default function MePage(): ReactNode {
             @{me.handle} · {me.role} of {me.organization.name}
           </p>
         </div>
+        <Button small icon={<Pencil size={14} />} onClick={() => setRenaming(true)}>
+          Change name
+        </Button>
+        {renaming && <ChangeName name={me.name} onClose={() => setRenaming(false)} />}
       </section>
       <Notifications />
       <Ways />
     </Page>
+  );
+}
+
+/** One's own name, as others see it. */
+function ChangeName({ name, onClose }: { name: string; onClose: () => void }): ReactNode {
+  const client = useQueryClient();
+  const store = useStore();
+  const toast = useToast();
+  const [text, setText] = useState(name);
+  const save = useMutation({
+    mutationFn: () => patch("/api/me", { body: { name: text.trim() } }),
+    onSuccess: (now) => {
+      client.setQueryData(["me"], now);
+      store.dispatch({ type: "me", me: now });
+      toast("Name changed.");
+      onClose();
+    },
+  });
+  const submit = (event: FormEvent): void => {
+    event.preventDefault();
+    save.mutate();
+  };
+  return (
+    <Dialog title="Change your name" onClose={onClose}>
+      <form className={css.form} onSubmit={submit}>
+        <TextField
+          label="Name"
+          required
+          autoFocus
+          maxLength={120}
+          value={text}
+          hint="Everyone sees it, and agents in your spaces are told. Your handle stays."
+          error={save.error ? inWords(save.error) : undefined}
+          onChange={(event) => setText(event.target.value)}
+        />
+        <DialogFoot>
+          <Button variant="quiet" onClick={onClose}>
+            Cancel
+          </Button>
+          <Button type="submit" variant="primary" busy={save.isPending} disabled={!text.trim()}>
+            Save
+          </Button>
+        </DialogFoot>
+      </form>
+    </Dialog>
   );
 }
 

@@ -32,6 +32,7 @@ export const SECTIONS: Section[] = [
     about: "What it reads about itself. A change starts a new era with its next cycle.",
     fields: [
       { path: "name", label: "Name", kind: "text" },
+      { path: "purpose", label: "Purpose", kind: "text", hint: "What it is for, in a line. People see it in lists; the agent does not read it." },
       { path: "instructions", label: "Instructions", kind: "long", hint: "Its role, in your words." },
       { path: "model", label: "Model", kind: "model", normal: "default", hint: "provider:name, or “default” for the server's model." },
       {

@@ -1,6 +1,10 @@
+import { MessageCircleQuestion } from "lucide-react";
 import type { ReactNode } from "react";
 import { useSomeAgents } from "../denizen/hooks";
+import { useStore } from "../denizen/live";
+import { send } from "../denizen/send";
 import { Avatar } from "../ui/Avatar";
+import { Button } from "../ui/Button";
 import { Empty } from "../ui/States";
 import { useAround } from "./context";
 import css from "./conversation.module.css";
@@ -8,10 +12,17 @@ import { ATTENTION } from "./Members";
 import { invitation } from "./status";
 
 const SHOWN = 6;
+const FIRST_QUESTION = "What can you do?";
+
+/** What an agent is for: its own line, otherwise the beginning of its instructions. */
+function about(agent: { purpose?: string; about: string } | undefined): string {
+  return agent?.purpose || agent?.about || "";
+}
 
 /** Before anything was said: which agents are there, and what they are for. */
 export function Nothing(): ReactNode {
-  const { members } = useAround();
+  const { members, space } = useAround();
+  const store = useStore();
   const agents = [...members.values()].filter((each) => each.kind === "agent");
   const shown = agents.slice(0, SHOWN);
   const known = useSomeAgents(shown.map((each) => each.id));
@@ -32,13 +43,20 @@ export function Nothing(): ReactNode {
                     @{each.handle}
                     {each.attention !== "all" && ` · ${ATTENTION[each.attention]}`}
                   </span>
-                  {known[index]?.data?.about && <span className={css.presentAbout}>{known[index].data.about}</span>}
+                  {about(known[index]?.data) && <span className={css.presentAbout}>{about(known[index]?.data)}</span>}
                 </span>
               </li>
             ))}
           </ul>
         )}
         {agents.length > SHOWN && <p>And {agents.length - SHOWN} more.</p>}
+        {agents.length === 1 && (
+          <p>
+            <Button small icon={<MessageCircleQuestion size={15} />} onClick={() => send(store, space, FIRST_QUESTION)}>
+              {FIRST_QUESTION}
+            </Button>
+          </p>
+        )}
       </Empty>
     </div>
   );

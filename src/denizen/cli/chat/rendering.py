@@ -12,6 +12,7 @@ from datetime import date, datetime
 from typing import Final
 
 from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderResult
+from rich.filesize import decimal
 from rich.rule import Rule
 from rich.segment import Segment
 from rich.table import Table
@@ -111,7 +112,10 @@ def message_block(message: Message, own_id: str) -> Iterator[ConsoleRenderable]:
     yield Text("")
     at = f"{local(message.created_at):%H:%M}"
     yield author_line(message.author.name, at, own=message.author.id == own_id)
-    yield body(message.text)
+    if message.text:
+        yield body(message.text)
+    for file in message.files:
+        yield Text(f"  📎 {printable(file.name)} ({decimal(file.size)}): /save {printable(file.name)}", style="dim")
 
 
 def conversation(
@@ -169,7 +173,8 @@ def _question(asked: PendingQuestion, names: Mapping[str, str]) -> Iterator[Cons
 
 def plain_line(message: Message) -> str:
     """The message without a terminal: the author, a colon, the text."""
-    return f"{printable(message.author.name)}: {printable(message.text)}"
+    files = [f"[{printable(file.name)}, {decimal(file.size)}]" for file in message.files]
+    return f"{printable(message.author.name)}: {' '.join([printable(message.text), *files]).strip()}"
 
 
 def table_of_spaces(spaces: Sequence[Space], here: str, unread: Mapping[str, int], own_id: str) -> Table:

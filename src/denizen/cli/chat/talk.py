@@ -12,9 +12,10 @@ from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
+from pydantic import JsonValue
 from rich.console import ConsoleRenderable
 
-from denizen.cli.chat import rendering, wording
+from denizen.cli.chat import attaching, rendering, wording
 from denizen.cli.chat.conversation import Conversation, Event, Presence, feed, thinking
 from denizen.cli.chat.finding import find_space
 from denizen.cli.chat.panels import Answers
@@ -23,9 +24,10 @@ from denizen.cli.chat.remembering import Remembering
 from denizen.cli.chat.typed import Command, Mistyped, Say, read_line
 from denizen.client import Call, Client, Connected, Lost, Me, Member, Message, Space
 from denizen.clock import SECOND, Clock
-from denizen.errors import DenizenError, RequestRefused, ServerUnreachable
+from denizen.errors import DenizenError, InvalidInput, RequestRefused, ServerUnreachable
 from denizen.ids import new_id
 from denizen.shapes.events import PanelReply
+from denizen.shapes.files import FileOut
 from denizen.shapes.panels import RoundOut
 
 PANEL: Final = "panel"
@@ -70,6 +72,8 @@ class Outgoing:
 
     space_id: str
     text: str
+    files: Sequence[str] = ()
+    """The ids of uploads."""
     key: str = field(default_factory=new_id)
     posted: int | None = None
     """Its sequence number once it is posted."""
@@ -89,6 +93,8 @@ class Talk:
         self.unread: dict[str, int] = {}
         self.asked_in: frozenset[str] = frozenset()
         """The spaces with a question that this person may answer."""
+        self._attached: list[FileOut] = []
+        """The files of the next message."""
         self.outgoing: list[Outgoing] = []
         self._client = client
         self._display = display
@@ -288,7 +294,9 @@ class Talk:
             pause = FIRST_PAUSE_SECONDS
             while True:
                 try:
-                    outgoing.posted = (await self._client.post(outgoing.space_id, outgoing.text, key=outgoing.key)).seq
+                    more: dict[str, JsonValue] = {"files": list(outgoing.files)} if outgoing.files else {}
+                    message = await self._client.post(outgoing.space_id, outgoing.text, key=outgoing.key, **more)
+                    outgoing.posted = message.seq
                     break
                 except ServerUnreachable:
                     await self._clock.sleep(pause)
@@ -397,7 +405,9 @@ class Talk:
         """Executes the line; returns False if it says to quit."""
         match read_line(line):
             case None:
-                pass
+                # Files need no text.
+                if self._attached:
+                    await self._speak("")
             case Mistyped(sentence):
                 await self._note(sentence, "yellow")
             case Say(text):
@@ -418,7 +428,8 @@ class Talk:
             except DenizenError as error:
                 await self._note(str(error), "yellow")
             return
-        outgoing = Outgoing(self.space.id, text)
+        outgoing = Outgoing(self.space.id, text, [each.id for each in self._attached])
+        self._attached = []
         self.outgoing.append(outgoing)
         self._sending.put_nowait(outgoing)
         self._display.refresh()
@@ -443,6 +454,10 @@ class Talk:
                 await self.stop(argument)
             case "/more":
                 await self._more()
+            case "/attach":
+                await self._attach(argument)
+            case "/files" | "/save":
+                await self._show_or_save_files(name, argument)
             case "/answer" if not argument:
                 await self._display.show(rendering.table_of_questions(self.state.questions, self._names()))
             case "/answer" | "/yes" | "/no":
@@ -504,6 +519,27 @@ class Talk:
         stopped = await self._client.stop(self.space.id, None if meant is None else meant.id)
         if not stopped:
             await self._note("No agent is writing here.", "yellow")
+
+    async def _attach(self, path: str) -> None:
+        if path:
+            self._attached.append(await attaching.upload(self._client, path))
+        elif not self._attached:
+            await self._note("No files go with your next message. /attach PATH adds one.")
+            return
+        names = "; ".join(attaching.file_line(each) for each in self._attached)
+        await self._note(f"With your next message: {names}. Write it, or press Enter to send only the files.")
+
+    async def _show_or_save_files(self, command: str, typed: str) -> None:
+        if self.space is None:
+            raise InvalidInput("Go to a space first: /join NAME.")
+        messages = await self._client.messages(self.space.id, limit=attaching.LOOKED_AT)
+        found = attaching.files_in(messages)
+        if command == "/save" and typed:
+            await self._note(f"Saved as {await attaching.save(self._client, found, typed)}.")
+        elif not found:
+            await self._note(f"The last {attaching.LOOKED_AT} messages have no files.")
+        else:
+            await self._note("\n".join(f"{attaching.file_line(each)}: /save {each.name}" for each in found))
 
     async def _more(self) -> None:
         if self.space is None or self._oldest <= 1:

@@ -112,6 +112,20 @@ def _help(_moment: Moment, _found: re.Match[str]) -> Reply:
     )
 
 
+def _abilities(moment: Moment, _found: re.Match[str]) -> Reply:
+    """Three things to try, and how to get a real model."""
+    name = moment.scene.name
+    return Reply(
+        f"I am {name}, and I think with the built-in demo model: I know a few phrases; everything around me is real. "
+        "Three things to try:\n"
+        "1. **Memory:** write `remember that the kettle is broken`, and later `what do you remember?`\n"
+        "2. **Timers:** write `remind me in 1 minute to stretch`, and go on with something else.\n"
+        f"3. **Looking inside:** open Agents › {name} to see this answer as I made it, step by step.\n\n"
+        f'Write "help" for everything that I understand. {HOW_TO_HAVE_A_REAL_ONE}',
+        "what I can do",
+    )
+
+
 def _greeting(moment: Moment, _found: re.Match[str]) -> Reply:
     name = moment.event.sender
     if moment.from_agent:
@@ -275,6 +289,9 @@ _IS = r"(?:['’]?s| is)"
 _SPAN = r"in (?P<amount>\d{1,4}|an?|one) (?P<unit>second|minute|hour|day)s?"
 
 _TABLE = (
+    _asking(
+        _abilities, r"what can you (?:do|help (?:me )?with)(?: here| for me)?", r"what (?:should|can) i try(?: first)?"
+    ),
     _asking(
         _help, r"help(?: me)?", r"what can (?:you|i) (?:do|say)(?: here)?", r"commands", r"how does (?:this|it) work"
     ),

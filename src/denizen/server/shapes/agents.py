@@ -124,6 +124,7 @@ def agent_out(agent: Agent, status: Status, unable: Unable | None = None) -> Age
         status=status,
         model=agent.definition.model,
         about=_beginning(agent.definition.instructions),
+        purpose=agent.definition.purpose,
         trouble=agent_trouble_out(unable),
     )
 

@@ -81,6 +81,14 @@ class EntityCreate(Given):
     )
 
 
+class OwnChange(Given):
+    """Changes of your own account."""
+
+    model_config = asked(name="Samira")
+
+    name: str
+
+
 class EntityChange(Given):
     """Changes of a person or service. Fields that are not sent stay unchanged."""
 
