@@ -3,9 +3,9 @@
     python -m bench.cache [--cycles N]
 
 An agent lives N cycles of two requests each, a minute apart, while its goals, plans and notes change, and people come
-and go. Beside our layout stands the one of the documents Denizen was built from, over the same history: a system prompt
-with the time in it, written anew for each cycle. There it stands at the very end of that prompt, which is the best
-place it could have. Tokens are characters ÷ 4.
+and go. Beside our layout stands another common one, over the same history: a system prompt with the time in it, written
+anew for each cycle. The time is at the very end of that prompt, which is the best place it could have. Compared is what
+goes out: texts, calls and results, not the times and counts that are stored with them. Tokens are characters ÷ 4.
 
 Then somebody says something to another agent in a space that the three share, and what the skip of it costs is counted:
 by the agent's own model, which reads its whole window and calls `skip`, and by triage, which asks a small model.
@@ -26,6 +26,7 @@ from denizen.clock import moment
 from denizen.models import codec
 from denizen.models.scripted import Info
 
+SENT = ("part_kind", "content", "tool_name", "args", "tool_call_id")
 SAYS = "The kettle is on, the report is due on Friday, and Sarah would rather see charts than tables. " * 4
 
 
@@ -60,7 +61,7 @@ class Listener:
     def __init__(self, clock: ManualClock) -> None:
         self.clock = clock
         self.ours = Share()
-        self.seed_layout = Share()
+        self.clock_in_prompt = Share()
         self._encoded: dict[int, tuple[ModelMessage, str]] = {}
         self._cycle_began = ""
         self.skips = False
@@ -73,7 +74,7 @@ class Listener:
         if not second_step:
             self._cycle_began = moment(self.clock.now()).isoformat()
         self.ours.add([_self(first), *rest])
-        self.seed_layout.add([f"{_self(first)}\nNow: {self._cycle_began}", *rest])
+        self.clock_in_prompt.add([f"{_self(first)}\nNow: {self._cycle_began}", *rest])
         if self.skips:
             return skip("not for me")
         return "Answered Noor about the kettle. Nothing is pending." if second_step else reply(SAYS)
@@ -82,8 +83,14 @@ class Listener:
         # By identity: a warm agent sends the same objects again.
         known = self._encoded.get(id(message))
         if known is None or known[0] is not message:
-            known = self._encoded[id(message)] = (message, codec.dump(message))
+            known = self._encoded[id(message)] = (message, _sent(message))
         return known[1]
+
+
+def _sent(message: ModelMessage) -> str:
+    """What goes out of a message, on any wire: not its times, its usage or its ids."""
+    stored = json.loads(codec.dump(message))["parts"]
+    return json.dumps([{name: part[name] for name in SENT if name in part} for part in stored])
 
 
 def _self(message: ModelMessage) -> str:
@@ -153,7 +160,7 @@ def main() -> None:
         "bench": "cache",
         "cycles": given.cycles,
         "ours": heard.ours.share,
-        "seed_layout": heard.seed_layout.share,
+        "clock_in_prompt": heard.clock_in_prompt.share,
         "tokens_per_skip": heard.skip_tokens["own_model"],
         "tokens_per_skip_by_triage": heard.skip_tokens["triage"],
     }

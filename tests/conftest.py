@@ -46,6 +46,7 @@ ON_BOTH_DATABASES = (
     "memory",
     "panel",
     "plans",
+    "spaces/test_marking.py",
     "spaces/test_posting.py",
     "spaces/test_searching.py",
     "storage",

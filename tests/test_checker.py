@@ -4,19 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
-from uuid import uuid4
 
 import pytest
-from sqlalchemy import text
 
 from denizen import Runtime, tool
-from denizen.agents.pace import Pace
-from denizen.checker import Violation, check, check_database
 from denizen.models.scripted import call, reply, scripted, skip
-from denizen.storage.database import Tx, statement
 from denizen.tools.tool import OutsideTool
-from tests import servers
+from tests.damaged import House, houses
 
 ADA = "(SELECT id FROM entities WHERE handle = 'ada')"
 BO = "(SELECT id FROM entities WHERE handle = 'bo')"
@@ -26,44 +20,6 @@ OPEN = "(SELECT id FROM cycles WHERE number IS NULL)"
 SKIPPED = "(SELECT cycle_id FROM ledger WHERE kind = 'skip' LIMIT 1)"
 DESK = "(SELECT id FROM spaces WHERE name = 'Desk')"
 BOARD = "(SELECT id FROM spaces WHERE name = 'Board')"
-
-
-class House:
-    """A database with a past, and one event loop on which it is open."""
-
-    def __init__(self, url: str, runner: asyncio.Runner) -> None:
-        self._runner = runner
-        # A damaged database has broken references: until the transaction ends, nothing checks them.
-        self._unchecked = "PRAGMA defer_foreign_keys = ON"
-        if url.startswith("postgresql"):
-            self._unchecked = "SET LOCAL session_replication_role = replica"
-        self.runtime = Runtime(url, pace=Pace(grace_seconds=0))
-        runner.run(self.runtime.__aenter__())
-        runner.run(_live(self.runtime))
-
-    def close(self) -> None:
-        self._runner.run(self.runtime.__aexit__())
-
-    def check(self) -> list[Violation]:
-        return self._runner.run(check_database(self.runtime.db))
-
-    def broken_by(self, *sql: str) -> list[Violation]:
-        """What the checker says inside a transaction that did this; afterwards it never was."""
-        found: list[Violation] = []
-        with pytest.raises(_UndoneError):
-            self._runner.run(self.runtime.db.write(_break, [self._unchecked, *sql], found))
-        return found
-
-
-class _UndoneError(Exception):
-    pass
-
-
-def _break(tx: Tx, sql: Sequence[str], found: list[Violation]) -> None:
-    for each in sql:
-        assert tx.run(statement(text(each))) != 0 or each.startswith(("DROP", "SET")), f"this broke nothing: {each}"
-    found[:] = check(tx)
-    raise _UndoneError
 
 
 async def _live(denizen: Runtime) -> None:
@@ -122,15 +78,7 @@ async def _delete_in_mid_cycle(denizen: Runtime, hang: OutsideTool, hanging: asy
 
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
 def house(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    with ExitStack() as stack:
-        runner = stack.enter_context(asyncio.Runner())
-        url = f"sqlite:///{tmp_path_factory.mktemp('checker') / 'denizen.db'}"
-        if request.param == "postgresql":
-            server = request.getfixturevalue("_postgres_of_the_run")
-            url = stack.enter_context(servers.fresh_database(server, f"test_checker_{uuid4().hex}"))
-        house = House(url, runner)
-        stack.callback(house.close)
-        yield house
+    yield from houses(request, tmp_path_factory.mktemp("checker"), _live)
 
 
 def test_a_database_that_was_lived_in_is_whole(house: House) -> None:
@@ -269,8 +217,8 @@ BREAKS: list[tuple[str, Sequence[str], int, str]] = [
         "no entries",
         [
             (
-                "INSERT INTO cycles (id, agent_id, number, outcome, first_seq, started_at) "
-                f"VALUES ('new', {ADA}, 3, 'acted', 12, 1)"
+                "INSERT INTO cycles (id, agent_id, number, outcome, first_seq, started_at, summary) "
+                f"VALUES ('new', {ADA}, 3, 'acted', 12, 1, '')"
             ),
             f"UPDATE minds SET cycle_count = 3 WHERE agent_id = {ADA}",
             (

@@ -1,4 +1,7 @@
-"""Checks a whole database for violations of the invariants, as far as rows can show them. It changes nothing.
+"""Checks a database for violations of the invariants, as far as rows can show them. It changes nothing.
+
+Three forms: `check_quickly` finds missing rows and broken references, `check` reads every row, and `check_deeply` also
+recomputes every digest.
 
 A database in use may be checked as well: a read sees one consistent moment, and at each moment all of this holds. Two
 things cannot be decided afterwards and are not reported: messages from before a member joined, or from the very same
@@ -23,7 +26,9 @@ from sqlalchemy import ColumnElement, ForeignKey, FromClause, Select, Table, bin
 from denizen.cycles.records import calls_of
 from denizen.models import codec
 from denizen.panel.rounds import ASSISTANT
-from denizen.storage.database import Database, Statement, Tx, long_running, statement
+from denizen.storage import chain_check
+from denizen.storage.chain_check import Broken
+from denizen.storage.database import Database, Statement, Tx, long_running, statement, values
 from denizen.storage.schema import (
     advisors,
     agents,
@@ -39,6 +44,7 @@ from denizen.storage.schema import (
     messages,
     metadata,
     minds,
+    organizations,
     overflow,
     panel_reflecting,
     panels,
@@ -47,7 +53,9 @@ from denizen.storage.schema import (
     recalls,
     reflecting,
     reflections,
+    roster,
     rounds,
+    selves,
     signals,
     space_statuses,
     spaces,
@@ -70,16 +78,33 @@ class Violation:
 
     invariant: int
     """The number of the invariant: 0 related rows, 1 one history, 2 messages and inboxes, 3 events, 4 nothing twice, 5
-    one thinker, 6 skips, 11 everyone who waits is answered, or told why.
+    one thinker, 6 skips, 8 the prompt is a log, 10 nothing is forgotten by accident, 11 everyone who waits is answered,
+    or told why.
     """
     sentence: str
     ids: tuple[str, ...] = ()
     """The ids of the rows concerned."""
 
 
-async def check_database(db: Database) -> list[Violation]:
+async def check_database(db: Database, *, deep: bool = True) -> list[Violation]:
     """Returns all violations in the database."""
-    return await db.read(check)
+    return await db.read(check_deeply if deep else check)
+
+
+@long_running
+def check_quickly(tx: Tx) -> list[Violation]:
+    """Returns missing rows, broken references, chains without their end, and people who wait without being told why."""
+    return [*check_references(tx), *map(_as_violation, chain_check.broken_ends(tx)), *_check_waiting(tx)]
+
+
+@long_running
+def check_deeply(tx: Tx) -> list[Violation]:
+    """Returns all violations at this moment, and every row that does not match its digest."""
+    return [*check(tx), *map(_as_violation, chain_check.broken(tx))]
+
+
+def _as_violation(broken: Broken) -> Violation:
+    return Violation(1 if broken.of == "agent" else 2, broken.sentence, broken.ids)
 
 
 @long_running
@@ -88,6 +113,7 @@ def check(tx: Tx) -> list[Violation]:
     found: list[Violation] = []
     for (agent_id,) in tx.all(_agents):
         found += _check_agent(_read_agent(tx, agent_id))
+        found += _check_requests(tx, agent_id)
     for row in tx.all(_spaces):
         found += _check_space(tx, *row)
     found += _check_waiting(tx)
@@ -95,6 +121,7 @@ def check(tx: Tx) -> list[Violation]:
     found += _check_reflection(tx)
     found += _check_marks(tx)
     found += _check_leftovers(tx)
+    found += [Violation(10, "A cycle has ended without a summary.", row) for row in tx.all(_unsummarized)]
     found += check_references(tx)
     return found
 
@@ -466,6 +493,32 @@ def _check_usage(agent: _Agent, cycle: _Cycle, steps: Sequence[_Step]) -> Iterat
     sums = tuple(sum(column) for column in zip(*cycle.usage, strict=True)) or (0, 0)
     if not cycle.open and sums != cycle.tokens:
         yield Violation(4, f"The ledger sums a cycle's usage to {sums}, the cycle to {cycle.tokens}.", where)
+
+
+# Requests and summaries
+
+_requests = _where(
+    select(log.c.seq, log.c.request).where(log.c.kind == "response", log.c.request.is_not(None)).order_by(log.c.seq),
+    log.c.agent_id,
+    "id",
+)
+_eras = _where(select(selves.c.era), selves.c.agent_id, "id")
+_unsummarized = statement(
+    select(cycles.c.agent_id, cycles.c.id).where(cycles.c.number.is_not(None), cycles.c.summary.is_(None))
+)
+
+
+def _check_requests(tx: Tx, agent_id: str) -> Iterator[Violation]:
+    """Every request can be put together again: its self is stored, and its entries came before its response."""
+    known = set(values(tx, _eras, id=agent_id))
+    for seq, request in tx.all(_requests, id=agent_id):
+        made_of = json.loads(request)
+        if not {"era", "from", "to"} <= made_of.keys():
+            continue  # It was not made of parts: what the model was asked is not known.
+        if made_of["era"] not in known:
+            yield Violation(8, "The self that a request began with is missing.", (agent_id, str(seq)))
+        if not made_of["from"] <= made_of["to"] < seq:
+            yield Violation(8, "A request holds entries that did not come before its response.", (agent_id, str(seq)))
 
 
 # Events, leases
@@ -878,6 +931,45 @@ _incomplete: Final = (
         statement(
             select(entities.c.id).where(
                 entities.c.kind == "agent", ~exists(select(agents.c.id).where(agents.c.id == entities.c.id))
+            )
+        ),
+    ),
+    (
+        "A question is missing that its cycle waits for.",
+        statement(
+            select(effects.c.cycle_id)
+            .join(cycles, cycles.c.id == effects.c.cycle_id)
+            .where(
+                effects.c.state == "asked",
+                cycles.c.number.is_(None),
+                ~exists(select(calls.c.id)).where(
+                    calls.c.cycle_id == effects.c.cycle_id,
+                    calls.c.step == effects.c.step,
+                    calls.c.position == effects.c.position,
+                ),
+            )
+        ),
+    ),
+    *(
+        (
+            f"{'An' if kind[0] in 'aeiou' else 'A'} {kind} is missing.",
+            statement(select(roster.c.id).where(roster.c.kind == kind, roster.c.id.not_in(select(table.c.id)))),
+        )
+        for kind, table in (
+            ("organization", organizations),
+            ("entity", entities),
+            ("space", spaces),
+            ("question", calls),
+        )
+    ),
+    (
+        "A member of a space is missing.",
+        statement(
+            select(roster.c.id, roster.c.member_id).where(
+                roster.c.kind == "member",
+                ~exists(select(memberships.c.space_id)).where(
+                    memberships.c.space_id == roster.c.id, memberships.c.entity_id == roster.c.member_id
+                ),
             )
         ),
     ),

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from denizen.storage.heads import missing_path
 from tests.cli.conftest import Run
 
 
@@ -31,6 +32,32 @@ def test_a_row_that_is_gone(run: Run, database: Path) -> None:
     told = run("doctor").stdout
     assert "refer to rows that do not exist" in told
     assert "denizen check" in told
+
+
+def test_a_lost_member_is_noticed_by_doctor_and_changed_text_by_the_deep_check(run: Run, database: Path) -> None:
+    run("send", "Ada", "Good morning, lighthouse!")
+    with closing(sqlite3.connect(database)) as connection:
+        connection.execute("UPDATE messages SET text = 'Good night, lighthouse!' WHERE text LIKE 'Good morning%'")
+        connection.commit()
+        assert run("check").exit_code == 0
+        deep = run("check", "--deep")
+        assert (deep.exit_code, "A message is not as it was posted" in deep.stdout) == (1, True)
+        connection.execute("DELETE FROM memberships")
+        connection.commit()
+    assert "A member of a space is missing." in run("doctor").stdout
+
+
+def test_lost_data_is_told_by_doctor_until_it_is_accepted(run: Run, database: Path) -> None:
+    run("send", "Ada", "Good morning, lighthouse!")
+    with closing(sqlite3.connect(database)) as connection:
+        connection.execute("DELETE FROM messages")
+        connection.execute("UPDATE spaces SET last_seq = 0, head = NULL")
+        connection.commit()
+    for _ in range(2):
+        told = run("doctor").stdout
+        assert "is older than it was" in told
+    missing_path(database).unlink()
+    assert "is older than it was" not in run("doctor").stdout
 
 
 def test_there_is_nothing_to_check_yet(run: Run) -> None:

@@ -156,3 +156,30 @@ async def test_words_of_one_agent_that_are_forgotten_are_not_those_of_another(sm
     ada, bee = agents
     assert await db.write(passages.forget, ada.id, [1]) == 1
     assert await db.read(lambda tx: tx.all(every)) == [(bee.id, 1)]
+
+
+async def test_the_layers_are_the_same_message_while_their_text_is_the_same(small_unhurried_world: World):
+    """A provider's request is put together from prepared messages: one that is made anew is prepared anew."""
+    world = small_unhurried_world
+    sent: list[ModelMessage] = []
+
+    def decide(messages: list[ModelMessage], _info: Info) -> Any:
+        sent.append(messages[1])
+        return "Read it."
+
+    ada = await world.agent(
+        "Ada", model=forever(decide), window={"max_tokens": 4_000}, cycle={"silent_reply": "ignore"}
+    )
+    noor = await world.person("Noor")
+    hall = await world.space("Hall", noor, ada)
+    async with world.denizen.living():
+        for number in range(30):
+            await world.say(noor, f"{number}: " + "one more thing to read " * 20, hall)
+            await world.run()
+        before = sent[-1]
+        world.clock.advance(600)  # a new era, with another self
+        await world.space("Attic", noor, ada)
+        await world.say(noor, "look there", hall)
+        await world.run()
+    assert "COMPACTED MEMORY" in str(before.parts[0])
+    assert sent[-1] is before

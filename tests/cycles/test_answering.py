@@ -13,7 +13,7 @@ from pydantic_ai.messages import ModelMessage
 from denizen import call, forever, reply, skip, tool
 from denizen.agents.pace import Pace
 from denizen.agents.registry import Agent
-from denizen.checker import check
+from denizen.checker import check_deeply
 from denizen.cycles import answering
 from denizen.cycles.answering import Move, Reminder, Waiting, Words
 from denizen.errors import (
@@ -91,7 +91,7 @@ async def test_after_one_reminder_the_text_that_was_written_is_sent(world: World
     assert await shown(world, hall) == []
     (_, message) = await world.denizen.spaces.messages(hall)
     assert message.hop == 1
-    assert await world.denizen.db.read(check) == []
+    assert await world.denizen.db.read(check_deeply) == []
 
 
 async def test_if_the_first_text_was_empty_the_later_one_is_sent(world: World):
@@ -219,7 +219,7 @@ async def test_with_several_waiting_each_text_goes_to_one_space(world: World, si
         "response: It is 6.",
     ]
     assert await world.endings(ada) == [(1, "acted", "answered", "It is 6.")]
-    assert await world.denizen.db.read(check) == []
+    assert await world.denizen.db.read(check_deeply) == []
     found = await world.denizen.minds.recall(ada, "It is 4", space=east)
     assert ("said", "It is 4.") in [(each.kind, each.text) for each in found]
 
@@ -375,7 +375,7 @@ async def test_a_person_can_ask_for_the_answer_that_is_owed(world: World):
         "   → received just now"
     )
     assert await shown(world, hall) == []
-    assert await world.denizen.db.read(check) == []
+    assert await world.denizen.db.read(check_deeply) == []
 
 
 async def test_a_second_skip_still_ends_with_a_status(world: World):
@@ -463,7 +463,7 @@ async def test_a_limit_of_steps_leaves_one_last_step_to_answer(world: World):
     [*_, replayed] = await world.denizen.minds.replay(ada, 1)
     assert [as_text(each) for each in replayed.messages] == [as_text(each) for each in world.model(ada).requests[-1]]
     assert replayed.settings["tool_choice"] == ["send_message"]
-    assert await world.denizen.db.read(check) == []
+    assert await world.denizen.db.read(check_deeply) == []
 
 
 async def test_a_limit_of_time_leaves_one_last_step_to_answer(world: World):

@@ -8,7 +8,7 @@ import pytest
 from pydantic_ai.messages import ModelMessage
 
 from denizen import call, forever, reply, skip, tool
-from denizen.checker import check
+from denizen.checker import check_deeply
 from denizen.errors import InvalidInput
 from denizen.models.prices import Price
 from denizen.models.scripted import Info, Turn
@@ -127,7 +127,7 @@ async def test_skip_after_only_looking_leaves_no_trace_either(world: World):
     assert await world.history(ada) == []
     assert await world.ledger(ada) == [("usage", None), ("skip", "seen")]
     # What it had read was too long for the window, and kept whole elsewhere.
-    assert await world.denizen.db.read(check) == []
+    assert await world.denizen.db.read(check_deeply) == []
 
 
 async def test_skip_after_an_effect_ends_the_cycle_as_what_it_was(world: World):

@@ -13,6 +13,7 @@ from denizen.errors import ModelRejected, NotFound
 from denizen.ids import MessageId, new_id
 from denizen.models.scripted import Turn
 from denizen.spaces.directory import Space
+from tests.agents import test_life
 from tests.agents.test_life import Held, in_a_hall, until
 from tests.crash.conftest import founded, once  # noqa: F401  fixtures
 from tests.crash.killing import KILLED
@@ -314,3 +315,11 @@ async def test_a_deleted_agent_is_dead(world: World) -> None:
     assert (await world.inbox(ada), len(await world.history(ada))) == ([], 4)
     with pytest.raises(NotFound):
         await world.denizen.agents.resume(ada)
+
+
+async def test_deleting_an_agent_ends_what_it_is_doing(world: World) -> None:
+    """An agent that is deleted while it thinks stops; its last cycle ends with a note.
+
+    Docs: agents.md
+    """
+    await test_life.test_deleting_an_agent_ends_its_open_cycle_with_a_note(world)

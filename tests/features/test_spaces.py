@@ -7,7 +7,7 @@ from typing import Any
 from denizen import call, reply, scripted
 from denizen.agents.registry import Agent
 from denizen.models.scripted import Turn
-from denizen.spaces.directory import Space
+from denizen.spaces.directory import Entity, Space
 from tests.inbox.test_delivery import chatty
 from tests.scenarios import test_batching
 from tests.world import World
@@ -230,3 +230,65 @@ async def test_an_agent_joins_and_leaves_spaces(world: World) -> None:
             await step(attic, ada)
         await world.say(bert, text, attic)
     assert await world.inbox(ada) == ["Two"]
+
+
+async def asked_for_a_name(world: World, *turns: Turn) -> tuple[Agent, Entity, Space]:
+    """Noor asks Ada for a name, and Ada says Rex."""
+    ada, noor = await world.agent("Ada", reply("Rex."), "Named it.", *turns), await world.person("Noor")
+    hall = await world.space("Hall", noor, ada)
+    await world.say(noor, "A name for the dog?", hall)
+    await world.run()
+    return ada, noor, hall
+
+
+async def test_another_answer_can_be_asked_for(world: World) -> None:
+    """A person can ask an agent for another answer to the same message. The earlier answer stays, and the agent knows.
+
+    Docs: spaces.md
+    Differs: nothing is replaced. What the agent said is part of its history.
+    """
+    ada, noor, hall = await asked_for_a_name(world, reply("Bello."), "Named it again.")
+    (_, rex) = await world.denizen.spaces.messages(hall)
+    await world.denizen.spaces.try_again(rex.id, by=noor)
+    await world.run()
+    assert await world.transcript(hall) == ["Noor: A name for the dog?", "Ada: Rex.", "Ada: Bello."]
+    assert (await world.denizen.spaces.messages(hall))[-1].metadata == {"again": rex.id}
+    assert "asks you for another answer" in await world.newest_inbox(ada)
+
+
+async def test_an_edited_message_can_be_asked_again(world: World) -> None:
+    """A person can edit a message and ask again: the agents that it woke answer it as it is now.
+
+    Docs: spaces.md
+    """
+    _, noor, hall = await asked_for_a_name(world, reply("Minka."), "Named the cat.")
+    (asked, _) = await world.denizen.spaces.messages(hall)
+    await world.denizen.spaces.edit_message(asked.id, "A name for the cat?", by=noor, ask_again=True)
+    await world.run()
+    assert await world.transcript(hall) == ["Noor: A name for the cat?", "Ada: Rex.", "Ada: Minka."]
+
+
+async def test_people_react_to_messages(world: World) -> None:
+    """People react to messages with emoji. No agent is woken by that; its next inbox message mentions it.
+
+    Docs: spaces.md
+    """
+    ada, noor, hall = await asked_for_a_name(world, reply("Gladly."), "Answered.")
+    (_, rex) = await world.denizen.spaces.messages(hall)
+    await world.denizen.spaces.react(rex.id, "👍", by=noor)
+    await world.run()
+    assert len(await world.cycles(ada)) == 1
+    await world.say(noor, "Thanks!", hall)
+    await world.run()
+    assert "Noor reacted 👍 to your message <Hall 2>" in await world.newest_inbox(ada)
+
+
+async def test_messages_are_pinned(world: World) -> None:
+    """Members pin messages of a space, for everyone in it.
+
+    Docs: spaces.md
+    """
+    _, noor, hall = await asked_for_a_name(world)
+    (_, rex) = await world.denizen.spaces.messages(hall)
+    await world.denizen.spaces.pin(rex.id, by=noor)
+    assert [each.text for each in await world.denizen.spaces.pins(hall, by=noor)] == ["Rex."]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 from collections.abc import AsyncIterator
 
@@ -99,3 +100,18 @@ async def test_variants_are_deleted_with_their_picture(world: World) -> None:
 async def test_other_sizes_are_refused(world: World) -> None:
     with pytest.raises(InvalidInput, match="320 or 1568"):
         await shown(world, png(), 100)
+
+
+async def test_many_who_ask_at_once_make_it_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All who open a space ask for its pictures: each request would hold the file in memory and start a process."""
+    file = await world.denizen.files.upload(await world.person("Noor"), png(800, 600), name="garden.png")
+    run, made = jail.run, list[str]()
+
+    async def counted(task: str, argument: str, data: bytes | jail.Load) -> jail.Answer:
+        made.append(argument)
+        return await run(task, argument, data)
+
+    monkeypatch.setattr(jail, "run", counted)
+    found = await asyncio.gather(*(world.denizen.files.variant(file) for _ in range(20)))
+    assert made == ["320"]
+    assert {each.width for each in found if each is not None} == {320}

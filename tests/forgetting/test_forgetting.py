@@ -13,7 +13,7 @@ from sqlalchemy import Text
 
 from denizen import call, forever, reply, scripted, tool
 from denizen.agents.registry import Agent
-from denizen.checker import check
+from denizen.checker import check_deeply
 from denizen.errors import ContentRefused, InvalidInput, NotFound
 from denizen.forgetting import redacting
 from denizen.forgetting.places import PLACES
@@ -46,7 +46,7 @@ async def assert_gone(world: World, *words: str) -> None:
     stored = (await dump(world)).casefold()
     left = [line for line in stored.splitlines() for word in words if word.casefold() in line]
     assert left == []
-    assert await world.denizen.db.read(check) == []
+    assert await world.denizen.db.read(check_deeply) == []
 
 
 WORDS = ("quentin", "violet", "xylophon", "umbrella", "crooked")
@@ -116,7 +116,7 @@ async def test_a_message_is_gone_in_every_disguise(small_world: World):
     # Text is stored as it is, or as JSON writes it.
     kept = [each for each in disguises if each[:40] in stored or json.dumps(each[:40])[1:-1] in stored]
     assert kept == []
-    assert await world.denizen.db.read(check) == []
+    assert await world.denizen.db.read(check_deeply) == []
 
 
 @pytest.mark.parametrize("text", ["Yes", "👍", "no way", 'He said "no"', "One\ntwo", "see you soon then"])
@@ -138,7 +138,7 @@ async def test_a_short_message_is_gone_where_it_was_heard_and_nowhere_else(world
     read = next(line for line in told if "read_messages →" in line)
     assert 'Noor (human): "[forgotten]"' in read
     assert (await world.transcript(kitchen))[-1] == f"Bert: {text}"
-    assert await world.denizen.db.read(check) == []
+    assert await world.denizen.db.read(check_deeply) == []
 
 
 async def test_texts_that_were_cut_leave_no_half_of_a_word(world: World):
@@ -379,7 +379,8 @@ WORDLESS = {
     "colour", "error_code", "reader_id", "user_id", "owner", "scope", "category", "hash", "sources", "superseded_by",
     "policy", "person_id", "preset", "mood", "skill", "complexity", "counters", "metaprompt", "cause",
     "parked_cause", "floor", "action", "token_id", "payer_id", "call",
-    "rule", "given_by", "call_id", "media_type", "uploader_id", "content_id", "link_key",
+    "rule", "given_by", "call_id", "media_type", "uploader_id", "content_id", "link_key", "reactions",
+    "chain_id", "row_id", "member_id",
 }  # fmt: skip
 """Columns that hold identifiers, words of our own, or what no person has said."""
 

@@ -51,7 +51,7 @@ def expected(case: Case) -> Decision:
     return Decision("yes" if role in ("admin", "owner") else "admin_only", "yes")
 
 
-def test_every_combination_is_decided_as_the_seed_says() -> None:
+def test_every_combination_is_decided_as_documented() -> None:
     """Authenticated or not, organization or not, role, scope, share, kill switch: allowed, or refused with its code."""
     cases = list(every_case())
     assert len(cases) == 4 * 3 * 2 * 2 * 3 * 2 * 2
@@ -140,7 +140,7 @@ def test_explicit_beats_stored_beats_default() -> None:
     assert Policy(enabled=True).over(stored).enabled is True
 
 
-def test_the_example_of_the_seed_is_understood() -> None:
+def test_the_documented_example_is_understood() -> None:
     """User and organization scope enabled, for the one who asks."""
     example = {
         "agent": "@ada",

@@ -20,7 +20,7 @@ def profile(presets: dict[str, Any], *modes: str, **switches: Any) -> Any:
     return Configuration(lambda: presets, Switches(**switches)).profile(modes)
 
 
-def test_the_standard_profile_has_the_defaults_of_the_seed() -> None:
+def test_the_standard_profile_has_the_documented_defaults() -> None:
     name, found = profile({})
     assert name == "standard"
     assert (found.enabled, found.cooldown_ms, found.tail_turns, found.min_turns) == (True, 60_000, 12, 12)
@@ -66,7 +66,7 @@ def test_the_kill_switch_switches_off_and_never_on() -> None:
     assert not profile({"memoryCompaction": {"defaultProfile": "off"}}, enabled=True)[1].enabled
 
 
-def test_the_switches_are_the_variables_of_the_seed(tmp_path: Path) -> None:
+def test_the_switches_are_the_documented_variables(tmp_path: Path) -> None:
     environ = {
         "MEMORY_COMPACTION_ENABLED": "false",
         "MEMORY_COMPACTION_MODEL_ID": "openai/gpt-4o-mini",

@@ -15,9 +15,9 @@ TABLES: dict[str, tuple[type[BaseModel], set[str]]] = {
     "toolsets": (lines.ToolsetLine, set()),
     "selves": (lines.SelfLine, set()),
     # Only cycles that have ended are exported: nothing is left to try.
-    "cycles": (lines.CycleLine, {"id", "attempts", "not_before", "handed_back"}),
+    "cycles": (lines.CycleLine, {"id", "attempts", "not_before", "handed_back", "digest"}),
     "cycle_spaces": (lines.CycleSpaceLine, set()),
-    "log": (lines.EntryLine, set()),
+    "log": (lines.EntryLine, {"salt", "digest"}),  # an import begins new chains of digests
     "effects": (lines.EffectLine, {"rule"}),  # of the policy of the organization that the file comes from
     "overflow": (lines.LongTextLine, set()),
     # Only events that are done are exported: nobody waits for them. `said` has the message.
@@ -32,9 +32,12 @@ TABLES: dict[str, tuple[type[BaseModel], set[str]]] = {
     "signals": (lines.SignalLine, set()),
     "reflections": (lines.ReflectionLine, set()),
     "memories": (lines.MemoryLine, {"owner", "hash", "length"}),  # computed from the others
-    "spaces": (lines.SpaceLine, {"last_seq", "agent_run", "created_at"}),  # counted and dated by the import
+    "spaces": (lines.SpaceLine, {"last_seq", "agent_run", "created_at", "head"}),  # counted and dated by the import
     "entities": (lines.EntityLine, {"metadata", "left_at", "created_at"}),  # people are found there, or made anew
-    "messages": (lines.MessageLine, {"files"}),  # the bytes of files are not exported
+    # Files are lines of their own; no reader has seen the marks before, and the rest is digested anew.
+    "messages": (lines.MessageLine, {"files", "marked_at", "salt", "digest"}),
+    "files": (lines.FileLine, {"content_id", "uploader_id"}),  # the author of the message, or the agent
+    "file_pages": (lines.FilePageLine, {"content_id"}),
     "memory_policies": (lines.PolicyLine, set()),
     "rollings": (lines.RollingLine, {"tried_at", "failures"}),  # the next pass begins with a clean slate
     "panels": (lines.PanelLine, set()),
@@ -47,7 +50,7 @@ TABLES: dict[str, tuple[type[BaseModel], set[str]]] = {
     "voice_signals": (lines.VoiceSignalLine, set()),
     "voice_reflections": (lines.VoiceReflectionLine, set()),
     # `cycles` of the line is the count; an import begins a new era and has told the agent nothing yet.
-    "minds": (lines.AgentLine, {"cycle_count", "era_version", "news", "news_told", "told"}),
+    "minds": (lines.AgentLine, {"cycle_count", "era_version", "news", "news_told", "told", "head"}),
 }
 
 

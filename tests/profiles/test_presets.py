@@ -49,7 +49,7 @@ def with_(path: str, value: Any) -> dict[str, Any]:
     return changed
 
 
-def test_the_keys_of_the_file_are_those_of_the_seed():
+def test_the_file_has_the_documented_keys():
     found = read(FILE)
     assert (found.review_every, found.review_on_compaction) == (4, False)
     assert found.by_mode == {"ada": "short", "review": "plan"}
@@ -93,7 +93,7 @@ def test_without_presets_there_are_no_profiles():
     assert Library().current() is None
 
 
-def test_what_we_ship_is_right_and_has_the_four_add_ons_of_the_seed_and_more(tmp_path: Path):
+def test_the_shipped_presets_are_valid_and_have_all_add_ons(tmp_path: Path):
     found = presets.read(shipped_file(), lambda key: key)
     assert found is not None
     assert found.warnings == ()

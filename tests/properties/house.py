@@ -113,7 +113,7 @@ def violations(tx: Tx) -> Sequence[object]:
         return []
     from denizen import checker  # pyright: ignore[reportAttributeAccessIssue]
 
-    return checker.check(tx)  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
+    return checker.check_deeply(tx)  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
 
 
 @contextmanager

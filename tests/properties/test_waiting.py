@@ -14,7 +14,7 @@ from sqlalchemy import func, insert, select, update
 
 from denizen import call, forever, reply
 from denizen.agents.registry import Agent
-from denizen.checker import check
+from denizen.checker import check_deeply
 from denizen.consciousness import log
 from denizen.consciousness.lease import LEASE_SECONDS
 from denizen.errors import (
@@ -140,7 +140,7 @@ class Story:
         """Everyone does what there is to do; then whoever waits has an answer or sees why not."""
         await self.world.run()
         assert await self.world.denizen.db.read(_untold) == []
-        assert await self.world.denizen.db.read(check) == []
+        assert await self.world.denizen.db.read(check_deeply) == []
 
     async def end(self) -> None:
         """All that was wrong is mended: everyone is answered, and nothing is shown any more."""
@@ -151,7 +151,7 @@ class Story:
         assert await self.world.denizen.db.read(unfinished) == []
         assert await self.world.denizen.db.read(_unanswered) == []
         assert [await self.world.denizen.db.read(statuses.of_space, each.id) for each in self.spaces] == [[]] * 4
-        assert await self.world.denizen.db.read(check) == []
+        assert await self.world.denizen.db.read(check_deeply) == []
 
 
 _waiting = (

@@ -139,7 +139,7 @@ def test_error_threshold_exceeded_is_two_or_more_errors_in_the_last_ten_results(
 
 
 def test_a_rule_is_a_signal_on_every_turn_on_which_it_holds():
-    """The seed knows no cool-down: "4+ consecutive neutral turns" are four, and five, and six."""
+    """There is no cool-down: "4+ consecutive neutral turns" are four, and five, and six."""
     assert signals(*[Reading(-0.9, 0.9)] * 3) == [["user_frustrated"]] * 3
     assert signals(*[Reading(0, 0)] * 6, characters=9)[3:] == [["low_engagement"]] * 3
 

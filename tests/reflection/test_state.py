@@ -33,7 +33,7 @@ FIVE = {
 }
 
 
-def test_sentiment_tracking_has_the_fields_and_defaults_of_the_seed():
+def test_sentiment_tracking_has_the_documented_fields_and_defaults():
     assert SentimentSettings().model_dump() == {
         "enabled": False,
         "method": "lexicon_based",
@@ -129,7 +129,7 @@ LOOK_BACK: dict[str, Any] = {
         ({}, None),
     ],
 )
-def test_a_model_may_be_named_as_the_seed_does_by_profiles_and_by_metaprompts(named: dict[str, Any], model: str | None):
+def test_profiles_and_metaprompts_can_name_a_model(named: dict[str, Any], model: str | None):
     """Without one, it is the agent's own."""
     own: dict[str, Any] = {"sentimentTracking": {"profiles": {"x": named}}, "metaPrompts": [{**LOOK_BACK, **named}]}
     found = configuration.read(shipped_file(), own)
@@ -137,7 +137,7 @@ def test_a_model_may_be_named_as_the_seed_does_by_profiles_and_by_metaprompts(na
     assert found.warnings == ()
 
 
-def test_the_file_of_the_house_may_say_it_as_the_seed_does():
+def test_the_presets_file_takes_camel_case_keys():
     own: dict[str, Any] = {
         "sentimentTracking": {
             "profiles": {"mine": {"enabled": True, "method": "llm", "modelId": "gpt-4o-mini", "providerId": "openai"}}
@@ -208,15 +208,15 @@ def test_what_a_conversation_says_is_stronger_than_what_the_agent_says():
         merged(agent, {"sentiment": {"method": "tarot"}})
 
 
-SEED = (
+NAMES = (
     "current_mood user_skill task_complexity current_sentiment recent_conversation recent_errors evidence "
     "sentiment_score consecutive_frustration consecutive_confusion consecutive_satisfaction confusion_keywords "
     "consecutive_neutral"
 )
 
 
-def test_the_variables_are_those_of_the_seed():
-    assert SEED.split() == list(VARIABLES)
+def test_the_variables_are_the_documented_ones():
+    assert NAMES.split() == list(VARIABLES)
 
 
 def test_every_variable_stands_for_what_is_known():
@@ -246,7 +246,7 @@ def test_every_variable_has_a_word_where_nothing_is_known():
     assert all(found.values())
 
 
-def test_every_variable_of_the_seed_can_be_used():
+def test_every_documented_variable_can_be_used():
     template = " ".join(f"{{{{{name}}}}}" for name in VARIABLES)
     assert fill(check_template(template), {name: name.upper() for name in VARIABLES}) == template.upper().replace(
         "{{", ""

@@ -50,8 +50,8 @@ _FILLED = {
 }
 """What there is in a place, and how routes call it."""
 
-_PLAIN = {"n": "1", "cycle": "1", "number": "1", "goal": "1", "k": "0", "step": "0"}
-"""Numbers that mean something only below an agent."""
+_PLAIN = {"n": "1", "cycle": "1", "number": "1", "goal": "1", "k": "0", "step": "0", "emoji": "👍"}
+"""Numbers that mean something only below an agent, and what means the same everywhere."""
 
 _KIND = {name: kind for kind, names in _FILLED.items() for name in names}
 NOT_TELLING = frozenset({"name", "key", "plan", "plan_name", *_PLAIN})

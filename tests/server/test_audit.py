@@ -30,6 +30,7 @@ NOT_AUDITED = {
     # What people say to each other and to agents, and where.
     "post_message", "edit_message", "delete_message", "mark_read", "create_space", "change_space", "let_agents_go_on",
     "add_member", "change_member", "remove_member", "private_space", "ask_for_answer", "stop_answer", "chat",
+    "try_answer_again", "add_reaction", "remove_reaction", "pin_message", "unpin_message",
     "complete_chat", "embed",
     "answer_call", "answer_by_address", "trigger", "receive_webhook", "close_session", "change_memory",
     "change_conversation_memory", "create_file", "upload_content", "delete_file",

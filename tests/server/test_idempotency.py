@@ -23,6 +23,7 @@ ONCE_BY_NATURE = {
     "/api/spaces/{space_id}/agents/{agent_id}/ask-for-answer",
     "/api/spaces/{space_id}/continue",
     "/api/spaces/{space_id}/stop",
+    "/api/spaces/{space_id}/messages/{message_id}/try-again",
     "/api/spaces/{space_id}/members",
     "/hooks/calls/{call_id}",
     "/hooks/{webhook_id}",

@@ -38,6 +38,9 @@ async def test_what_is_posted_stands_in_the_space_and_wakes_the_agent(house: Hou
         "edited_at": None,
         "deleted_at": None,
         "outside": False,
+        "reactions": [],
+        "pinned_at": None,
+        "marked_at": None,
     }
     await world.run()
     answer = await house.call("GET", f"/api/spaces/{kitchen.id}/messages", noor)

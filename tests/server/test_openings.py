@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from denizen import reply
 from denizen.access import roles
+from denizen.checker import check_database
 from tests.server.conftest import House
-from tests.test_checker import check_database
 
 WORD = "nightingale"
 

@@ -169,6 +169,11 @@ CASES: Final[dict[str, tuple[Case, ...]]] = {
         Case(about="one's own", who=IN_SPACE),
         Case(about="the owner's", who=OWNER_IN_PERSON, path={"message_id": "{message}"}),
     ),
+    "POST /api/spaces/{space_id}/messages/{message_id}/try-again": (Case(code="invalid_input"),),  # a person wrote it
+    "PUT /api/spaces/{space_id}/messages/{message_id}/pin": (Case(who=IN_SPACE),),
+    "DELETE /api/spaces/{space_id}/messages/{message_id}/pin": (Case(who=IN_SPACE),),
+    "PUT /api/spaces/{space_id}/messages/{message_id}/reactions/{emoji}": (Case(who=IN_SPACE),),
+    "DELETE /api/spaces/{space_id}/messages/{message_id}/reactions/{emoji}": (Case(who=IN_SPACE),),
     "POST /api/spaces/{space_id}/open": (
         Case(about="a private one", path={"space_id": "{private space}"}),
         Case(about="another", code="invalid_input"),

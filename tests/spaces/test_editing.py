@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from denizen import call, reply, scripted
-from denizen.checker import check
+from denizen.checker import check_deeply
 from denizen.errors import InvalidInput, NotAllowed, NotFound
 from denizen.ids import MessageId
 from denizen.spaces import directory
@@ -86,7 +86,7 @@ async def test_what_still_waits_is_read_as_it_is_now(world: World):
     await world.run()
     assert await world.inbox(ada) == []
     assert "four" not in "\n".join(await world.history(ada))
-    assert await world.denizen.db.read(check) == []
+    assert await world.denizen.db.read(check_deeply) == []
 
 
 async def test_agents_that_have_read_it_are_told_once_and_keep_what_they_saw(world: World):
@@ -110,7 +110,7 @@ async def test_agents_that_have_read_it_are_told_once_and_keep_what_they_saw(wor
     assert told.count("Noor edited a message in") == 1
     assert 'Noor edited a message in "Kitchen": it now says "Tea at five."' in told
     assert (await world.history(ada))[: len(before)] == before
-    assert await world.denizen.db.read(check) == []
+    assert await world.denizen.db.read(check_deeply) == []
 
 
 async def test_agents_are_told_of_a_deletion_and_by_whom(world: World):
@@ -147,7 +147,7 @@ async def test_whoever_is_mentioned_only_now_has_it_in_the_inbox(world: World):
     ]
     await world.run()
     assert len(await world.cycles(ada)) == 1
-    assert await world.denizen.db.read(check) == []
+    assert await world.denizen.db.read(check_deeply) == []
 
 
 async def test_what_can_be_recalled_follows(world: World):

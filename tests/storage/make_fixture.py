@@ -1,4 +1,4 @@
-"""Writes fixtures/0024.jsonl: a small but complete life, one JSON object for each row, parents before children.
+"""Writes fixtures/0026.jsonl: a small but complete life, one JSON object for each row, parents before children.
 
     python -m tests.storage.make_fixture
 
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-FILE = Path(__file__).parent / "fixtures" / "0024.jsonl"
+FILE = Path(__file__).parent / "fixtures" / "0026.jsonl"
 START = 1_767_603_600_000_000
 """Microseconds: Monday, 5 January 2026, nine o'clock, UTC."""
 SECOND = 1_000_000
@@ -44,6 +44,7 @@ def life() -> Iterator[Row]:
     yield from voices()
     yield from statuses()
     yield from kept_watch()
+    yield from proof()
 
 
 def people() -> Iterator[Row]:
@@ -137,7 +138,8 @@ def talk() -> Iterator[Row]:
         2, "ada", "It did: 212 tests, none failed. 🦊", hop=1, cycle_id="cycle-1", reply_to="message-1", outside=1
     )
     attached = {"id": "file-1", "name": "log.txt", "media_type": "text/plain", "size": 5, "digest": "0f" * 32}
-    yield message(3, "sam", "And on Windows?", files=json.dumps([attached]))
+    marked = {"reactions": '{"👍": ["entity-noor"]}', "pinned_at": START}
+    yield message(3, "sam", "And on Windows?", files=json.dumps([attached]), **marked)
     yield from attachments()
     yield (
         "messages",
@@ -643,6 +645,14 @@ def kept_watch() -> Iterator[Row]:
     who = {"organization_id": "org-1", "created_at": START, "by_id": "entity-noor", "token_id": "token-1"}
     what = {"kind": "private spaces", "action": "open_private_space", "subject_id": "space-room"}
     yield "audit", {"number": 1, **who, **what, "detail": '{"opening": "opening-1"}'}
+
+
+def proof() -> Iterator[Row]:
+    """Noor's aside was edited; the roster knows who is there."""
+    row = {"number": 1, "chain_id": "space-aside", "row_id": "message-aside", "position": 1}
+    yield "amendments", {**row, "salt": "................", "digest": "................", "created_at": START}
+    yield "roster", {"kind": "organization", "id": "org-1", "member_id": ""}
+    yield "roster", {"kind": "member", "id": "space-aside", "member_id": "entity-noor"}
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ import asyncio
 from typing import Literal
 
 import pytest
-from playwright.async_api import ViewportSize, expect
+from playwright.async_api import Locator, ViewportSize, expect
 
 from denizen.models.scripted import ScriptedModel, reply, scripted
 from tests.server.conftest import House
@@ -51,4 +51,74 @@ async def test_an_answer_is_stopped_while_it_is_written(
     said = page.get_by_role("article", name="Bo: One word")
     await expect(said.get_by_text("Stopped by you")).to_be_visible()
     await expect(page.get_by_role("button", name="Stop")).to_have_count(0)
+    await hers.check_accessibility()
+
+
+@pytest.mark.parametrize(("size", "scheme"), LOOKS)
+async def test_people_react_pin_quote_and_try_again(
+    house: House, visit: Visit, size: ViewportSize, scheme: Scheme
+) -> None:
+    """From the menu of a message, by keyboard too; everyone in the space sees it at once."""
+    world = house.world
+    noor, sam = await world.person("Noor"), await world.person("Sam")
+    turns = reply("**Rex** is a good name."), "Named it.", reply("Bello."), "Again.", reply("Minka."), "And again."
+    bo = await world.agent("Bo", *turns)
+    kitchen = await world.space("Kitchen", noor, sam, bo)
+    hers, his = await visit(noor, size=size, color_scheme=scheme), await visit(sam)
+    page, other = await hers.open(f"/s/{kitchen.id}"), await his.open(f"/s/{kitchen.id}")
+    await write(page, "A name for the dog?")
+    rex = page.get_by_role("article", name="Bo: Rex")
+
+    # By keyboard: the message is reached with Tab.
+    await rex.get_by_role("button", name="React").focus()
+    await page.keyboard.press("Enter")
+    await page.keyboard.press("ArrowRight")
+    await page.keyboard.press("Enter")
+    await expect(rex.get_by_role("button", name="Heart: You")).to_have_attribute("aria-pressed", "true")
+    theirs = other.get_by_role("article", name="Bo: Rex").get_by_role("button", name="Heart: Noor")
+    await expect(theirs).to_be_visible()
+    await theirs.click()
+    await expect(rex.get_by_role("button", name="Heart: You, Sam")).to_be_visible()
+    await hers.check_accessibility()
+
+    async def choose(message: Locator, item: str) -> None:
+        await message.get_by_role("button", name="More").click()
+        await page.get_by_role("menuitem", name=item, exact=True).click()
+
+    await choose(rex, "Pin")
+    await expect(rex.get_by_text("Pinned", exact=True)).to_be_visible()
+    await page.get_by_role("button", name="Space menu").click()
+    await page.get_by_role("menuitem", name="Pinned messages").click()
+    dialog = page.get_by_role("dialog", name="Pinned messages")
+    await expect(dialog.get_by_text("Rex is a good name.")).to_be_visible()
+    await hers.check_accessibility()
+    await dialog.get_by_role("button", name="Unpin").click()
+    await expect(dialog.get_by_text("No pinned messages yet.")).to_be_visible()
+    await page.keyboard.press("Escape")
+    await expect(rex.get_by_text("Pinned", exact=True)).to_have_count(0)
+
+    await hers.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    copies = {"Copy as Markdown": "**Rex** is a good name.", "Copy as plain text": "Rex is a good name."}
+    for item, copied in copies.items():
+        await choose(rex, item)
+        await expect(page.get_by_text(item.replace("Copy", "Copied"))).to_be_visible()
+        assert await page.evaluate("navigator.clipboard.readText()") == copied
+    await choose(rex, "Try again")
+    bello = page.get_by_role("article", name="Bo: Bello.")
+    await expect(bello.get_by_role("button", name="Another answer. Show the earlier one")).to_be_visible()
+    await expect(rex).to_be_visible()
+
+    await choose(rex, "Quote and reply")
+    box = page.get_by_role("textbox", name="Message to Kitchen")
+    await expect(box).to_have_value("> **Rex** is a good name.\n\n")
+    await expect(page.get_by_text("Reply to Bo: Rex is a good name.")).to_be_visible()
+    await page.get_by_role("button", name="Cancel reply").click()
+    await box.fill("")
+
+    await choose(page.get_by_role("article", name="Noor: A name"), "Edit")
+    await page.get_by_role("textbox", name="Edit message").fill("A name for the cat?")
+    await hers.check_accessibility()
+    await page.get_by_role("button", name="Save and ask again").click()
+    await expect(page.get_by_role("article", name="Bo: Minka.")).to_be_visible()
+    await expect(page.get_by_role("article", name="Noor: A name for the cat?")).to_be_visible()
     await hers.check_accessibility()

@@ -126,4 +126,5 @@ def leave(tx: Tx, entity_id: EntityId) -> None:
 
 
 def _as_profile(row: tuple[Any, ...]) -> Profile:
-    return Profile(Entity(*row[:5]), row[5], row[6], row[7])
+    *entity, role, created_at, left_at = row
+    return Profile(Entity(*entity), role, created_at, left_at)

@@ -9,10 +9,11 @@ memberships, waiting events, plans and the heartbeat.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import FromClause, Table, Text, bindparam, cast, func, insert, literal, select, union_all
+from sqlalchemy import FromClause, Table, Text, bindparam, cast, func, insert, literal, null, select, union_all
 
 from denizen.agents import registry
 from denizen.agents.registry import Agent
@@ -61,8 +62,13 @@ _lived = (cycles.c.agent_id == bindparam("agent"), cycles.c.number.is_not(None),
 def _copy(table: Table, source: FromClause, *where: Any, order: Any = None, **changed: Any) -> Statement:
     """Copies the rows of `table` in `source`, with these columns changed."""
     names = [column.name for column in table.c if column is not table.autoincrement_column]
-    wanted = select(*(changed.get(name, table.c[name]) for name in names)).select_from(source).where(*where)
+    wanted = select(*(_given(table, name, changed) for name in names)).select_from(source).where(*where)
     return statement(insert(table).from_select(names, wanted if order is None else wanted.order_by(order)))
+
+
+def _given(table: Table, name: str, changed: Mapping[str, Any]) -> Any:
+    given = changed.get(name, table.c[name])
+    return cast(null(), table.c[name].type) if given is None else given
 
 
 def _of_cycles(table: Table, **changed: Any) -> Statement:
@@ -77,8 +83,9 @@ def _of_agent(table: Table, *where: Any) -> Statement:
 
 
 _copied: Final = (
-    _copy(cycles, cycles, *_lived, id=_cycle_id, agent_id=_fork, attempts=0, not_before=0, handed_back=0),
-    _of_cycles(log, agent_id=_fork),
+    _copy(cycles, cycles, *_lived, id=_cycle_id, agent_id=_fork, attempts=0, not_before=0, handed_back=0, digest=None),
+    # Without digests: they are of the rows of the original, and the fork begins a chain of its own.
+    _of_cycles(log, agent_id=_fork, salt=None, digest=None),
     _of_cycles(effects),
     # A pointer in the log contains the old id of the text: `log.long_text` looks for it with the agent before it.
     _of_cycles(

@@ -41,7 +41,7 @@ from denizen.plans.goals import Goal
 from denizen.plans.notes import Note
 from denizen.reflection.stance_store import AGENTS, PastRun, Stance
 from denizen.spaces import directory
-from denizen.storage.database import Tx, statement, value
+from denizen.storage.database import Tx, statement, value, values
 from denizen.storage.schema import calls as calls_table
 from denizen.storage.schema import cycles, events, leases, minds, toolsets
 from denizen.storage.schema import log as log_table
@@ -194,7 +194,7 @@ def inspect(tx: Tx, agent_id: AgentId, person: EntityId | None = None) -> Inspec
         notes=tuple(readable_notes(notes.notes_of(tx, agent_id), reader)),
         plans=tuple(readable_plans(agenda.plans_of(tx, agent_id), reader)),
         standings=tuple(standings(tx, agent_id, reader, limit=STANDINGS_SHOWN)),
-        calls=tuple(_call(calls.get(tx, row[0]), reader) for row in tx.all(_waiting_calls, agent_id=agent_id)),
+        calls=tuple(_call(calls.get(tx, each), reader) for each in values(tx, _waiting_calls, agent_id=agent_id)),
         budget=agent.definition.budget,
         shared_budget=agent.shared_budget,
         today=_sum(each for each in spent if each.day == today),

@@ -31,7 +31,7 @@ from denizen.reflection import records as reflection
 from denizen.shapes.vocabulary import AgentState as Status
 from denizen.spaces import ask_again, directory, floor
 from denizen.spaces.directory import Entity
-from denizen.storage.database import Tx, insert_into, statement, value
+from denizen.storage.database import Tx, insert_into, statement, value, values
 from denizen.storage.schema import (
     agents,
     cycles,
@@ -474,7 +474,7 @@ _end_far_probes = statement(update(agents).where(*_far_probe).values(parked_unti
 
 def far_back_offs(tx: Tx) -> list[AgentId]:
     """The agents that are put off for longer than any back-off: the clock was set back since."""
-    return [AgentId(row[0]) for row in tx.all(_far_back_offs, **_latest(tx))]
+    return [AgentId(each) for each in values(tx, _far_back_offs, **_latest(tx))]
 
 
 def end_far_back_offs(tx: Tx) -> None:

@@ -89,7 +89,9 @@ class Organizations(Subject):
         runtime = self._runtime
         home = await runtime.organization_id(organization or by.organization_id)
         policy = runtime.definition_policy
-        made = await importing.take_in(runtime.db, by, policy, home, path, handle=handle, name=name)
+        made = await importing.take_in(
+            runtime.db, by, policy, home, path, limits=runtime.file_limits, handle=handle, name=name
+        )
         if made.kind != "agent":
             return made
         # Not refused: a file of another server cannot be changed. The agent is parked when it would think.

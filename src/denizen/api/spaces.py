@@ -19,7 +19,8 @@ from denizen.errors import OutcomeUnknown
 from denizen.forgetting import changing, forgetting
 from denizen.forgetting.forgetting import Receipt
 from denizen.ids import AgentId, FileId, MessageId, new_id
-from denizen.spaces import directory, posting, reading, searching
+from denizen.spaces import ask_again as asking
+from denizen.spaces import directory, marking, posting, reading, searching
 from denizen.spaces import floor as floor_rule
 from denizen.spaces.directory import Attention, Entity, Floor, Member, Space, SpaceKind
 from denizen.spaces.posting import Message, Posted
@@ -172,13 +173,38 @@ class Spaces(Subject):
     async def _file_id(self, author: EntityRef, file: Path | FileRef) -> FileId:
         return id_of(await Files(self._runtime).upload(author, file) if isinstance(file, Path) else file)
 
-    async def edit_message(self, message: MessageRef, text: str, *, by: EntityRef) -> Message:
+    async def edit_message(self, message: MessageRef, text: str, *, by: EntityRef, ask_again: bool = False) -> Message:
         """Change the text of a message; agents that have read it are told once. For its author, or a manager of the
-        space.
+        space. With `ask_again`, agents that were to answer it are asked to answer it as it is now.
         """
-        return await self._runtime.db.write(
-            changing.edit_message, id_of(message), id_of(by), await posting.draft_off_loop(text)
-        )
+        what = await posting.draft_off_loop(text)
+        return await self._runtime.db.write(changing.edit_message, id_of(message), id_of(by), what, ask=ask_again)
+
+    async def try_again(self, message: MessageRef, by: EntityRef) -> None:
+        """Ask an agent for another answer in place of this one, which stays. The new one's metadata has `again`: the id
+        of the earlier one. Raises `InvalidInput` for a message that is not an agent's answer.
+        """
+        await self._runtime.db.write(asking.ask_for_another, id_of(message), id_of(by))
+
+    async def react(self, message: MessageRef, emoji: str, by: EntityRef, *, remove: bool = False) -> Message:
+        """Add a member's reaction to a message, or remove it. An agent reads of it with its next inbox message.
+
+        ```python
+        posted = await denizen.spaces.post(kitchen, noor, "Tea is ready.")
+        message = await denizen.spaces.react(posted, "👍", by=noor)
+        assert message.reactions == {"👍": [noor.id]}
+        ```
+        """
+        act = marking.take_reaction_back if remove else marking.react
+        return await self._runtime.db.write(act, id_of(message), id_of(by), emoji)
+
+    async def pin(self, message: MessageRef, by: EntityRef, *, pinned: bool = True) -> Message:
+        """Pin a message for everyone in its space, or unpin it."""
+        return await self._runtime.db.write(marking.pin, id_of(message), id_of(by), pinned=pinned)
+
+    async def pins(self, space: SpaceRef, by: EntityRef) -> builtins.list[Message]:
+        """The pinned messages of the space, oldest first."""
+        return await self._runtime.db.read(marking.pinned_in, id_of(space), id_of(by))
 
     async def delete_message(self, message: MessageRef, *, by: EntityRef) -> Message:
         """Delete the text of a message and keep its place; agents that have read it are told once."""

@@ -14,7 +14,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from denizen.cli.api import AgentName, AsJson, Token, Url, find, use_api
+from denizen.cli.api import AgentName, Api, AsJson, find
 from denizen.cli.chat.rendering import printable
 from denizen.cli.console import print_json, stderr, stdout
 from denizen.cli.findings import counted
@@ -40,9 +40,9 @@ _Set = Annotated[
 
 
 @app.command("list")
-def list_(context: typer.Context, as_json: AsJson = False, url: Url = None, token: Token = None) -> None:
+def list_(api: Api, as_json: AsJson = False) -> None:
     """List agents and what each is doing."""
-    found = use_api(context, url, token, lambda client: client.agents())
+    found = api.use(lambda client: client.agents())
     if as_json:
         print_json([each.model_dump(mode="json") for each in found])
     elif found:
@@ -56,17 +56,15 @@ def list_(context: typer.Context, as_json: AsJson = False, url: Url = None, toke
 
 
 @app.command()
-def show(
-    context: typer.Context, agent: AgentName, as_json: AsJson = False, url: Url = None, token: Token = None
-) -> None:
+def show(api: Api, agent: AgentName, as_json: AsJson = False) -> None:
     """Show an agent and its definition. `denizen inspect` shows its state of work."""
-    found = use_api(context, url, token, lambda client: client.agent(agent))
+    found = api.use(lambda client: client.agent(agent))
     _print(found, as_json)
 
 
 @app.command()
 def create(
-    context: typer.Context,
+    api: Api,
     name: Annotated[str, typer.Argument(help="What it is called.")],
     handle: Annotated[
         str | None, typer.Option(help="The handle to mention it by (default: made from the name).")
@@ -77,8 +75,6 @@ def create(
     setting: _Set = None,
     space: Annotated[list[str] | None, typer.Option(help="A space to add it to. May be repeated.")] = None,
     as_json: AsJson = False,
-    url: Url = None,
-    token: Token = None,
 ) -> None:
     """Create an agent. It sleeps until something reaches its inbox."""
     fields = _fields(model, _role(instructions, instructions_file), setting)
@@ -90,12 +86,12 @@ def create(
             fields["spaces"] = [(await find(client, each)).id for each in space]
         return await client.create_agent(name, fields)
 
-    _print(use_api(context, url, token, work), as_json)
+    _print(api.use(work), as_json)
 
 
 @app.command()
 def edit(
-    context: typer.Context,
+    api: Api,
     agent: AgentName,
     name: Annotated[str | None, typer.Option(help="The new name.")] = None,
     model: _Model = None,
@@ -106,8 +102,6 @@ def edit(
         list[str] | None, typer.Option(metavar="KEY", help="A field to reset to its default. May be repeated.")
     ] = None,
     as_json: AsJson = False,
-    url: Url = None,
-    token: Token = None,
 ) -> None:
     """Change an agent. Options that are not given stay unchanged. Takes effect with its next cycle."""
     changes = _fields(model, _role(instructions, instructions_file), setting)
@@ -117,46 +111,38 @@ def edit(
         changes["name"] = name
     if not changes:
         raise InvalidInput("Nothing to change. Use --name, --model, --instructions, --set or --unset.")
-    _print(use_api(context, url, token, lambda client: client.edit_agent(agent, changes)), as_json)
+    _print(api.use(lambda client: client.edit_agent(agent, changes)), as_json)
 
 
 @app.command()
-def suspend(
-    context: typer.Context, agent: AgentName, as_json: AsJson = False, url: Url = None, token: Token = None
-) -> None:
+def suspend(api: Api, agent: AgentName, as_json: AsJson = False) -> None:
     """Suspend an agent until it is resumed. New events wait in its inbox."""
-    _say(use_api(context, url, token, lambda client: client.suspend_agent(agent)), as_json)
+    _say(api.use(lambda client: client.suspend_agent(agent)), as_json)
 
 
 @app.command()
-def resume(
-    context: typer.Context, agent: AgentName, as_json: AsJson = False, url: Url = None, token: Token = None
-) -> None:
+def resume(api: Api, agent: AgentName, as_json: AsJson = False) -> None:
     """Resume a suspended agent."""
-    _say(use_api(context, url, token, lambda client: client.resume_agent(agent)), as_json)
+    _say(api.use(lambda client: client.resume_agent(agent)), as_json)
 
 
 @app.command()
-def retry(
-    context: typer.Context, agent: AgentName, as_json: AsJson = False, url: Url = None, token: Token = None
-) -> None:
+def retry(api: Api, agent: AgentName, as_json: AsJson = False) -> None:
     """Let an agent that cannot run try again now, including the messages that it has set aside."""
-    _say(use_api(context, url, token, lambda client: client.try_again(agent)), as_json)
+    _say(api.use(lambda client: client.try_again(agent)), as_json)
 
 
 @app.command()
 def delete(
-    context: typer.Context,
+    api: Api,
     agent: AgentName,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     as_json: AsJson = False,
-    url: Url = None,
-    token: Token = None,
 ) -> None:
     """Delete an agent: it never runs again. Its history and messages stay."""
     if not yes:
         _confirm(f"Delete {agent}? It never wakes again.")
-    use_api(context, url, token, lambda client: client.delete_agent(agent))
+    api.use(lambda client: client.delete_agent(agent))
     if as_json:
         print_json({"agent": agent, "deleted": True})
     else:

@@ -5,10 +5,13 @@ application in this process.
 from __future__ import annotations
 
 import asyncio
+import inspect
 import re
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Annotated, Final, TypeVar, overload
+from dataclasses import dataclass
+from functools import wraps
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar, overload
 
 import typer
 
@@ -58,50 +61,70 @@ PROBE_SECONDS: Final = 10.0
 """A missing server is noticed at once; a busy one may need a while to answer."""
 
 
-def use_api(
-    context: typer.Context,
-    url: str | None,
-    token: str | None,
-    work: Callable[[Client], Awaitable[T]],
-    *,
-    models: bool = False,
-    answering: bool = False,
-) -> T:
-    """Returns what `work` returns. Called once, first.
+@dataclass(frozen=True, slots=True)
+class Api:
+    """The HTTP API that a command uses, as its options --url and --token say."""
 
-    Where no server runs: with `models`, models can be asked and presets and tools are known; with `answering`, panels
-    are answered too.
-    """
-    loaded = begin(context)
+    context: typer.Context
+    url: str | None
+    token: str | None
 
-    async def done() -> T:
-        async with open_api(loaded.settings, *named(loaded, url, token), models=models, answering=answering) as client:
-            return await work(client)
+    def use(self, work: Callable[[Client], Awaitable[T]], *, models: bool = False, answering: bool = False) -> T:
+        """Returns what `work` returns. Called once, first.
 
-    return asyncio.run(done())
+        Where no server runs: with `models`, models can be asked and presets and tools are known; with `answering`,
+        panels are answered too.
+        """
+        loaded = begin(self.context)
+        address, secret = named(loaded, self.url, self.token)
 
-
-def use_access(
-    context: typer.Context, url: str | None, token: str | None, work: Callable[[Client | LocalAccess], Awaitable[T]]
-) -> T:
-    """The same for tokens, login links and keys: of the server that was named, otherwise of the database of this home.
-
-    Who can open the database has to come in also where no token is known any more.
-    """
-    loaded = begin(context)
-    address, secret = named(loaded, url, token)
-
-    async def done() -> T:
-        if address is not None:
-            async with client_for(loaded.settings, address, secret) as client:
+        async def done() -> T:
+            async with open_api(loaded.settings, address, secret, models=models, answering=answering) as client:
                 return await work(client)
-        with importing("denizen.cli.local_access"):
-            from denizen.cli.local_access import open_local_access
 
-        async with open_local_access(loaded.settings) as local:
-            return await work(local)
+        return asyncio.run(done())
 
-    return asyncio.run(done())
+    def use_access(self, work: Callable[[Client | LocalAccess], Awaitable[T]]) -> T:
+        """The same for tokens, login links and keys: of the server that was named, otherwise of the database of this
+        home.
+
+        Who can open the database has to come in also where no token is known any more.
+        """
+        loaded = begin(self.context)
+        address, secret = named(loaded, self.url, self.token)
+
+        async def done() -> T:
+            if address is not None:
+                async with client_for(loaded.settings, address, secret) as client:
+                    return await work(client)
+            with importing("denizen.cli.local_access"):
+                from denizen.cli.local_access import open_local_access
+
+            async with open_local_access(loaded.settings) as local:
+                return await work(local)
+
+        return asyncio.run(done())
+
+
+def with_api(command: Callable[..., None]) -> Callable[..., None]:
+    """Returns the command with the options --url and --token, which it receives as its first argument, an `Api`."""
+    _, *own = inspect.signature(command, eval_str=True).parameters.values()
+
+    @wraps(command)
+    def called(context: typer.Context, url: str | None, token: str | None, **options: Any) -> None:
+        command(Api(context, url, token), **options)
+
+    by_name = inspect.Parameter.KEYWORD_ONLY
+    parameters = [
+        inspect.Parameter("context", by_name, annotation=typer.Context),
+        *(each.replace(kind=by_name) for each in own),
+        inspect.Parameter("url", by_name, default=None, annotation=Url),
+        inspect.Parameter("token", by_name, default=None, annotation=Token),
+    ]
+    # Typer reads both.
+    called.__annotations__ = {each.name: each.annotation for each in parameters}
+    called.__signature__ = inspect.Signature(parameters)  # pyright: ignore[reportAttributeAccessIssue]
+    return called
 
 
 def named(loaded: Loaded, url: str | None, token: str | None) -> tuple[str | None, str | None]:

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from denizen.agents.documents import AgentDocument, Document, plain
 from denizen.agents.files import Declared, Source, read, render
-from denizen.cli.api import AsJson, Token, Url, as_mention, use_api
+from denizen.cli.api import Api, AsJson, as_mention
 from denizen.cli.console import print_json, stderr, stdout
 from denizen.cli.findings import counted
 from denizen.errors import DefinitionsInvalid, RequestRefused
@@ -30,7 +30,7 @@ _MARKS: Final = {"created": ("+", "green"), "changed": ("~", "yellow"), "unchang
 
 
 def apply(
-    context: typer.Context,
+    api: Api,
     paths: Annotated[
         list[str] | None,
         typer.Argument(
@@ -49,8 +49,6 @@ def apply(
         bool, typer.Option("--reference", help="Print the reference of definition files, in Markdown.")
     ] = False,
     as_json: AsJson = False,
-    url: Url = None,
-    token: Token = None,
 ) -> None:
     """Create and change agents, spaces and people from definition files.
 
@@ -62,14 +60,14 @@ def apply(
         typer.echo(render_reference(), nl=False)
         return
     if export is not None:
-        said = use_api(context, url, token, lambda client: client.document(export))
+        said = api.use(lambda client: client.document(export))
         typer.echo(json.dumps(said, indent=2, ensure_ascii=False) if as_json else _as_file(said), nl=as_json)
         return
     if not paths:
         raise typer.BadParameter("name a file or a folder, or - for standard input.", param_hint="FILES|FOLDERS…")
     try:
         documents = [(each.place, _as_told(each.document)) for each in read_paths(paths)]
-        done = use_api(context, url, token, lambda client: client.apply(documents, dry_run=dry_run), models=True)
+        done = api.use(lambda client: client.apply(documents, dry_run=dry_run), models=True)
     except DefinitionsInvalid as error:
         _tell_problems(error.problems)
         raise typer.Exit(1) from error

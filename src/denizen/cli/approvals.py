@@ -11,7 +11,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from denizen.cli.api import AsJson, Token, Url, as_mention, use_api
+from denizen.cli.api import Api, AsJson, as_mention
 from denizen.cli.chat.rendering import printable
 from denizen.cli.console import print_json, stderr, stdout
 from denizen.client import Agent, Client
@@ -45,16 +45,14 @@ class _Approvals:
 
 @app.command("list")
 def list_(
-    context: typer.Context,
+    api: Api,
     agent: Annotated[
         str | None, typer.Option(metavar="AGENT", callback=as_mention, help="Only of this agent: its handle or id.")
     ] = None,
     as_json: AsJson = False,
-    url: Url = None,
-    token: Token = None,
 ) -> None:
     """Show calls that wait for your approval, and approvals that still count."""
-    found = use_api(context, url, token, lambda client: _load(client, agent))
+    found = api.use(lambda client: _load(client, agent))
     if as_json:
         told = {"waiting": found.waiting, "given": found.given}
         print_json({name: [each.model_dump(mode="json") for each in rows] for name, rows in told.items()})
@@ -70,11 +68,9 @@ def list_(
 
 @app.command()
 def show(
-    context: typer.Context,
+    api: Api,
     id: Annotated[str, typer.Argument(metavar="ID", help="Id or code of a waiting call, or id of an approval.")],
     as_json: AsJson = False,
-    url: Url = None,
-    token: Token = None,
 ) -> None:
     """Show one of them with its exact arguments, and why a person is asked."""
 
@@ -82,7 +78,7 @@ def show(
         found = await _load(client, None)
         return found, _find(found.waiting, id) or _find_given(found.given, id)
 
-    found, one = use_api(context, url, token, work)
+    found, one = api.use(work)
     if as_json:
         print_json(one.model_dump(mode="json"))
         return
@@ -99,15 +95,13 @@ def show(
 
 @app.command()
 def approve(
-    context: typer.Context,
+    api: Api,
     id: _Waiting,
     times: Annotated[int, typer.Option(min=1, max=10_000, help="How often the same call may be made.")] = 1,
     lasts: Annotated[
         str, typer.Option("--for", metavar="TIME", help="How long the approval counts: 1h, 2 days. At most 30 days.")
     ] = "1 day",
     as_json: AsJson = False,
-    url: Url = None,
-    token: Token = None,
 ) -> None:
     """Approve a call, with exactly the arguments that `show` prints."""
     seconds = delay_seconds(lasts)
@@ -115,26 +109,24 @@ def approve(
     async def work(client: Client) -> CallOut:
         return await client.approve(await _waiting_id(client, id), times=times, seconds=seconds)
 
-    _tell(use_api(context, url, token, work), "Approved", as_json)
+    _tell(api.use(work), "Approved", as_json)
 
 
 @app.command()
-def deny(context: typer.Context, id: _Waiting, as_json: AsJson = False, url: Url = None, token: Token = None) -> None:
+def deny(api: Api, id: _Waiting, as_json: AsJson = False) -> None:
     """Refuse a call. The agent is told."""
 
     async def work(client: Client) -> CallOut:
         return await client.deny(await _waiting_id(client, id))
 
-    _tell(use_api(context, url, token, work), "Refused", as_json)
+    _tell(api.use(work), "Refused", as_json)
 
 
 @app.command()
 def revoke(
-    context: typer.Context,
+    api: Api,
     id: Annotated[str, typer.Argument(metavar="ID", help="Id of an approval that `list` shows.")],
     as_json: AsJson = False,
-    url: Url = None,
-    token: Token = None,
 ) -> None:
     """Revoke an approval: the agent asks again before it makes the same call."""
 
@@ -143,7 +135,7 @@ def revoke(
         await client.revoke_approval(found.agent_id, found.id)
         return found
 
-    revoked = use_api(context, url, token, work)
+    revoked = api.use(work)
     if as_json:
         print_json({"id": revoked.id, "revoked": True})
     else:

@@ -11,7 +11,7 @@ from rich import box
 from rich.table import Table
 
 from denizen.access.audit import ACTIONS
-from denizen.cli.api import AsJson, Token, Url, as_mention, use_api
+from denizen.cli.api import Api, AsJson, as_mention
 from denizen.cli.chat.rendering import printable
 from denizen.cli.console import print_json, stderr, stdout
 from denizen.errors import InvalidInput
@@ -21,7 +21,7 @@ _KINDS = sorted({each.kind for each in ACTIONS.values()})
 
 
 def audit(
-    context: typer.Context,
+    api: Api,
     by: Annotated[
         str | None, typer.Option(callback=as_mention, help="Only changes by this person: a handle or an id.")
     ] = None,
@@ -31,18 +31,13 @@ def audit(
     before: Annotated[int | None, typer.Option(min=0, help="Only entries with a smaller number.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=200, help="How many at most.")] = 50,
     as_json: AsJson = False,
-    url: Url = None,
-    token: Token = None,
 ) -> None:
     """Show who changed what, the newest first: roles, tokens, keys, agents, budgets, settings, exports, what was
     forgotten, private spaces that were opened."""
     if kind is not None and kind not in _KINDS:
         raise InvalidInput(f"--kind is one of {', '.join(_KINDS)}, not {kind!r}.")
-    page = use_api(
-        context,
-        url,
-        token,
-        lambda client: client.audit(by=by, kind=kind, since=_utc(since), until=_utc(until), before=before, limit=limit),
+    page = api.use(
+        lambda client: client.audit(by=by, kind=kind, since=_utc(since), until=_utc(until), before=before, limit=limit)
     )
     if as_json:
         print_json(page.model_dump(mode="json"))

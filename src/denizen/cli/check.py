@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.text import Text
@@ -21,12 +21,18 @@ if TYPE_CHECKING:
     from denizen.checker import Violation
 
 
-def check(context: typer.Context, as_json: AsJson = False) -> None:
+def check(
+    context: typer.Context,
+    deep: Annotated[
+        bool, typer.Option("--deep", help="Also recompute the digest of every message and log entry.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
     """Check every row of the database against the invariants. Agents can keep running.
 
     Exit status 1 if something is broken. Nothing is changed: restore a backup, or report what you see.
     """
-    found = asyncio.run(_check(begin(context).settings))
+    found = asyncio.run(_check(begin(context).settings, deep=deep))
     if as_json:
         print_json([{"invariant": each.invariant, "sentence": each.sentence, "ids": each.ids} for each in found])
     else:
@@ -46,7 +52,7 @@ def _show(found: Sequence[Violation]) -> None:
         stderr().print("The database keeps every invariant.", style="dim")
 
 
-async def _check(settings: Settings) -> list[Violation]:
+async def _check(settings: Settings, *, deep: bool) -> list[Violation]:
     from denizen.checker import check_database
     from denizen.clock import SystemClock
 
@@ -56,6 +62,6 @@ async def _check(settings: Settings) -> list[Violation]:
         raise InvalidInput(f"The database has the schema {revision}, not {HEAD}. Run `denizen migrate` first.")
     db = await opening.open_database(settings.database_url, clock=SystemClock(), announce=lambda _: None)
     try:
-        return await check_database(db)
+        return await check_database(db, deep=deep)
     finally:
         await db.close()

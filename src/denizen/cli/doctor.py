@@ -77,6 +77,7 @@ def _import_what_checks_need() -> None:
     for module in (
         "denizen.cli.database_check",
         "denizen.cli.agents_check",
+        "denizen.checker",
         "denizen.app",
         "denizen.models.discovery",
         "denizen.server.gate",
@@ -97,9 +98,10 @@ async def examine(settings: Settings, *, probe: bool = False) -> list[Finding]:
         "Model": lambda: _model(settings),
         "Recall": lambda: in_thread(lambda: _recall(settings.embedder)),
         "Server": lambda: _server(settings),
+        "Rows": lambda: _rows(settings),
         "Thinking": lambda: _thinking(settings, probe=probe),
     }
-    limits = {"Thinking": PROBE_SECONDS if probe else AGENTS_SECONDS, "Model": None}
+    limits = {"Thinking": PROBE_SECONDS if probe else AGENTS_SECONDS, "Model": None, "Rows": AGENTS_SECONDS}
     async with asyncio.TaskGroup() as tasks:
         running = [
             tasks.create_task(guarded(name, check, limits.get(name, LIMIT_SECONDS)), name=name)
@@ -227,6 +229,12 @@ def _trouble_with(known: ServerModels) -> str | None:
         # A chosen model has its key in the database: whether agents can use it is another check.
         return None if known.source == "chosen" else masked(str(error))
     return None
+
+
+async def _rows(settings: Settings) -> list[Finding]:
+    from denizen.cli.rows_check import examine as examine_rows
+
+    return await examine_rows(settings)
 
 
 async def _thinking(settings: Settings, *, probe: bool) -> list[Finding]:

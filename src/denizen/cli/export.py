@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from denizen.cli.api import AsJson, Token, Url, as_mention, find, use_api
+from denizen.cli.api import Api, AsJson, as_mention, find
 from denizen.cli.console import print_json, stderr
 from denizen.cli.findings import counted
 from denizen.client import Client
@@ -22,7 +22,7 @@ from denizen.shapes.portability import ImportedOut
 
 
 def export(
-    context: typer.Context,
+    api: Api,
     agent: Annotated[
         str | None, typer.Argument(metavar="[AGENT]", callback=as_mention, help="The agent's handle or its id.")
     ] = None,
@@ -31,8 +31,6 @@ def export(
         Path | None, typer.Option("--output", "-o", help="The file to write (default, or `-`: stdout).")
     ] = None,
     as_json: AsJson = False,
-    url: Url = None,
-    token: Token = None,
 ) -> None:
     """Write an agent with its whole life, or a space with its messages, to a file of JSON Lines.
 
@@ -44,7 +42,7 @@ def export(
     if as_json and to_stdout:
         raise InvalidInput("--json tells of the file: name one with --output.")
     target = None if to_stdout else output
-    lines = use_api(context, url, token, lambda client: _export(client, agent, space, target))
+    lines = api.use(lambda client: _export(client, agent, space, target))
     if as_json:
         print_json({"file": str(output), "lines": lines})
     elif not to_stdout:
@@ -52,13 +50,11 @@ def export(
 
 
 def import_(
-    context: typer.Context,
+    api: Api,
     file: Annotated[Path, typer.Argument(help="A file made by `denizen export`; `-` reads stdin.")],
     handle: Annotated[str | None, typer.Option(help="Handle of the agent, if its own is taken.")] = None,
     name: Annotated[str | None, typer.Option(help="Name of the agent or space (default: unchanged).")] = None,
     as_json: AsJson = False,
-    url: Url = None,
-    token: Token = None,
 ) -> None:
     """Import an exported file: all of it or, with an error that names the line, nothing.
 
@@ -67,7 +63,7 @@ def import_(
     with tempfile.TemporaryDirectory(prefix="denizen-") as folder:
         source = _readable(file, Path(folder))
         try:
-            made = use_api(context, url, token, lambda client: client.import_file(source, handle=handle, name=name))
+            made = api.use(lambda client: client.import_file(source, handle=handle, name=name))
         except RequestRefused as error:
             raise _naming(file, error) from error
     if as_json:

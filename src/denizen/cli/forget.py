@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from denizen.cli.api import AsJson, Token, Url, as_mention, use_api
+from denizen.cli.api import Api, AsJson, as_mention
 from denizen.cli.chat.rendering import printable
 from denizen.cli.console import print_json, stderr, stdout
 from denizen.cli.findings import counted
@@ -87,7 +87,7 @@ class _How:
 
 @app.command()
 def message(
-    context: typer.Context,
+    api: Api,
     message: Annotated[str, typer.Argument(metavar="MESSAGE", help="The id of the message.")],
     also_replies: Annotated[
         bool, typer.Option("--also-replies", help="Also the cycles that it caused, and their messages.")
@@ -95,42 +95,36 @@ def message(
     dry_run: _DryRun = False,
     yes: _Yes = False,
     as_json: AsJson = False,
-    url: Url = None,
-    token: Token = None,
 ) -> None:
     """Forget a message and everything that quotes it."""
     how = _How(dry_run, yes, as_json, also_replies)
-    use_api(context, url, token, lambda client: _forget(client, _the_message(client, message), how))
+    api.use(lambda client: _forget(client, _the_message(client, message), how))
 
 
 @app.command()
 def person(
-    context: typer.Context,
+    api: Api,
     person: Annotated[str, typer.Argument(metavar="HANDLE", callback=as_mention, help="The person to forget.")],
     dry_run: _DryRun = False,
     yes: _Yes = False,
     as_json: AsJson = False,
-    url: Url = None,
-    token: Token = None,
 ) -> None:
     """Forget a person: their messages, name, memberships, tokens and secrets."""
     how = _How(dry_run, yes, as_json)
-    use_api(context, url, token, lambda client: _forget(client, _the_person(client, person), how))
+    api.use(lambda client: _forget(client, _the_person(client, person), how))
 
 
 @app.command()
 def space(
-    context: typer.Context,
+    api: Api,
     space: Annotated[str, typer.Argument(metavar="SPACE", help="Its name or its id.")],
     dry_run: _DryRun = False,
     yes: _Yes = False,
     as_json: AsJson = False,
-    url: Url = None,
-    token: Token = None,
 ) -> None:
     """Forget a space: its messages, name and members."""
     how = _How(dry_run, yes, as_json)
-    use_api(context, url, token, lambda client: _forget(client, _the_space(client, space), how))
+    api.use(lambda client: _forget(client, _the_space(client, space), how))
 
 
 async def _the_message(client: Client, id: str) -> _Subject:

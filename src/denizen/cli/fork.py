@@ -7,13 +7,13 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from denizen.cli.api import AgentName, AsJson, Token, Url, use_api
+from denizen.cli.api import AgentName, Api, AsJson
 from denizen.cli.console import print_json, stdout
 from denizen.cli.findings import counted
 
 
 def fork(
-    context: typer.Context,
+    api: Api,
     agent: AgentName,
     handle: Annotated[
         str | None, typer.Option("--handle", help="Handle of the new agent (default: AGENT and a number).")
@@ -23,14 +23,12 @@ def fork(
     ] = None,
     name: Annotated[str | None, typer.Option("--name", help="Its name (default: the same as the original's).")] = None,
     as_json: AsJson = False,
-    url: Url = None,
-    token: Token = None,
 ) -> None:
     """Create a new agent with a copy of another agent's history.
 
     The new agent is in no space and has no plans. The original is not changed.
     """
-    made = use_api(context, url, token, lambda client: client.fork_agent(agent, handle, name=name, at=at))
+    made = api.use(lambda client: client.fork_agent(agent, handle, name=name, at=at))
     if as_json:
         print_json(made.model_dump(mode="json"))
         return

@@ -7,14 +7,13 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-import typer
 from rich import box
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from denizen.cli.api import AgentName, AsJson, Token, Url, use_api
+from denizen.cli.api import AgentName, Api, AsJson
 from denizen.cli.chat.rendering import printable
 from denizen.cli.console import MADE_FROM_OUTSIDE, print_json, stdout
 from denizen.cli.findings import counted
@@ -42,14 +41,12 @@ _PARTS: Final = {
 _EIGHTHS: Final = " ▏▎▍▌▋▊▉█"
 
 
-def inspect(
-    context: typer.Context, agent: AgentName, as_json: AsJson = False, url: Url = None, token: Token = None
-) -> None:
+def inspect(api: Api, agent: AgentName, as_json: AsJson = False) -> None:
     """Show the state of an agent: window, inbox, goals and plans, usage, last cycles.
 
     Read-only: the agent is not affected.
     """
-    found = use_api(context, url, token, lambda client: client.mind(agent))
+    found = api.use(lambda client: client.mind(agent))
     if as_json:
         print_json(found.model_dump(mode="json"))
     else:

@@ -6,12 +6,12 @@ from typing import Annotated
 
 import typer
 
-from denizen.cli.api import AsJson, Token, Url, as_mention, use_access
+from denizen.cli.api import Api, AsJson, as_mention
 from denizen.cli.console import print_json, stderr
 
 
 def login(
-    context: typer.Context,
+    api: Api,
     person: Annotated[
         str | None,
         typer.Argument(
@@ -21,11 +21,9 @@ def login(
         ),
     ] = None,
     as_json: AsJson = False,
-    url: Url = None,
-    token: Token = None,
 ) -> None:
     """Print a sign-in link for a browser. It works once, within ten minutes."""
-    made = use_access(context, url, token, lambda access: access.create_login(person))
+    made = api.use_access(lambda access: access.create_login(person))
     if as_json:
         from denizen.access.tokens import LOGIN_SECONDS
 

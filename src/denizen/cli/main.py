@@ -12,6 +12,7 @@ import os
 import sys
 from dataclasses import dataclass
 from importlib import import_module
+from inspect import signature
 from typing import Annotated, Any, Final
 
 import typer
@@ -128,9 +129,22 @@ def command_of(entry: Entry) -> Any:
         alone = typer.Typer(add_completion=False)
         alone.command(entry.name, help=entry.help if target.__doc__ is None else None)(target)
         target = alone
+    _give_api(target)
     command = typer.main.get_command(target)
     command.name = entry.name
     return command
+
+
+def _give_api(app: typer.Typer) -> None:
+    """Gives the options --url and --token to each command whose first parameter is an `api`."""
+    for each in app.registered_commands:
+        if each.callback is not None and next(iter(signature(each.callback).parameters), "") == "api":
+            from denizen.cli.api import with_api
+
+            each.callback = with_api(each.callback)
+    for group in app.registered_groups:
+        if group.typer_instance is not None:
+            _give_api(group.typer_instance)
 
 
 app = typer.Typer(

@@ -16,7 +16,7 @@ from pydantic import JsonValue
 from rich.table import Table
 from rich.text import Text
 
-from denizen.cli.api import AN_ID, AgentName, AsJson, Token, Url, use_api
+from denizen.cli.api import AN_ID, AgentName, Api, AsJson
 from denizen.cli.chat.rendering import printable
 from denizen.cli.console import print_json, stderr, stdout
 from denizen.client import Client
@@ -90,18 +90,12 @@ def add_commands(app: typer.Typer, kind: Minds[S]) -> None:
         return command
 
     def there(
-        context: typer.Context,
-        url: str | None,
-        token: str | None,
-        where: tuple[str, str],
-        work: Callable[[Client, str, str], Awaitable[T]],
-        *,
-        models: bool = False,
+        api: Api, where: tuple[str, str], work: Callable[[Client, str, str], Awaitable[T]], *, models: bool = False
     ) -> T:
         async def found(client: Client) -> T:
             return await work(client, *await kind.find(client, *where))
 
-        return use_api(context, url, token, found, models=models)
+        return api.use(found, models=models)
 
     def say(found: S, as_json: bool) -> None:
         if as_json:
@@ -111,8 +105,8 @@ def add_commands(app: typer.Typer, kind: Minds[S]) -> None:
 
     @app.command(help=kind.show_help)
     @named
-    def show(context: typer.Context, first: str, as_json: AsJson = False, url: Url = None, token: Token = None) -> None:
-        found = use_api(context, url, token, lambda client: kind.all_of(client, first))
+    def show(api: Api, first: str, as_json: AsJson = False) -> None:
+        found = api.use(lambda client: kind.all_of(client, first))
         if as_json:
             print_json([kind.as_object(each) for each in found])
             return
@@ -127,46 +121,30 @@ def add_commands(app: typer.Typer, kind: Minds[S]) -> None:
 
     @app.command(help="Show the changes of a state of mind, newest first.")
     @named
-    def history(
-        context: typer.Context,
-        first: str,
-        second: str,
-        as_json: AsJson = False,
-        url: Url = None,
-        token: Token = None,
-    ) -> None:
+    def history(api: Api, first: str, second: str, as_json: AsJson = False) -> None:
         async def work(client: Client, *where: str) -> RunPage:
             return await kind.history(client, *where, limit=SHOWN)
 
-        _print_runs(there(context, url, token, (first, second), work).runs, as_json, kind.turn)
+        _print_runs(there(api, (first, second), work).runs, as_json, kind.turn)
 
     @app.command(help="Show the signals in people's messages, newest first.")
     @named
-    def signals(
-        context: typer.Context,
-        first: str,
-        second: str,
-        as_json: AsJson = False,
-        url: Url = None,
-        token: Token = None,
-    ) -> None:
+    def signals(api: Api, first: str, second: str, as_json: AsJson = False) -> None:
         async def work(client: Client, *where: str) -> SignalPage:
             return await kind.signals(client, *where, limit=SHOWN)
 
-        _print_signals(there(context, url, token, (first, second), work).signals, as_json, kind.turn)
+        _print_signals(there(api, (first, second), work).signals, as_json, kind.turn)
 
     @app.command("set", help=f"Set a state of mind. Options that are not given stay unchanged. {kind.takes_effect}")
     @named
     def set_(
-        context: typer.Context,
+        api: Api,
         first: str,
         second: str,
         mood: Mood = None,
         skill: Skill = None,
         complexity: Complexity = None,
         as_json: AsJson = False,
-        url: Url = None,
-        token: Token = None,
     ) -> None:
         given = {"mood": mood, "user_skill": skill, "task_complexity": complexity}
         wanted = {name: value for name, value in given.items() if value is not None}
@@ -174,40 +152,26 @@ def add_commands(app: typer.Typer, kind: Minds[S]) -> None:
         async def work(client: Client, *where: str) -> S:
             return await kind.set_state(client, *where, **wanted)
 
-        say(there(context, url, token, (first, second), work), as_json)
+        say(there(api, (first, second), work), as_json)
 
     @app.command(help="Reset a state of mind: mood, imprints and counters. The history stays.")
     @named
-    def reset(
-        context: typer.Context,
-        first: str,
-        second: str,
-        as_json: AsJson = False,
-        url: Url = None,
-        token: Token = None,
-    ) -> None:
+    def reset(api: Api, first: str, second: str, as_json: AsJson = False) -> None:
         async def work(client: Client, *where: str) -> S:
             await kind.reset(client, *where)
             return await kind.stance(client, *where)
 
-        say(there(context, url, token, (first, second), work), as_json)
+        say(there(api, (first, second), work), as_json)
 
     @app.command("try", help=f"Run a metaprompt now and show its result. {kind.try_help}")
     @named
     def try_(
-        context: typer.Context,
-        first: str,
-        second: str,
-        metaprompt: MetapromptName,
-        apply: Apply = False,
-        as_json: AsJson = False,
-        url: Url = None,
-        token: Token = None,
+        api: Api, first: str, second: str, metaprompt: MetapromptName, apply: Apply = False, as_json: AsJson = False
     ) -> None:
         async def work(client: Client, *where: str) -> TriedOut:
             return await kind.try_metaprompt(client, *where, metaprompt, apply=apply)
 
-        _print_trial(there(context, url, token, (first, second), work, models=True), as_json, kind.told)
+        _print_trial(there(api, (first, second), work, models=True), as_json, kind.told)
 
 
 async def _find(client: Client, agent: str, wanted: str) -> tuple[str, str]:
@@ -336,15 +300,13 @@ add_commands(
 
 @app.command()
 def settings(
-    context: typer.Context,
+    api: Api,
     agent: AgentName,
     space: SpaceName,
     preset: Annotated[str | None, typer.Option(help="Always use this prompt profile.")] = None,
     mode: Annotated[str | None, typer.Option(help="The mode that rules and defaults use.")] = None,
     profile: Annotated[str | None, typer.Option(help="Reflection: a quick-start profile, such as basic.")] = None,
     as_json: AsJson = False,
-    url: Url = None,
-    token: Token = None,
 ) -> None:
     """Override the agent's settings in a conversation. Without options, the overrides are removed."""
     given: dict[str, JsonValue] = {"preset": preset, "mode": mode, "reflection": profile and {"profile": profile}}
@@ -353,7 +315,7 @@ def settings(
     async def work(client: Client) -> StanceOut:
         return await client.set_stance_settings(*await _find(client, agent, space), wanted)
 
-    found = use_api(context, url, token, work, models=True)
+    found = api.use(work, models=True)
     if as_json:
         print_json(_as_object(found))
     else:

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from denizen.agents.prompt_config import PromptConfig
-from denizen.cli.api import AsJson, Token, Url, use_api
+from denizen.cli.api import Api, AsJson
 from denizen.cli.chat.rendering import printable
 from denizen.cli.console import begin, print_json, stderr, stdout
 from denizen.errors import InvalidInput
@@ -28,9 +28,9 @@ def _prompt_config(settings: Settings) -> PromptConfig:
 
 
 @app.command("list")
-def list_(context: typer.Context, as_json: AsJson = False, url: Url = None, token: Token = None) -> None:
+def list_(api: Api, as_json: AsJson = False) -> None:
     """List the presets and what each adds to an agent's instructions."""
-    found = use_api(context, url, token, lambda client: client.profiles()).presets
+    found = api.use(lambda client: client.profiles()).presets
     if not found:
         raise InvalidInput("The server's presets file has no presets. Add some to it.")
     if as_json:
@@ -68,15 +68,13 @@ def check(context: typer.Context, as_json: AsJson = False) -> None:
 
 @app.command("try")
 def try_(
-    context: typer.Context,
+    api: Api,
     message: Annotated[str, typer.Argument(help="An example message.")],
     mode: Annotated[str, typer.Option(help="The mode; an agent's mode is its handle.")] = "",
     as_json: AsJson = False,
-    url: Url = None,
-    token: Token = None,
 ) -> None:
     """Show which preset the rules choose for a message, and why."""
-    found = use_api(context, url, token, lambda client: client.try_profile(message, mode=mode))
+    found = api.use(lambda client: client.try_profile(message, mode=mode))
     if as_json:
         print_json(found.model_dump(mode="json"))
         return
@@ -88,9 +86,9 @@ def try_(
 
 
 @app.command()
-def show(context: typer.Context, as_json: AsJson = False, url: Url = None, token: Token = None) -> None:
+def show(api: Api, as_json: AsJson = False) -> None:
     """Print the presets of the organization as a presets file."""
-    found = use_api(context, url, token, lambda client: client.presets())
+    found = api.use(lambda client: client.presets())
     if as_json:
         print_json(found.model_dump(mode="json"))
         return
@@ -101,21 +99,19 @@ def show(context: typer.Context, as_json: AsJson = False, url: Url = None, token
 
 @app.command("set")
 def set_(
-    context: typer.Context,
+    api: Api,
     file: Annotated[Path, typer.Argument(help="A presets file (JSON).", exists=True, dir_okay=False)],
     as_json: AsJson = False,
-    url: Url = None,
-    token: Token = None,
 ) -> None:
     """Use this presets file for the organization, instead of the server's."""
     document = read_json(file)
-    _tell(use_api(context, url, token, lambda client: client.change_presets(document)), as_json)
+    _tell(api.use(lambda client: client.change_presets(document)), as_json)
 
 
 @app.command()
-def reset(context: typer.Context, as_json: AsJson = False, url: Url = None, token: Token = None) -> None:
+def reset(api: Api, as_json: AsJson = False) -> None:
     """Remove the organization's own presets, so that the server's apply."""
-    _tell(use_api(context, url, token, lambda client: client.reset_presets()), as_json)
+    _tell(api.use(lambda client: client.reset_presets()), as_json)
 
 
 def _tell(found: PresetsOut, as_json: bool) -> None:

@@ -22,7 +22,7 @@ from rich.padding import Padding
 from rich.rule import Rule
 from rich.text import Text
 
-from denizen.cli.api import AgentName, AsJson, Token, Url, use_api
+from denizen.cli.api import AgentName, Api, AsJson
 from denizen.cli.chat.rendering import printable
 from denizen.cli.console import print_json, stdout
 from denizen.client import Client
@@ -37,7 +37,7 @@ _STYLES: Final = {"self": "magenta", "user": "cyan", "tools": "yellow", "model":
 
 
 def replay(
-    context: typer.Context,
+    api: Api,
     agent: AgentName,
     cycle: Annotated[int, typer.Option("--cycle", min=1, help="The number of the cycle.")],
     step: Annotated[
@@ -48,15 +48,13 @@ def replay(
     ] = None,
     short: Annotated[bool, typer.Option("--short", help="Only the beginning of each message.")] = False,
     as_json: AsJson = False,
-    url: Url = None,
-    token: Token = None,
 ) -> None:
     """Show the exact requests and answers of a past cycle.
 
     With --model, another model gets the same requests: no tools run and nothing is saved, but the calls cost money.
     """
     if model is None:
-        found = use_api(context, url, token, lambda client: client.replay(agent, cycle, step=step))
+        found = api.use(lambda client: client.replay(agent, cycle, step=step))
         if as_json:
             print_json([each.model_dump(mode="json") for each in found])
         else:
@@ -68,7 +66,7 @@ def replay(
         asked = await client.replay(agent, cycle, step=step)
         return list(zip(asked, await client.rethink(agent, cycle, model, step=step), strict=True))
 
-    again = use_api(context, url, token, work, models=True)
+    again = api.use(work, models=True)
     if as_json:
         print_json([asked.model_dump(mode="json") | {"again": each.model_dump(mode="json")} for asked, each in again])
     else:

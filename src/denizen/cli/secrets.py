@@ -12,7 +12,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from denizen.cli.api import AsJson, Token, Url, as_mention, use_access
+from denizen.cli.api import Api, AsJson, as_mention
 from denizen.cli.console import print_json, stderr, stdout
 from denizen.client import Client
 from denizen.shapes.access import KeyOut
@@ -32,14 +32,7 @@ _Person = Annotated[
 
 
 @app.command("set")
-def set_(
-    context: typer.Context,
-    name: _Name,
-    person: _Person = None,
-    as_json: AsJson = False,
-    url: Url = None,
-    token: Token = None,
-) -> None:
+def set_(api: Api, name: _Name, person: _Person = None, as_json: AsJson = False) -> None:
     """Set a secret. Its value is asked for, or read from stdin, so that it is not on the command line.
 
     A provider's variable name, such as OPENAI_API_KEY, is used for its models. Tools use other secrets as ${NAME}.
@@ -52,7 +45,7 @@ def set_(
     async def work(access: Client | LocalAccess) -> tuple[KeyOut, str]:
         return await access.set_key(name, value, whose=whose), await _handle(access)
 
-    kept, me = use_access(context, url, token, work)
+    kept, me = api.use_access(work)
     if as_json:
         print_json(_as_object(kept, me))
     else:
@@ -60,7 +53,7 @@ def set_(
 
 
 @app.command("list")
-def list_(context: typer.Context, as_json: AsJson = False, url: Url = None, token: Token = None) -> None:
+def list_(api: Api, as_json: AsJson = False) -> None:
     """List secrets with their last letters. Values are never shown.
 
     With --url: your own and, for admins, the organization's. On the server's machine: everyone's.
@@ -69,7 +62,7 @@ def list_(context: typer.Context, as_json: AsJson = False, url: Url = None, toke
     async def work(access: Client | LocalAccess) -> tuple[list[KeyOut], str]:
         return await access.keys(), await _handle(access)
 
-    found, me = use_access(context, url, token, work)
+    found, me = api.use_access(work)
     if as_json:
         print_json([_as_object(each, me) for each in found])
     elif found:
@@ -79,16 +72,9 @@ def list_(context: typer.Context, as_json: AsJson = False, url: Url = None, toke
 
 
 @app.command()
-def delete(
-    context: typer.Context,
-    name: _Name,
-    person: _Person = None,
-    as_json: AsJson = False,
-    url: Url = None,
-    token: Token = None,
-) -> None:
+def delete(api: Api, name: _Name, person: _Person = None, as_json: AsJson = False) -> None:
     """Delete a secret. Agents that are working may use it until they finish."""
-    use_access(context, url, token, lambda access: access.delete_key(name, whose=person or "organization"))
+    api.use_access(lambda access: access.delete_key(name, whose=person or "organization"))
     if as_json:
         print_json({"name": name, "person": person, "deleted": True})
     else:

@@ -11,7 +11,7 @@ import typer
 from pydantic import JsonValue
 from rich.text import Text
 
-from denizen.cli.api import AgentName, AsJson, SpaceName, Token, Url, find, use_api
+from denizen.cli.api import AgentName, Api, AsJson, SpaceName, find
 from denizen.cli.console import print_json, stderr
 from denizen.client import Client, Message
 from denizen.errors import InvalidInput
@@ -20,7 +20,7 @@ from denizen.shapes.webhooks import TriggerAccepted
 
 
 def send(
-    context: typer.Context,
+    api: Api,
     space: SpaceName,
     text: Annotated[str, typer.Argument(help="Markdown; `-` reads it from stdin.")],
     reply_to: Annotated[str | None, typer.Option(help="The id of the message that this answers.")] = None,
@@ -32,8 +32,6 @@ def send(
         str | None, typer.Option(help="Idempotency key: the same key and text are posted only once.")
     ] = None,
     as_json: AsJson = False,
-    url: Url = None,
-    token: Token = None,
 ) -> None:
     """Post a message in a space. `denizen chat` shows the answers."""
     said = _text(text)
@@ -47,7 +45,7 @@ def send(
             more["files"] = [(await client.upload(each)).id for each in file]
         return there.name, await client.post(there.id, said, key=key or new_id(), **more)
 
-    name, message = use_api(context, url, token, work)
+    name, message = api.use(work)
     if as_json:
         print_json(message.model_dump(mode="json"))
     else:
@@ -55,7 +53,7 @@ def send(
 
 
 def trigger(
-    context: typer.Context,
+    api: Api,
     agent: AgentName,
     text: Annotated[str, typer.Argument(help="The event as text; `-` reads it from stdin.")] = "",
     service: Annotated[str, typer.Option(help="The name of the service, as the agent sees it.")] = "command line",
@@ -66,8 +64,6 @@ def trigger(
         list[Path] | None, typer.Option(help="A file that belongs to it; give it several times for several files.")
     ] = None,
     as_json: AsJson = False,
-    url: Url = None,
-    token: Token = None,
 ) -> None:
     """Send an event to an agent. It wakes and decides what to do."""
     if not text and data is None and not file:
@@ -78,7 +74,7 @@ def trigger(
         files = [(await client.upload(each)).id for each in file or ()]
         return await client.trigger(agent, service, told, data=given, id=id, urgent=urgent, files=files)
 
-    accepted = use_api(context, url, token, work)
+    accepted = api.use(work)
     if as_json:
         print_json({"id": accepted.id, "agent": agent})
     else:

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from denizen.cli.agents import STYLES
-from denizen.cli.api import AsJson, SpaceName, Token, Url, as_mention, find, use_api
+from denizen.cli.api import Api, AsJson, SpaceName, as_mention, find
 from denizen.cli.chat.rendering import printable
 from denizen.cli.console import print_json, stderr, stdout
 from denizen.client import Client, Member, Message, Space
@@ -37,9 +37,9 @@ _Attention = Annotated[str, typer.Option(help="Which messages reach an agent: al
 
 
 @app.command("list")
-def list_(context: typer.Context, as_json: AsJson = False, url: Url = None, token: Token = None) -> None:
+def list_(api: Api, as_json: AsJson = False) -> None:
     """List your spaces, with members and unread messages."""
-    found = use_api(context, url, token, lambda client: client.spaces())
+    found = api.use(lambda client: client.spaces())
     if as_json:
         print_json([each.model_dump(mode="json") for each in found])
     elif found:
@@ -53,12 +53,10 @@ def list_(context: typer.Context, as_json: AsJson = False, url: Url = None, toke
 
 @app.command()
 def show(
-    context: typer.Context,
+    api: Api,
     space: SpaceName,
     limit: Annotated[int, typer.Option(min=0, max=200, help="How many of the last messages to show.")] = 20,
     as_json: AsJson = False,
-    url: Url = None,
-    token: Token = None,
 ) -> None:
     """Show the members and the last messages of a space."""
 
@@ -66,7 +64,7 @@ def show(
         there = await find(client, space)
         return there, await client.messages(there.id, limit=limit) if limit else []
 
-    there, said = use_api(context, url, token, work)
+    there, said = api.use(work)
     if as_json:
         told = [each.model_dump(mode="json") for each in said]
         print_json(there.model_dump(mode="json") | {"messages": told})
@@ -76,7 +74,7 @@ def show(
 
 @app.command()
 def create(
-    context: typer.Context,
+    api: Api,
     name: Annotated[str, typer.Argument(help="What it is called.")],
     members: Annotated[
         list[str] | None, typer.Argument(metavar="[MEMBER]...", help="Other members: handles or ids.")
@@ -85,8 +83,6 @@ def create(
     floor: _Floor = None,
     agent_run_limit: _RunLimit = None,
     as_json: AsJson = False,
-    url: Url = None,
-    token: Token = None,
 ) -> None:
     """Create a space with yourself and the named members."""
 
@@ -95,21 +91,19 @@ def create(
     async def work(client: Client) -> Space:
         return await client.create_space(name, joining, private=private, floor=floor, agent_run_limit=agent_run_limit)
 
-    made = use_api(context, url, token, work)
+    made = api.use(work)
     _said(made, as_json, f'The space "{printable(made.name)}" is open. Its id is {made.id}.')
 
 
 @app.command()
 def edit(
-    context: typer.Context,
+    api: Api,
     space: SpaceName,
     name: Annotated[str | None, typer.Option(help="The new name.")] = None,
     private: Annotated[bool | None, typer.Option("--private/--public", help="Whether only members can see it.")] = None,
     floor: _Floor = None,
     agent_run_limit: _RunLimit = None,
     as_json: AsJson = False,
-    url: Url = None,
-    token: Token = None,
 ) -> None:
     """Rename a space, make it private, or change which agents answer."""
     if all(each is None for each in (name, private, floor, agent_run_limit)):
@@ -121,35 +115,31 @@ def edit(
             there.id, name=name, private=private, floor=floor, agent_run_limit=agent_run_limit
         )
 
-    made = use_api(context, url, token, work)
+    made = api.use(work)
     private_too = ", private" if made.private else ""
     _said(made, as_json, f'It is "{printable(made.name)}" now{private_too}, with the floor {made.floor}.')
 
 
 @app.command("continue")
-def continue_(
-    context: typer.Context, space: SpaceName, as_json: AsJson = False, url: Url = None, token: Token = None
-) -> None:
+def continue_(api: Api, space: SpaceName, as_json: AsJson = False) -> None:
     """Let agents that stopped answering each other in a space continue."""
 
     async def work(client: Client) -> Space:
         return await client.let_agents_go_on((await find(client, space)).id)
 
-    there = use_api(context, url, token, work)
+    there = api.use(work)
     _said(there, as_json, f'The agents in "{printable(there.name)}" may go on.')
 
 
 @app.command("open")
 def open_(
-    context: typer.Context,
+    api: Api,
     space: Annotated[str, typer.Argument(metavar="SPACE_ID", help="The id of a private space that you are not in.")],
     reason: Annotated[str, typer.Option(help="The reason, shown to the members and kept in the audit log.")],
     as_json: AsJson = False,
-    url: Url = None,
-    token: Token = None,
 ) -> None:
     """Open a private space to read it for an hour (owners only). Its members are told who opened it, and why."""
-    made = use_api(context, url, token, lambda client: client.open_private_space(space, reason))
+    made = api.use(lambda client: client.open_private_space(space, reason))
     if as_json:
         print_json(made.model_dump(mode="json"))
     else:
@@ -157,34 +147,19 @@ def open_(
 
 
 @app.command()
-def join(
-    context: typer.Context,
-    space: SpaceName,
-    member: _Member,
-    attention: _Attention = "all",
-    as_json: AsJson = False,
-    url: Url = None,
-    token: Token = None,
-) -> None:
+def join(api: Api, space: SpaceName, member: _Member, attention: _Attention = "all", as_json: AsJson = False) -> None:
     """Add a member to a space. Its agents are told."""
 
     async def work(client: Client) -> tuple[Space, Member]:
         there = await find(client, space)
         return there, await client.add_member(there.id, member, attention=attention)
 
-    there, came = use_api(context, url, token, work)
+    there, came = api.use(work)
     _said(came, as_json, f'@{came.handle} is in "{printable(there.name)}".')
 
 
 @app.command()
-def leave(
-    context: typer.Context,
-    space: SpaceName,
-    member: _Member,
-    as_json: AsJson = False,
-    url: Url = None,
-    token: Token = None,
-) -> None:
+def leave(api: Api, space: SpaceName, member: _Member, as_json: AsJson = False) -> None:
     """Remove a member from a space. Their messages stay."""
 
     async def work(client: Client) -> Space:
@@ -192,7 +167,7 @@ def leave(
         await client.remove_member(there.id, member)
         return there
 
-    there = use_api(context, url, token, work)
+    there = api.use(work)
     if as_json:
         print_json({"space": there.id, "member": member, "left": True})
     else:
@@ -201,20 +176,18 @@ def leave(
 
 @app.command()
 def attend(
-    context: typer.Context,
+    api: Api,
     space: SpaceName,
     member: _Member,
     attention: Annotated[str, typer.Argument(help="all, mentions or none.")],
     as_json: AsJson = False,
-    url: Url = None,
-    token: Token = None,
 ) -> None:
     """Set which messages of a space reach an agent's inbox."""
 
     async def work(client: Client) -> Member:
         return await client.change_member((await find(client, space)).id, member, attention=attention)
 
-    changed = use_api(context, url, token, work)
+    changed = api.use(work)
     _said(changed, as_json, f"@{changed.handle} attends to: {changed.attention}.")
 
 

@@ -12,8 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from denizen.access.roles import PERSONAL
-from denizen.cli.api import AsJson, Url, as_mention, use_access
-from denizen.cli.api import Token as Access
+from denizen.cli.api import Api, AsJson, as_mention
 from denizen.cli.console import print_json, stderr, stdout
 from denizen.errors import InvalidInput
 from denizen.shapes.access import ListedToken, TokenCreated
@@ -25,7 +24,7 @@ _Id = Annotated[str, typer.Argument(metavar="ID", help="Its id, as `denizen toke
 
 @app.command()
 def create(
-    context: typer.Context,
+    api: Api,
     entity: Annotated[
         str | None,
         typer.Argument(
@@ -38,22 +37,18 @@ def create(
     role: Annotated[str | None, typer.Option(help=f"Maximum role of the token: {', '.join(PERSONAL)}.")] = None,
     days: Annotated[float | None, typer.Option(min=0.001, help="Days until it expires (default: never).")] = None,
     as_json: AsJson = False,
-    url: Url = None,
-    token: Access = None,
 ) -> None:
     """Create an access token. Its secret is shown only once."""
     if role is not None and role not in PERSONAL:
         raise InvalidInput(f"--role is one of {', '.join(PERSONAL)}, not {role!r}.")
     until = None if days is None else datetime.now(UTC) + timedelta(days=days)
-    made = use_access(
-        context, url, token, lambda access: access.create_token(name, entity=entity, role=role, expires_at=until)
-    )
+    made = api.use_access(lambda access: access.create_token(name, entity=entity, role=role, expires_at=until))
     _show(made, as_json)
 
 
 @app.command("list")
 def list_(
-    context: typer.Context,
+    api: Api,
     entity: Annotated[
         str | None,
         typer.Argument(
@@ -61,11 +56,9 @@ def list_(
         ),
     ] = None,
     as_json: AsJson = False,
-    url: Url = None,
-    token: Access = None,
 ) -> None:
     """List tokens, sessions and login links, including revoked ones. Secrets are never shown."""
-    found = use_access(context, url, token, lambda access: access.tokens(entity, everyone=entity is None))
+    found = api.use_access(lambda access: access.tokens(entity, everyone=entity is None))
     if as_json:
         print_json([each.model_dump(mode="json") for each in found])
     elif found:
@@ -75,15 +68,15 @@ def list_(
 
 
 @app.command()
-def rotate(context: typer.Context, id: _Id, as_json: AsJson = False, url: Url = None, token: Access = None) -> None:
+def rotate(api: Api, id: _Id, as_json: AsJson = False) -> None:
     """Replace the secret of a token. The new one is shown only once; the old one stops working."""
-    _show(use_access(context, url, token, lambda access: access.rotate_token(id)), as_json)
+    _show(api.use_access(lambda access: access.rotate_token(id)), as_json)
 
 
 @app.command()
-def revoke(context: typer.Context, id: _Id, as_json: AsJson = False, url: Url = None, token: Access = None) -> None:
+def revoke(api: Api, id: _Id, as_json: AsJson = False) -> None:
     """Revoke a token, session or login link."""
-    use_access(context, url, token, lambda access: access.revoke_token(id))
+    api.use_access(lambda access: access.revoke_token(id))
     if as_json:
         print_json({"id": id, "revoked": True})
     else:

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from denizen.access.signatures import SCHEMES
-from denizen.cli.api import AgentName, AsJson, Token, Url, use_api
+from denizen.cli.api import AgentName, Api, AsJson
 from denizen.cli.console import print_json, stderr, stdout
 from denizen.cli.secrets import read_secret
 from denizen.client import Client
@@ -25,7 +25,7 @@ app = typer.Typer(
 
 @app.command()
 def add(
-    context: typer.Context,
+    api: Api,
     agent: AgentName,
     name: Annotated[str, typer.Option(help="The name of the service, as the agent sees it.")],
     scheme: Annotated[str, typer.Option(help=f"How the service signs: {', '.join(SCHEMES)}.")] = "generic",
@@ -34,8 +34,6 @@ def add(
     ] = False,
     urgent: Annotated[bool, typer.Option(help="The agent sees the events in the middle of a cycle.")] = False,
     as_json: AsJson = False,
-    url: Url = None,
-    token: Token = None,
 ) -> None:
     """Create a webhook. Its secret is shown only once.
 
@@ -48,7 +46,7 @@ def add(
     async def work(client: Client) -> tuple[WebhookCreated, str]:
         return await client.create_webhook(agent, name, scheme=scheme, secret=given, urgent=urgent), client.url
 
-    made, address = use_api(context, url, token, work)
+    made, address = api.use(work)
     secret = made.secret if given is None else None
     if as_json:
         print_json(made.webhook.model_dump(mode="json") | ({} if secret is None else {"secret": secret}))
@@ -57,11 +55,9 @@ def add(
 
 
 @app.command("list")
-def list_(
-    context: typer.Context, agent: AgentName, as_json: AsJson = False, url: Url = None, token: Token = None
-) -> None:
+def list_(api: Api, agent: AgentName, as_json: AsJson = False) -> None:
     """Show the webhooks of an agent."""
-    found = use_api(context, url, token, lambda client: client.webhooks(agent))
+    found = api.use(lambda client: client.webhooks(agent))
     if as_json:
         print_json([each.model_dump(mode="json") for each in found])
     elif found:
@@ -71,15 +67,9 @@ def list_(
 
 
 @app.command()
-def revoke(
-    context: typer.Context,
-    webhook: Annotated[str, typer.Argument(help="Its id.")],
-    as_json: AsJson = False,
-    url: Url = None,
-    token: Token = None,
-) -> None:
+def revoke(api: Api, webhook: Annotated[str, typer.Argument(help="Its id.")], as_json: AsJson = False) -> None:
     """Delete a webhook: its address stops working."""
-    use_api(context, url, token, lambda client: client.revoke_webhook(webhook))
+    api.use(lambda client: client.revoke_webhook(webhook))
     if as_json:
         print_json({"id": webhook, "revoked": True})
     else:

@@ -15,6 +15,7 @@ from denizen.shapes.spaces import (
     MemberOut,
     MessageOut,
     MessagePage,
+    PinnedMessages,
     ReadState,
     SearchPage,
     SpaceList,
@@ -155,9 +156,32 @@ class Places(Connection):
             MessageOut, "POST", path_to("spaces", space_id, "messages"), json=said, headers=keyed(key)
         )
 
-    async def edit_message(self, space_id: str, message_id: str, text: str) -> MessageOut:
+    async def edit_message(self, space_id: str, message_id: str, text: str, *, ask_again: bool = False) -> MessageOut:
+        """Changes the text. With `ask_again`, agents that were to answer it are asked to answer it as it is now."""
         path = path_to("spaces", space_id, "messages", message_id)
-        return await self._ask(MessageOut, "PATCH", path, json={"text": text})
+        return await self._ask(MessageOut, "PATCH", path, json={"text": text, "ask_again": ask_again})
+
+    async def try_answer_again(self, space_id: str, message_id: str) -> None:
+        """Asks the agent that wrote this message for another answer; this one stays."""
+        await self._tell("POST", path_to("spaces", space_id, "messages", message_id, "try-again"))
+
+    async def react(self, space_id: str, message_id: str, emoji: str) -> MessageOut:
+        path = path_to("spaces", space_id, "messages", message_id, "reactions", emoji)
+        return await self._ask(MessageOut, "PUT", path)
+
+    async def remove_reaction(self, space_id: str, message_id: str, emoji: str) -> MessageOut:
+        path = path_to("spaces", space_id, "messages", message_id, "reactions", emoji)
+        return await self._ask(MessageOut, "DELETE", path)
+
+    async def pin(self, space_id: str, message_id: str) -> MessageOut:
+        return await self._ask(MessageOut, "PUT", path_to("spaces", space_id, "messages", message_id, "pin"))
+
+    async def unpin(self, space_id: str, message_id: str) -> MessageOut:
+        return await self._ask(MessageOut, "DELETE", path_to("spaces", space_id, "messages", message_id, "pin"))
+
+    async def pins(self, space_id: str) -> list[MessageOut]:
+        """Returns the pinned messages of the space, oldest first."""
+        return (await self._ask(PinnedMessages, "GET", path_to("spaces", space_id, "pins"))).messages
 
     async def delete_message(self, space_id: str, message_id: str) -> None:
         """Deletes the text of the message; its place stays."""

@@ -58,7 +58,10 @@ class SelfInputs:
 def find(tx: Tx, agent_id: AgentId, number: int) -> Era:
     """The era of that number."""
     row = tx.one(_self, agent_id=agent_id, era=number)
-    return Era(number, "") if row is None else Era(number, row[0], row[1], shortened_of(row[2]), bool(row[3]))
+    if row is None:
+        return Era(number, "")
+    text, layers, shortened, outside = row
+    return Era(number, text, layers, shortened_of(shortened), bool(outside))
 
 
 def shortened_of(encoded: str | None) -> dict[int, int]:

@@ -14,7 +14,7 @@ from sqlalchemy import bindparam, or_, select, update
 from denizen.clock import SECOND, Instant
 from denizen.errors import LeaseLost
 from denizen.ids import AgentId
-from denizen.storage.database import Tx, insert_ignore, insert_into, statement
+from denizen.storage.database import Tx, insert_ignore, insert_into, statement, value, values
 from denizen.storage.schema import agents, instances, leases
 
 LEASE_SECONDS: Final = 30
@@ -142,8 +142,7 @@ def lock(tx: Tx, agent_id: AgentId) -> None:
 
 def seize(tx: Tx, agent_id: AgentId) -> int:
     """Take the lease away from its holder. Returns the new epoch. For suspending and deleting."""
-    row = tx.one(_seize, agent=agent_id)
-    return 0 if row is None else row[0]
+    return value(tx, _seize, agent=agent_id) or 0
 
 
 def is_free(tx: Tx, agent_id: AgentId) -> bool:
@@ -153,8 +152,7 @@ def is_free(tx: Tx, agent_id: AgentId) -> bool:
 
 def is_held(tx: Tx, agent_id: AgentId) -> bool:
     """Whether someone has a valid lease on this agent."""
-    row = tx.one(_held, agent_id=agent_id)
-    return row is not None and row[0] >= tx.now
+    return (value(tx, _held, agent_id=agent_id) or 0) >= tx.now
 
 
 def epoch_of(tx: Tx, agent_id: AgentId) -> int:
@@ -178,7 +176,7 @@ def appear(tx: Tx, instance: str, lease_seconds: float) -> list[str]:
         tx.run(_appear, id=instance, seen_at=tx.now)
     lease = int(lease_seconds * SECOND)
     tx.run(_forget, before=tx.now - 20 * lease)
-    return [row[0] for row in tx.all(_alive, since=tx.now - lease)]
+    return values(tx, _alive, since=tx.now - lease)
 
 
 def vanish(tx: Tx, instance: str) -> None:

@@ -17,7 +17,8 @@ from denizen.inbox.sources import Source
 from denizen.models import codec
 from denizen.models.tokens import estimate_message
 from denizen.shapes.vocabulary import EntryKind
-from denizen.storage.database import Tx, insert_into, statement
+from denizen.storage import chains
+from denizen.storage.database import Tx, insert_into, statement, value
 from denizen.storage.schema import cycles, effects, log, overflow
 
 if TYPE_CHECKING:
@@ -41,6 +42,9 @@ class Entry:
     outside: tuple[Source, ...] | None = None
     """The sources of text from outside in it; () for a response whose request held such text. None: nothing in it is
     from outside."""
+    salt: bytes | None = None
+    digest: bytes | None = None
+    """Of its stored form; None in entries of older versions."""
 
 
 def entry(
@@ -53,13 +57,36 @@ def entry(
     outside: tuple[Source, ...] | None = None,
 ) -> Entry:
     """A new entry, not yet written."""
-    return Entry(seq, cycle_id, kind, message, estimate_message(message), codec.dump(message), request, outside)
+    encoded, salt = codec.dump(message), chains.new_salt()
+    digest = chains.entry_digest(salt, cycle_id, seq, kind, encoded, request, sources.dump(outside))
+    return Entry(seq, cycle_id, kind, message, estimate_message(message), encoded, request, outside, salt, digest)
 
 
 _append = insert_into(
-    log, "agent_id", "seq", "cycle_id", "kind", "message", "tokens", "request", "outside", "created_at"
+    log,
+    "agent_id",
+    "seq",
+    "cycle_id",
+    "kind",
+    "message",
+    "tokens",
+    "request",
+    "outside",
+    "created_at",
+    "salt",
+    "digest",
 )
-_columns = (log.c.seq, log.c.cycle_id, log.c.kind, log.c.message, log.c.tokens, log.c.request, log.c.outside)
+_columns = (
+    log.c.seq,
+    log.c.cycle_id,
+    log.c.kind,
+    log.c.message,
+    log.c.tokens,
+    log.c.request,
+    log.c.outside,
+    log.c.salt,
+    log.c.digest,
+)
 _from = statement(
     select(*_columns)
     .where(log.c.agent_id == bindparam("agent_id"), log.c.seq >= bindparam("first"), log.c.seq < bindparam("end"))
@@ -111,6 +138,8 @@ def append(tx: Tx, agent_id: AgentId, entries: Sequence[Entry]) -> None:
                 "request": each.request,
                 "outside": sources.dump(each.outside),
                 "created_at": tx.now,
+                "salt": each.salt,
+                "digest": each.digest,
             }
             for each in entries
         ],
@@ -154,11 +183,14 @@ def entries_before(tx: Tx, agent_id: AgentId, before: int, *, limit: int) -> lis
 
 
 def _with_date(row: tuple[Any, ...]) -> Dated:
-    return Dated(_entry(row), row[7], row[8])
+    *columns, at, cycle = row
+    return Dated(_entry(columns), at, cycle)
 
 
-def _entry(row: tuple[Any, ...]) -> Entry:
-    return Entry(row[0], row[1], row[2], codec.load(row[3]), row[4], row[3], row[5], sources.load(row[6]))
+def _entry(row: Sequence[Any]) -> Entry:
+    seq, cycle_id, kind, encoded, tokens, request, outside, salt, digest = row
+    message = codec.load(encoded)
+    return Entry(seq, cycle_id, kind, message, tokens, encoded, request, sources.load(outside), salt, digest)
 
 
 def text_of(entry: Entry) -> str:
@@ -178,14 +210,12 @@ def result_text(tx: Tx, agent_id: AgentId, seq: int, position: int) -> tuple[str
 
 def count_of_cycle(tx: Tx, agent_id: AgentId, number: int) -> int:
     """How many entries the ended cycle of that number has."""
-    row = tx.one(_count, agent_id=agent_id, number=number)
-    return 0 if row is None else row[0]
+    return value(tx, _count, agent_id=agent_id, number=number) or 0
 
 
 def last_seq(tx: Tx, agent_id: AgentId) -> int:
     """The sequence number of the newest entry; 0 before the first."""
-    row = tx.one(_last, agent_id=agent_id)
-    return row[0] or 0 if row else 0
+    return value(tx, _last, agent_id=agent_id) or 0
 
 
 def roll_back(tx: Tx, agent_id: AgentId, cycle_id: CycleId, first_seq: int) -> None:
@@ -203,4 +233,7 @@ def keep_long_text(tx: Tx, agent_id: AgentId, cycle_id: CycleId, id: str, text: 
 def long_text(tx: Tx, agent_id: AgentId, id: str) -> tuple[str | None, str]:
     """A text that was too long for the window, None if there is none with that id; and the id of its cycle."""
     row = tx.one(_long, id=id, agent_id=agent_id)
-    return (None, "") if row is None else (row[0], row[1])
+    if row is None:
+        return None, ""
+    text, cycle_id = row
+    return text, cycle_id

@@ -74,6 +74,7 @@ class Mind:
         """Those messages with their pictures, by identity, as models get them that see."""
         self.last_cycle_tokens = 0
         """The tokens that the last cycle added."""
+        self._layers: tuple[str, ModelMessage] | None = None
         self._past_tokens = sum(entry.tokens for entry in past)
         self._present_tokens = 0
         self._rebuild()
@@ -81,7 +82,8 @@ class Mind:
     def _rebuild(self) -> None:
         layers = self.era.layers if self.layered else None
         self.prompt = [
-            *_standing(self.era, layered=self.layered),
+            _self_message(self.era.text),
+            *self._with_layers(layers),
             *(entry.message for entry in self.past),
             *(entry.message for entry in self.present),
         ]
@@ -89,6 +91,16 @@ class Mind:
         self.seen = {id(each): self.seen[id(each)] for each in self.pictured if id(each) in self.seen}
         self.layer_tokens = PER_MESSAGE + estimate(layers) if layers else 0
         self.standing_tokens = PER_MESSAGE + estimate(self.era.text) + self.layer_tokens
+
+    def _with_layers(self, layers: str | None) -> list[ModelMessage]:
+        """The message with the layers: the same object as long as the text is the same, so that it is prepared for the
+        provider only once.
+        """
+        if not layers:
+            return []
+        if self._layers is None or self._layers[0] != layers:
+            self._layers = layers, _layers_message(layers)
+        return [self._layers[1]]
 
     @property
     def present_tokens(self) -> int:
@@ -163,14 +175,17 @@ class Mind:
         self._rebuild()
 
 
-def _standing(era: Era, *, layered: bool) -> list[ModelMessage]:
-    """The messages that every request of an era begins with."""
-    from pydantic_ai.messages import ModelRequest, SystemPromptPart, UserPromptPart
+def _self_message(text: str) -> ModelMessage:
+    """The message that every request of an era begins with."""
+    from pydantic_ai.messages import ModelRequest, SystemPromptPart
 
-    messages: list[ModelMessage] = [ModelRequest(parts=[SystemPromptPart(era.text)])]
-    if layered and era.layers:
-        messages.append(ModelRequest(parts=[UserPromptPart(era.layers)]))
-    return messages
+    return ModelRequest(parts=[SystemPromptPart(text)])
+
+
+def _layers_message(text: str) -> ModelMessage:
+    from pydantic_ai.messages import ModelRequest, UserPromptPart
+
+    return ModelRequest(parts=[UserPromptPart(text)])
 
 
 _state = statement(
@@ -208,7 +223,9 @@ def request(tx: Tx, agent_id: AgentId, made_of: Mapping[str, Any], reader: Reade
     entries = log.entries(tx, agent_id, made_of["from"], made_of["to"] + 1)
     views = {int(seq): characters for seq, characters in made_of.get("shortened", {}).items()}
     readable = replace(era, text=reader.self_of(era), layers=reader.layers_of(era))
-    messages = _standing(readable, layered=made_of.get("layers", True))
+    messages = [_self_message(readable.text)]
+    if readable.layers and made_of.get("layers", True):
+        messages.append(_layers_message(readable.layers))
     messages += reader.messages(shown(entries, {**era.shortened, **views}))
     if "preview" in made_of:
         from pydantic_ai.messages import ModelRequest, UserPromptPart

@@ -22,7 +22,7 @@ from denizen.ids import AgentId, CycleId, EntityId
 from denizen.inbox.events import FROM_SPACES, Event
 from denizen.models import codec
 from denizen.plans import origins
-from denizen.storage.database import Tx, insert_ignore, statement
+from denizen.storage.database import Tx, insert_ignore, statement, values
 from denizen.storage.schema import agents, cycle_spaces, cycles, entities, memberships, openings, spaces
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def add_sources(tx: Tx, agent_id: AgentId, cycle_id: CycleId, space_ids: Iterabl
 
 def sources_of(tx: Tx, cycle_id: str) -> frozenset[str]:
     """The spaces that the text of this cycle comes from."""
-    return frozenset(row[0] for row in tx.all(_of_cycle, cycle_id=cycle_id))
+    return frozenset(values(tx, _of_cycle, cycle_id=cycle_id))
 
 
 # Readers

@@ -22,10 +22,10 @@ from denizen.cycles.records import OpenCycle
 from denizen.cycles.settings import SilentReply
 from denizen.ids import AgentId, CycleId, MessageId, SpaceId
 from denizen.inbox import statuses
-from denizen.inbox.events import ABOUT, ASKED_BY, Event
+from denizen.inbox.events import ABOUT, AGAIN, ASKED_BY, Event
 from denizen.inbox.format import plain_name, quoted_name, sender_name
 from denizen.inbox.statuses import Cause
-from denizen.spaces import directory, floor, posting
+from denizen.spaces import ask_again, directory, floor, posting
 from denizen.spaces.markdown import unfenced
 from denizen.spaces.posting import Draft
 from denizen.storage.database import Tx, statement
@@ -315,7 +315,19 @@ def deliver_text(
     hop = hop_of_send(tx, agent_id, space_id, cycle.events, shown_in((*cycle.entries, *new)))
     answers = floor.asked_by(cycle.events, space_id)
     outside = _is_outside(cycle, step, new)
-    posted = posting.post(tx, space_id, agent_id, what, hop=hop, cycle_id=cycle.id, answers=answers, outside=outside)
+    earlier = ask_again.again_of(tx, cycle.events, space_id, agent_id, cycle.id)
+    metadata = None if earlier is None else {AGAIN: earlier}
+    posted = posting.post(
+        tx,
+        space_id,
+        agent_id,
+        what,
+        metadata=metadata,
+        hop=hop,
+        cycle_id=cycle.id,
+        answers=answers,
+        outside=outside,
+    )
     result = json.dumps({"success": True, "messageId": posted.id}, separators=(",", ":"))
     effects.record(tx, cycle.id, step, 0, SEND_MESSAGE, result=result, changes=True)
     return EffectRecord(step, 0, SEND_MESSAGE, "done", True, result)

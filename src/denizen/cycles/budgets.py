@@ -366,7 +366,8 @@ def _used(tx: Tx, limit: Limit, under: Allowance, payer_id: str, *, cycle_of: st
     since = day_of(tx.now) if limit.daily else 0
     row = tx.one(use, since=since, cycle_of=cycle_of, **whose, **_validity(tx))
     assert row is not None
-    return Amount(row[0], row[1]), Amount(row[2], row[3])
+    tokens, micros, reserved_tokens, reserved_micros = row
+    return Amount(tokens, micros), Amount(reserved_tokens, reserved_micros)
 
 
 def _used_of_whole_server(tx: Tx, server: ServerLimit, *, cycle_of: str = "") -> tuple[Amount, Amount]:
@@ -374,7 +375,8 @@ def _used_of_whole_server(tx: Tx, server: ServerLimit, *, cycle_of: str = "") ->
     tx.one(_lock_server)
     row = tx.one(_used_of_server, day=day_of(tx.now), cycle_of=cycle_of, **_validity(tx))
     assert row is not None
-    return Amount(row[0], row[1]), Amount(row[2], row[3]) + server.unreserved
+    tokens, micros, reserved_tokens, reserved_micros = row
+    return Amount(tokens, micros), Amount(reserved_tokens, reserved_micros) + server.unreserved
 
 
 def _warn(tx: Tx, agent_id: AgentId, limit: Limit, spent: Amount) -> None:
@@ -462,7 +464,7 @@ _why = statement(select(agents.c.held_by, agents.c.held_until).where(agents.c.id
 def resting(tx: Tx, agent_id: AgentId) -> BudgetRest | None:
     """Why and until when the agent rests; None if its budget does not keep it from thinking."""
     row = tx.one(_why, agent_id=agent_id)
-    return None if row is None else BudgetRest(row[0], row[1])
+    return None if row is None else BudgetRest(*row)
 
 
 # Resuming

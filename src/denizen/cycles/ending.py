@@ -32,6 +32,7 @@ from denizen.inbox.delivery import DEAD_AFTER, back_off
 from denizen.inbox.statuses import EventCause, ParkingCause
 from denizen.profiles import choosing
 from denizen.spaces import floor
+from denizen.storage import chains
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import cycles, minds
 from denizen.tools import calls
@@ -77,20 +78,22 @@ _end = statement(
         input_tokens=bindparam("all_input"),
         output_tokens=bindparam("all_output"),
         cost_micros=bindparam("all_cost"),
+        digest=bindparam("new_digest"),
     )
     .returning(cycles.c.told)
 )
 _read_outside = select(cycles.c.outside_from).where(cycles.c.id == bindparam("cycle")).scalar_subquery()
+_lived = statement(select(minds.c.cycle_count, minds.c.head).where(minds.c.agent_id == bindparam("agent_id")))
 _live_on = statement(
     update(minds)
     .where(minds.c.agent_id == bindparam("agent"))
     .values(
-        cycle_count=minds.c.cycle_count + 1,
+        cycle_count=bindparam("new_count"),
+        head=bindparam("new_head"),
         last_cycle_at=bindparam("at"),
         # What the cycle read is in the window from now on, and in the layers after that: the mark stays.
         outside=case((_read_outside.is_not(None), 1), else_=minds.c.outside),
     )
-    .returning(minds.c.cycle_count)
 )
 _remember_told = statement(
     update(minds)
@@ -131,13 +134,18 @@ def end_cycle_unfenced(tx: Tx, lease: Lease, cycle: OpenCycle, ending: Ending) -
     answering.tell_unanswered(tx, agent_id, cycle, ending.stop_reason, ending.unanswered, retry_at=ending.retry_at)
     if cycle.stopped:
         stop_requests.settle(tx, agent_id, cycle.stopped)
-    delivery.finish(tx, agent_id, cycle.id)
-    counted = tx.one(_live_on, agent=agent_id, cycle=cycle.id, at=tx.now)
-    assert counted is not None
+    finished = delivery.finish(tx, agent_id, cycle.id)
+    lived = tx.one(_lived, agent_id=agent_id)
+    assert lived is not None
+    number: int = lived[0] + 1
+    entries = [each.digest for each in (*cycle.entries, *ending.entries)]
+    digest = chains.cycle_digest(lived[1] or chains.BEGINNING, cycle.id, number, finished, entries)
+    tx.run(_live_on, agent=agent_id, cycle=cycle.id, at=tx.now, new_count=number, new_head=digest)
+    tx.note_head("agent", agent_id, number, digest)
     ended = tx.one(
         _end,
         cycle=cycle.id,
-        new_number=counted[0],
+        new_number=number,
         how=ending.outcome,
         at=tx.now,
         why=ending.stop_reason,
@@ -146,14 +154,15 @@ def end_cycle_unfenced(tx: Tx, lease: Lease, cycle: OpenCycle, ending: Ending) -
         all_input=spent.input_tokens,
         all_output=spent.output_tokens,
         all_cost=spent.cost_micros or 0,
+        new_digest=digest,
     )
     if ended is not None and ended[0] is not None:
         _remember(tx, agent_id, cycle.id, ended[0])
     if ending.window_from is not None:
         tx.run(_move_window, agent=agent_id, first=ending.window_from)
-    _make_recallable(tx, agent_id, counted[0], cycle, ending, sent)
+    _make_recallable(tx, agent_id, number, cycle, ending, sent)
     _announce(tx, lease, cycle.id, "ended")
-    return counted[0]
+    return number
 
 
 def _make_recallable(

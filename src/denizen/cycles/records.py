@@ -16,7 +16,7 @@ from denizen.inbox import delivery, parking, stop_requests
 from denizen.inbox.events import Event
 from denizen.inbox.stop_requests import StopRequest
 from denizen.spaces import directory, posting
-from denizen.storage.database import Tx, statement
+from denizen.storage.database import Tx, statement, value
 from denizen.storage.schema import cycles
 from denizen.tools import calls, effects, privacy_guard
 from denizen.tools.effects import EffectRecord
@@ -149,8 +149,7 @@ _open_id = statement(select(cycles.c.id).where(cycles.c.agent_id == bindparam("a
 
 
 def open_cycle_id(tx: Tx, agent_id: AgentId) -> CycleId | None:
-    row = tx.one(_open_id, agent_id=agent_id)
-    return None if row is None else row[0]
+    return value(tx, _open_id, agent_id=agent_id)
 
 
 @dataclass(frozen=True, slots=True)

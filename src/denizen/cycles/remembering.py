@@ -99,7 +99,8 @@ def _message(tx: Tx, agent_id: AgentId, result: str | None) -> Iterator[Piece]:
     message_id = effects.message_in(result)
     row = tx.one(_sent, id=message_id) if message_id else None
     if row is not None:
-        yield Piece("said", row[1], row[2], row[0], agent_id, message_id=message_id)
+        space_id, text, at = row
+        yield Piece("said", text, at, space_id, agent_id, message_id=message_id)
 
 
 def _did(call: ToolCallPart, result: str) -> Iterator[str]:

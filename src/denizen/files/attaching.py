@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from sqlalchemy import bindparam, select, update
+from sqlalchemy import bindparam, or_, select, update
 
 from denizen.errors import InvalidInput, NotFound
 from denizen.files.storing import File, get, new_file_id, remove, text_of
 from denizen.ids import AgentId, EntityId, FileId, MessageId
-from denizen.storage.database import Tx, insert_into, statement, values
-from denizen.storage.schema import files, memberships, messages
+from denizen.storage.database import Tx, insert_into, statement, value, values
+from denizen.storage.schema import entities, files, memberships, messages
 
 MOST_FILES: Final = 20
 """How many files a message may have."""
@@ -150,6 +150,40 @@ def words_of(tx: Tx, attached: Sequence[Attachment]) -> list[str]:
     """What agents may have read of these files: their names and their text."""
     found = [(each.name, text_of(tx, get(tx, each.id))) for each in attached]
     return [text for pair in found for text in pair if text]
+
+
+_copies_of_agents = statement(
+    select(files.c.id, files.c.message_id)
+    .select_from(
+        files.outerjoin(messages, messages.c.id == files.c.message_id).outerjoin(
+            entities, entities.c.id == messages.c.author_id
+        )
+    )
+    .where(
+        files.c.content_id == bindparam("content_id"), or_(files.c.agent_id.is_not(None), entities.c.kind == "agent")
+    )
+    .order_by(files.c.id)
+)
+_files_of = statement(select(messages.c.files).where(messages.c.id == bindparam("id")))
+_set_files = statement(update(messages).where(messages.c.id == bindparam("message")).values(files=bindparam("value")))
+
+
+def remove_copies_of_agents(tx: Tx, attached: Sequence[Attachment]) -> list[tuple[FileId, MessageId | None]]:
+    """These files are forgotten: so are the copies that agents have, or sent on. People's own messages keep theirs.
+
+    Returns the ids of these copies, each with the message of an agent that has a file less, if it was in one.
+    """
+    removed: list[tuple[FileId, MessageId | None]] = []
+    forgotten = dict.fromkeys(get(tx, each.id).content_id for each in attached)
+    for content_id in forgotten:
+        for file_id, message_id in tx.all(_copies_of_agents, content_id=content_id):
+            if message_id is not None:
+                left = [each for each in attachments_from(value(tx, _files_of, id=message_id)) if each.id != file_id]
+                stored = json.dumps([asdict(each) for each in left]) if left else None
+                tx.run(_set_files, message=message_id, value=stored)
+            remove(tx, get(tx, file_id))
+            removed.append((file_id, message_id))
+    return removed
 
 
 def remove_files_of(tx: Tx, message_id: str) -> None:

@@ -12,6 +12,7 @@ import os
 import signal
 import sys
 from asyncio import subprocess
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -40,6 +41,9 @@ class Answer:
         return None if found is None else str(found)
 
 
+Load = Callable[[], Awaitable[bytes]]
+"""Reads the bytes of a file."""
+
 _slots: dict[asyncio.AbstractEventLoop, asyncio.Semaphore] = {}
 
 
@@ -51,9 +55,13 @@ def _slot() -> asyncio.Semaphore:
     return _slots.setdefault(loop, asyncio.Semaphore(AT_ONCE))
 
 
-async def run(task: str, argument: str, data: bytes, *, wall_seconds: float = WALL_SECONDS) -> Answer:
-    """Run the program on these bytes. Whatever happens to it, there is an answer."""
+async def run(task: str, argument: str, data: bytes | Load, *, wall_seconds: float = WALL_SECONDS) -> Answer:
+    """Run the program on these bytes. Whatever happens to it, there is an answer.
+
+    `data` that has to be loaded is loaded when the turn of this file has come: those that wait hold nothing in memory.
+    """
     async with _slot():
+        content = data if isinstance(data, bytes) else await data()
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-I",
@@ -69,7 +77,7 @@ async def run(task: str, argument: str, data: bytes, *, wall_seconds: float = WA
         )
         try:
             async with asyncio.timeout(wall_seconds):
-                written = await _exchange(process, data)
+                written = await _exchange(process, content)
         except TimeoutError:
             return Answer({"trouble": "it takes too long to read"})
         finally:

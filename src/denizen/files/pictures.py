@@ -6,9 +6,11 @@ of, so that forgetting, backups and organizations cover it, and never changes.
 
 from __future__ import annotations
 
+import asyncio
 import json
 from dataclasses import dataclass
 from typing import Final
+from weakref import WeakValueDictionary
 
 from denizen.files import jail, storing
 from denizen.storage.database import Database
@@ -48,14 +50,25 @@ def is_picture(media_type: str) -> bool:
 async def variant(db: Database, content_id: str, size: int) -> Variant | Broken:
     """The picture at one of `SIZES`; made now if it was not made before.
 
-    The content is one whose bytes are all there. Asked twice at the same time, it may be made twice; both get the one
-    that was stored first.
+    The content is one whose bytes are all there. Two processes may make it at the same time; both get the one that was
+    stored first.
     """
     assert size in SIZES
     stored = await db.blobs.read(storing.read_variant, content_id, size)
+    if stored is not None:
+        return _decoded(stored)
+    # Everyone who opens a space asks for its pictures at once: the first of them makes it, the others wait.
+    async with _making.setdefault((content_id, size), asyncio.Lock()):
+        return await _make(db, content_id, size)
+
+
+_making: WeakValueDictionary[tuple[str, int], asyncio.Lock] = WeakValueDictionary()
+
+
+async def _make(db: Database, content_id: str, size: int) -> Variant | Broken:
+    stored = await db.blobs.read(storing.read_variant, content_id, size)
     if stored is None:
-        data = await db.blobs.read(storing.all_bytes, content_id)
-        made = await jail.run("picture", str(size), data)
+        made = await jail.run("picture", str(size), lambda: db.blobs.read(storing.all_bytes, content_id))
         encoded = json.dumps(made.told).encode() + b"\n" + made.payload
         await db.blobs.write(storing.put_variant, content_id, size, encoded)
         stored = await db.blobs.read(storing.read_variant, content_id, size)

@@ -240,6 +240,50 @@ def get(tx: Tx, file_id: str) -> File:
     return File(*row)
 
 
+def content_with(tx: Tx, organization_id: OrganizationId, digest: str) -> str | None:
+    """The id of the organization's content with this digest."""
+    return value(tx, _same_content, organization_id=organization_id, digest=digest)
+
+
+def pages_of_content(tx: Tx, content_id: str) -> list[str]:
+    """The texts of the pages of a content."""
+    return values(tx, _pages, content_id=content_id)
+
+
+_due_content = insert_into(contents, "id", "organization_id", "digest", "link_key", "size", "created_at", "dropped_at")
+_adopt = statement(
+    update(contents)
+    .where(contents.c.id == bindparam("content"))
+    .values(digest=bindparam("sha256"), dropped_at=None, reading=bindparam("what"))
+)
+
+
+def begin_content(tx: Tx, organization_id: OrganizationId, size: int) -> str:
+    """A content without a file, for an import: it is deleted after a day unless it is adopted before."""
+    content_id = new_id()
+    tx.run(
+        _due_content,
+        id=content_id,
+        organization_id=organization_id,
+        digest=None,
+        link_key=secrets.token_hex(16),
+        size=size,
+        created_at=tx.now,
+        dropped_at=tx.now + UNUSED_MICROSECONDS,
+    )
+    return content_id
+
+
+def adopt_content(tx: Tx, content_id: str, digest: str, name: str, media_type: str, pages: Sequence[str]) -> None:
+    """A file of this name and type has the content, whose bytes are all there. As `finish`."""
+    to_read = kind_of(name, media_type) is not None
+    tx.run(_adopt, content=content_id, sha256=digest, what="waiting" if to_read else "done" if pages else None)
+    if to_read:
+        tx.announce(TO_READ, {"content": content_id})
+    else:
+        put_pages(tx, content_id, pages)
+
+
 def remove(tx: Tx, file: File) -> None:
     """Delete the file's row, and drop its content if no other file has it."""
     tx.run(_drop_heard, of_file=file.id)

@@ -19,7 +19,7 @@ from denizen.inbox.delivery import Delivery
 from denizen.inbox.events import ABOUT, BEFORE, OUTSIDE
 from denizen.inbox.format import quote, quoted_name, speaker
 from denizen.memory import items, rolling
-from denizen.spaces import directory, editing, posting
+from denizen.spaces import ask_again, directory, editing, posting
 from denizen.spaces.editing import Change
 from denizen.spaces.posting import Draft, Message
 from denizen.storage.database import Tx, statement
@@ -43,11 +43,15 @@ _reading = statement(
 )
 
 
-def edit_message(tx: Tx, message_id: MessageId, by: EntityId, what: Draft) -> Message:
-    """Edits the message, and tells every agent that has read it once."""
+def edit_message(tx: Tx, message_id: MessageId, by: EntityId, what: Draft, *, ask: bool = False) -> Message:
+    """Edits the message, and tells every agent that has read it once.
+
+    With `ask`, agents that were to answer it are asked to answer it as it is now.
+    """
     change = editing.edit(tx, message_id, by, what)
+    asked = ask_again.ask_about_edited(tx, change.after, by) if ask else []
     if change.is_one:
-        _tell(tx, change, by, "edited", f": it now says {quote(what.text)}")
+        _tell(tx, change, by, "edited", f": it now says {quote(what.text)}", without=asked)
         index_anew(tx, [message_id])
     return change.after
 
@@ -70,7 +74,7 @@ def _unlearn(tx: Tx, message: Message) -> None:
         rolling.begin_anew(tx, message.space_id)
 
 
-def _tell(tx: Tx, change: Change, by: EntityId, did: str, more: str) -> None:
+def _tell(tx: Tx, change: Change, by: EntityId, did: str, more: str, without: Iterable[str] = ()) -> None:
     # A skipped cycle left no trace: an agent that does not remember the message need not be told.
     message = change.before
     rows = [
@@ -98,7 +102,7 @@ def _tell(tx: Tx, change: Change, by: EntityId, did: str, more: str) -> None:
                 space_id=message.space_id,
                 payload=payload,
             )
-            for agent_id in sorted({row[0] for row in rows} - {by})
+            for agent_id in sorted({row[0] for row in rows} - {by, *without})
         ],
     )
 

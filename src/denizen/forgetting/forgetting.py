@@ -23,7 +23,7 @@ from sqlalchemy import Text, bindparam, case, delete, or_, select, text, update
 from denizen.access import audit, roles
 from denizen.access.audit import Actor
 from denizen.access.requesters import Requester
-from denizen.bus.streams import PANEL, WAKE
+from denizen.bus.streams import PANEL, WAKE, MessageEdited, space_topic
 from denizen.consciousness import conversation_summaries
 from denizen.consciousness import lease as leases
 from denizen.consciousness.recall import passages as recall
@@ -43,10 +43,11 @@ from denizen.models import codec
 from denizen.models.tokens import estimate_message
 from denizen.plans import origins
 from denizen.shapes.vocabulary import ForgetKind as Kind
-from denizen.spaces import directory, editing, leaving, posting
+from denizen.spaces import directory, editing, leaving, marking, posting
 from denizen.spaces.markdown import render
 from denizen.spaces.posting import Message
 from denizen.spaces.quotes import FORGOTTEN, Quotes, said
+from denizen.storage import chains
 from denizen.storage.database import Tx, insert_into, long_running, statement, values
 from denizen.storage.schema import (
     advisors,
@@ -216,6 +217,7 @@ def forget_person(
     work.forget_memories(items.of_person(tx, person_id))
     work.forget_messages(_all_messages(tx, _by_author, author_id=person_id), names=True)
     work.drop_mentions(person.handle)
+    marking.forget_reactions_of(tx, person_id)
     tx.run(_forget_entity, entity=person_id, new_name=NOBODY, new_handle=new_handle)
     tx.run(_revoke, entity=person_id, at=tx.now)
     tx.run(_drop_secrets, owner=person_id)
@@ -246,6 +248,7 @@ def forget_space(tx: Tx, space_id: SpaceId, by: EntityId | None = None) -> Recei
     work.removed["rollings"] += rolling.drop(tx, space_id)
     work.forget_messages(_all_messages(tx, _in_space, space_id=space_id), names=True)
     work.removed["memberships"] += tx.run(_leave_all, space=space_id)
+    directory.strike_members(tx, space_id)
     tx.run(_forget_space, space=space_id, new_name=NOBODY)
     directory.announce_change(tx, space_id)
     return work.finish("space", space_id, by)
@@ -588,6 +591,7 @@ class _Work:
         earlier = self._earlier_texts(gone)
         near = _Near(self.tx, some, self.concerned)
         attached = [text for message in some for text in attaching.words_of(self.tx, message.files)]
+        self._forget_copies_of_files(some, gone)
         for message in some:
             if message.deleted_at is None or message.text != FORGOTTEN:
                 editing.empty(self.tx, message, FORGOTTEN)
@@ -601,6 +605,16 @@ class _Work:
         self._rewrite_places(far, close, near, people=names and self.everywhere)
         self._forget_passages(far, close, near)
         self._forget_what_rests_on(some, far, close, near)
+
+    def _forget_copies_of_files(self, some: Sequence[Message], gone: set[MessageId]) -> None:
+        """Removes the files of these messages also where agents have them, or sent them on."""
+        removed = attaching.remove_copies_of_agents(self.tx, [file for each in some for file in each.files])
+        self.removed["passages"] += recall.forget_files(self.tx, [file_id for file_id, _ in removed])
+        for changed in dict.fromkeys(message_id for _, message_id in removed):
+            if changed is not None and changed not in gone:
+                message = posting.get_message(self.tx, changed)
+                frame = MessageEdited(message.space_id, message.seq, message.id)
+                self.tx.announce(space_topic(message.space_id), frame.to_payload())
 
     def forget_memories(self, what: Iterable[MemoryItem]) -> list[MemoryItem]:
         """Forgets these memories, also where agents were shown them; returns all that were deleted."""
@@ -618,6 +632,7 @@ class _Work:
             left = redactor.entry(message)
             if left != message:
                 self.tx.run(_rewrite_entry, entry=number, new_message=left)
+                chains.amend_entry(self.tx, number)
                 self.removed["log"] += 1
                 self.concerned.add(agent_id)
         self._retell_advisors(redactor.text)
@@ -734,6 +749,7 @@ class _Work:
                     new_mentions=mentions,
                     new_metadata=left_more,
                 )
+                chains.amend_message(self.tx, id)
                 changed.append(id)
         self.removed["messages"] += len(changed)
         index_anew(self.tx, changed)
@@ -761,7 +777,7 @@ class _Work:
                     place.rewrite(self.tx, row, left)
                     self.removed[place.name] += 1
                     if place.name == "log":
-                        self._count_anew(row, left)
+                        self._on_entry_changed(row, left)
                     if row.agent_id is not None:
                         self.concerned.add(row.agent_id)
         self._drop_notes(far, close, near)
@@ -776,9 +792,10 @@ class _Work:
             return row.words
         return {name: _apply(redactor, how, row.words[name]) for name, how in place.columns.items()}
 
-    def _count_anew(self, row: Row, left: Mapping[str, str | None]) -> None:
+    def _on_entry_changed(self, row: Row, left: Mapping[str, str | None]) -> None:
         size = estimate_message(codec.load(left["message"] or ""))
         self.tx.run(_retoken, entry=row.keys[0], new_tokens=size)
+        chains.amend_entry(self.tx, row.keys[0])
 
     def _drop_notes(self, far: Redactor, close: Redactor, near: _Near) -> None:
         """Deletes the notes whose key contains the text: a note is found by its key."""

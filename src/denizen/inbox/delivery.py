@@ -22,7 +22,7 @@ from denizen.inbox import statuses
 from denizen.inbox.events import FILES, OUTSIDE, Event, EventType, Lane
 from denizen.inbox.statuses import EventCause
 from denizen.shapes.vocabulary import OpenState
-from denizen.storage.database import Tx, insert_ignore, statement
+from denizen.storage.database import Tx, insert_ignore, statement, values
 from denizen.storage.schema import entities, events, messages, spaces
 
 TRIED_ALONE_AFTER: Final = 2
@@ -370,6 +370,7 @@ _finish = statement(
         events.c.cycle_id == bindparam("by_cycle"),
     )
     .values(state="done")
+    .returning(events.c.id)
 )
 _give_back = statement(
     update(events)
@@ -416,9 +417,9 @@ def join_cycle(tx: Tx, agent_id: AgentId, message_id: str, cycle_id: CycleId) ->
     tx.run(_join_cycle, agent=agent_id, message=message_id, by_cycle=cycle_id)
 
 
-def finish(tx: Tx, agent_id: AgentId, cycle_id: CycleId) -> None:
-    """Mark the events of the cycle as done."""
-    tx.run(_finish, agent=agent_id, by_cycle=cycle_id)
+def finish(tx: Tx, agent_id: AgentId, cycle_id: CycleId) -> list[str]:
+    """Mark the events of the cycle as done. Returns their ids."""
+    return values(tx, _finish, agent=agent_id, by_cycle=cycle_id)
 
 
 def give_back(tx: Tx, agent_id: AgentId, cycle_id: CycleId, *, seconds: int = 0) -> None:

@@ -20,6 +20,9 @@ BEFORE: Final = "before"
 ASKED_BY: Final = "asked_by"
 """Payload key of a notice: the name of the person who asks for an answer."""
 
+AGAIN: Final = "again"
+"""Payload key of a notice, and metadata key of the answer to it: the id of the earlier answer, which stays."""
+
 FROM_SPACES: Final = "from_spaces"
 """Payload key of a plan or timer: the ids of the spaces in which the agent made it."""
 FILES: Final = "files"

@@ -148,7 +148,10 @@ def has_trouble(tx: Tx, agent_id: AgentId) -> bool:
 def get(tx: Tx, agent_id: AgentId) -> Parked | None:
     """Why the agent is parked; None if it is not."""
     row = tx.one(_get, id=agent_id)
-    return None if row is None else Parked(row[0], row[1], json.loads(row[2] or "{}"), Instant(row[3]), row[4])
+    if row is None:
+        return None
+    id, cause, detail, until, tries = row
+    return Parked(id, cause, json.loads(detail or "{}"), Instant(until), tries)
 
 
 def retry(tx: Tx, agent_id: AgentId) -> None:

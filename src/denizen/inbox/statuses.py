@@ -20,7 +20,7 @@ from denizen.ids import AgentId, EntityId, MessageId, SpaceId
 from denizen.inbox.events import Event
 from denizen.shapes.vocabulary import StatusAction as Action
 from denizen.shapes.vocabulary import StatusCause as Cause
-from denizen.storage.database import Statement, Tx, statement
+from denizen.storage.database import Statement, Tx, statement, values
 from denizen.storage.schema import entities, events, memberships, messages, space_statuses
 
 CAUSES: Final[tuple[Cause, ...]] = get_args(Cause)
@@ -304,7 +304,7 @@ _clear_agent_in_space = _clearing(_here)
 
 
 def _clear(tx: Tx, which: Statement, agent_id: AgentId, **where: str) -> None:
-    for space in {row[0] for row in tx.all(which, agent=agent_id, **where)}:
+    for space in set(values(tx, which, agent=agent_id, **where)):
         tx.announce(space_topic(space), StatusChanged(space, agent_id).to_payload())
 
 

@@ -23,7 +23,7 @@ from denizen.memory.documents import Memory, Written
 from denizen.memory.settings import CompactionProfile
 from denizen.spaces.posting import Message, messages_after
 from denizen.spaces.quotes import Quotes
-from denizen.storage.database import Tx, statement, storable
+from denizen.storage.database import Tx, statement, storable, values
 from denizen.storage.schema import (
     advisors,
     agents,
@@ -135,7 +135,7 @@ def conversation_info(tx: Tx, space_id: SpaceId) -> ConversationInfo | None:
         return None
     voices: tuple[str, ...] = ()
     if row[1] == "panel":
-        voices = tuple(each[0] for each in tx.all(_voices, space_id=space_id)) or (ASSISTANT,)
+        voices = tuple(values(tx, _voices, space_id=space_id)) or (ASSISTANT,)
     there = tuple((each[0], each[1]) for each in tx.all(_agents, space_id=space_id))
     return ConversationInfo(row[0], row[1], there, space_id, voices)
 
@@ -440,4 +440,4 @@ _waiting = statement(
 
 def long_unsummed(tx: Tx, least: int, after: str = "") -> list[SpaceId]:
     """Returns the next spaces with at least so many unsummarized messages, for the scan at the start."""
-    return [SpaceId(row[0]) for row in tx.all(_waiting, after=after, least=least, reader_id=EVERYONE)]
+    return [SpaceId(each) for each in values(tx, _waiting, after=after, least=least, reader_id=EVERYONE)]

@@ -7,7 +7,7 @@ from sqlalchemy import bindparam, select
 from denizen.ids import SpaceId
 from denizen.panel.settings import AdvisorSettings, PanelSettings
 from denizen.reflection.cursor import PANEL_CURSOR, Claimant
-from denizen.storage.database import Tx, statement
+from denizen.storage.database import Tx, statement, values
 from denizen.storage.schema import advisors, panel_reflecting, panels
 
 _panel = statement(select(panels.c.settings, panels.c.turns).where(panels.c.space_id == bindparam("space_id")))
@@ -38,4 +38,4 @@ _behind = statement(
 
 def behind(tx: Tx, by: Claimant) -> list[SpaceId]:
     """Returns the panels with turns to reflect on that no other living instance has claimed."""
-    return [SpaceId(row[0]) for row in tx.all(_behind, **by.parameters(tx))]
+    return [SpaceId(each) for each in values(tx, _behind, **by.parameters(tx))]

@@ -43,7 +43,7 @@ from denizen.panel.panels import Panel
 from denizen.panel.phases import Stage, stage_at
 from denizen.panel.rounds import ASSISTANT, CAMPS, QUESTION_GONE, SYNTHESIS, UNFINISHED, Part, Round
 from denizen.spaces import posting
-from denizen.storage.database import Tx, statement, storable
+from denizen.storage.database import Tx, statement, storable, value
 from denizen.storage.schema import messages, replies
 from denizen.storage.schema import rounds as rounds_table
 
@@ -576,8 +576,7 @@ def context_of(tx: Tx, panel_id: SpaceId, round_id: str, voice: str, part: Part 
         return None if found.deleted_at is not None else Said(found.id, found.text, found.created_at)
 
     def words(said_in: str, of: str) -> str | None:
-        row = tx.one(_words, round_id=said_in, voice=of)
-        return None if row is None else row[0]
+        return value(tx, _words, round_id=said_in, voice=of)
 
     lines = rebuilt(reply.recipe, message, words)
     omitted = omissions_in(reply.recipe)

@@ -32,7 +32,7 @@ from denizen.inbox.statuses import Action, Cause
 from denizen.models.catalog import OWN, provider_of
 from denizen.panel import advisors, panels
 from denizen.panel.rounds import ASSISTANT, QUESTION_GONE, Reply
-from denizen.storage.database import Tx, statement
+from denizen.storage.database import Tx, statement, values
 from denizen.storage.schema import memberships, messages, replies, rounds, spaces
 from denizen.storage.schema import panels as panels_table
 
@@ -225,7 +225,7 @@ def why_some_failed(tx: Tx, panel_id: SpaceId, failed: Sequence[Reply]) -> str:
 
 def being_answered(tx: Tx) -> set[SpaceId]:
     """Returns the panels whose last message is being answered now."""
-    return {row[0] for row in tx.all(_under_way)}
+    return set(values(tx, _under_way))
 
 
 def _statuses(tx: Tx, rows: Iterable[tuple[Any, ...]]) -> list[PanelStatus]:

@@ -19,7 +19,7 @@ from denizen.consciousness.privacy import ELSEWHERE
 from denizen.consciousness.recall.fetching import said
 from denizen.errors import InvalidInput, NotFound
 from denizen.ids import AgentId, EntityId, OrganizationId, SpaceId
-from denizen.portability import memories, panels, rows, stance_lines, withholding
+from denizen.portability import file_lines, memories, panels, rows, stance_lines, withholding
 from denizen.portability.hiding import Hidden
 from denizen.portability.lines import (
     AdvisorLine,
@@ -31,6 +31,7 @@ from denizen.portability.lines import (
     EntityLine,
     EntryLine,
     EventLine,
+    FileLine,
     GoalLine,
     Header,
     Kind,
@@ -39,6 +40,7 @@ from denizen.portability.lines import (
     LongTextLine,
     MessageLine,
     NoteLine,
+    OfFile,
     PanelLine,
     PassageLine,
     PlanLine,
@@ -53,11 +55,13 @@ from denizen.portability.lines import (
 from denizen.portability.withholding import Withheld
 from denizen.storage.database import Database, Statement, Tx, statement, value
 from denizen.storage.schema import (
+    contents,
     cycle_spaces,
     cycles,
     effects,
     entities,
     events,
+    files,
     goals,
     layers,
     log,
@@ -93,6 +97,10 @@ async def agent_lines(db: Database, agent_id: AgentId, person: EntityId | None =
     yield written.header
     for each in begun.lines:
         yield written.line(each)
+    if kept_back is None:
+        # A tool may have made a file of what was said in a private space: who may not read that gets no files.
+        async for each in _files(db, _FILES_OF_AGENT, {"id": agent_id}, begun):
+            yield written.line(each)
     tools: set[str] = set()
     for section in _LIFE:
         async for each in _pages(db, section, whose, person, kept_back):
@@ -112,6 +120,8 @@ async def space_lines(db: Database, space_id: SpaceId) -> AsyncGenerator[str]:
     for each in begun.lines:
         yield written.line(each)
     async for each in _pages(db, _SAID, {"id": space_id, "last": begun.last}):
+        yield written.line(each)
+    async for each in _files(db, _FILES_OF_SPACE, {"id": space_id, "last": begun.last}, begun):
         yield written.line(each)
     async for each in _rounds(db, space_id, begun.lines):
         yield written.line(each)
@@ -453,7 +463,10 @@ _gone = statement(
 
 
 def _message(*row: Any) -> MessageLine:
-    id, seq, author_id, text, plain, mentions, reply_to, metadata, hop, edited_at, deleted_at, outside, created_at = row
+    (
+        id, seq, author_id, text, plain, mentions, reply_to, metadata, hop, edited_at, deleted_at, outside, reactions,
+        pinned_at, created_at,
+    ) = row  # fmt: skip
     return MessageLine.model_construct(
         id=id,
         seq=seq,
@@ -467,6 +480,8 @@ def _message(*row: Any) -> MessageLine:
         edited_at=edited_at,
         deleted_at=deleted_at,
         outside=outside,
+        reactions=json.loads(reactions) if reactions else None,
+        pinned_at=pinned_at,
         created_at=created_at,
     )
 
@@ -480,6 +495,33 @@ _SAID: Final = _section(
     span=500,
     make=_message,
 )
+
+
+_file_columns = rows.columns(FileLine, files, {"size": contents.c.size, "digest": contents.c.digest})
+_files_with_contents = files.join(contents, contents.c.id == files.c.content_id)
+_FILES_OF_SPACE: Final = statement(
+    select(*_file_columns)
+    .select_from(_files_with_contents.join(messages, messages.c.id == files.c.message_id))
+    .where(messages.c.space_id == _id, messages.c.seq <= bindparam("last"), contents.c.digest.is_not(None))
+    .order_by(messages.c.seq, files.c.id)
+)
+_FILES_OF_AGENT: Final = statement(
+    select(*_file_columns)
+    .select_from(_files_with_contents)
+    .where(files.c.agent_id == _id, contents.c.digest.is_not(None))
+    .order_by(files.c.id)
+)
+
+
+async def _files(db: Database, query: Statement, whose: dict[str, Any], begun: _Begun) -> AsyncGenerator[OfFile]:
+    """Yields the files with their contents."""
+
+    async def lines() -> AsyncGenerator[FileLine]:
+        for row in await db.read(lambda tx: tx.all(query, **whose)):
+            yield rows.line_of(FileLine, row)
+
+    async for each in file_lines.with_contents(db, begun.organization_id, lines(), set()):
+        yield each
 
 
 def _begin_space(tx: Tx, space_id: SpaceId) -> _Begun:

@@ -17,7 +17,9 @@ from denizen.access.requesters import Requester
 from denizen.agents.restrictions import DefinitionPolicy
 from denizen.consciousness.recall import settling
 from denizen.errors import InvalidInput
+from denizen.files.storing import FileLimits
 from denizen.ids import AgentId, OrganizationId
+from denizen.portability.file_lines import store_contents
 from denizen.portability.imported import Imported
 from denizen.portability.lives import check_agent, import_agent
 from denizen.portability.reading import Source
@@ -32,19 +34,25 @@ async def take_in(
     organization_id: OrganizationId,
     path: Path,
     *,
+    limits: FileLimits,
     handle: str | None = None,
     name: str | None = None,
 ) -> Imported:
     """Imports the file: all of it or, with an error, nothing. For owners."""
+    by.require("owner")
     source = Source(path)
     header = await asyncio.to_thread(source.header)
     if header.kind == "space":
         if handle is not None:
             raise InvalidInput("A space has no handle: this file holds a space.")
         ids = await asyncio.to_thread(check_space, source)
-        return await db.write(import_space, by, organization_id, source, ids, name=name)
+        contents = await store_contents(db, organization_id, source, limits)
+        return await db.write(import_space, by, organization_id, source, ids, contents, name=name)
     toolsets = await asyncio.to_thread(check_agent, source)
-    made = await db.write(import_agent, by, policy, organization_id, source, toolsets, handle=handle, name=name)
+    contents = await store_contents(db, organization_id, source, limits)
+    made = await db.write(
+        import_agent, by, policy, organization_id, source, toolsets, contents, handle=handle, name=name
+    )
     # Recall is faster with its passages indexed at once; the running agents would do it as well.
     await settling.settle(db, AgentId(made.id))
     return made

@@ -279,6 +279,9 @@ class PassageLine(_Line):
     place: Number
     characters: Number
     own_words: Annotated[int, Field(ge=0, le=3)]
+    file_id: Id | None = None
+    """The file whose text it is."""
+    page: Number | None = None
     at: Time
 
 
@@ -444,6 +447,8 @@ class MessageLine(_Line):
     deleted_at: Time | None
     outside: Outside | None = None
     """None in a file of an older version: then people's messages are not from outside, and everything else is."""
+    reactions: dict[str, tuple[Id, ...]] | None = None
+    pinned_at: Time | None = None
     created_at: Time
 
 
@@ -593,6 +598,46 @@ class VoiceReflectionLine(_Line):
     created_at: Number
 
 
+# Files of messages, and those that an agent got from tools and services
+
+
+Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
+
+class FileLine(_Line):
+    """A file of a message of the space, or one that the agent has."""
+
+    row: Literal["file"] = "file"
+    id: Id
+    message_id: Id | None
+    name: Text
+    media_type: Text
+    size: Annotated[int, Field(ge=1, le=2**40)]
+    digest: Digest
+    """SHA-256 of its bytes."""
+    created_at: Time
+
+
+class FilePageLine(_Line):
+    """The text of a page of a content."""
+
+    row: Literal["file_page"] = "file_page"
+    digest: Digest
+    page: Number
+    text: Text
+
+
+class ChunkLine(_Line):
+    """A piece of a content: 256 KB, the last one less."""
+
+    row: Literal["chunk"] = "chunk"
+    digest: Digest
+    n: Number
+    data: Annotated[str, Field(pattern=r"^[A-Za-z0-9+/]+={0,2}$")]
+    """In base 64."""
+
+
+OfFile: TypeAlias = FileLine | FilePageLine | ChunkLine
 OfMemory: TypeAlias = MemoryLine | KeptOutLine
 OfStanding: TypeAlias = StanceLine | FeelingLine | SignalLine | ReflectionLine
 OfVoice: TypeAlias = VoiceStanceLine | VoiceFeelingLine | VoiceSignalLine | VoiceReflectionLine
@@ -616,7 +661,7 @@ OfAgent: TypeAlias = (
     | OfStanding
 )
 OfSpace: TypeAlias = SpaceLine | MessageLine | PolicyLine | RollingLine | OfPanel
-Line: TypeAlias = OfAgent | OfSpace | EntityLine | OfMemory | End
+Line: TypeAlias = OfAgent | OfSpace | EntityLine | OfMemory | OfFile | End
 
 
 @cache

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Collection
+from dataclasses import asdict
 from itertools import product
 from typing import Any
 from uuid import NAMESPACE_OID, uuid5
 
-from pydantic import ValidationError
+from pydantic import JsonValue, ValidationError
 from sqlalchemy import bindparam, select, update
 
 from denizen.access import audit
@@ -24,17 +25,21 @@ from denizen.consciousness import lease as leases
 from denizen.consciousness.privacy import ELSEWHERE
 from denizen.consciousness.recall.passages import RECALLABLE
 from denizen.errors import HandleTaken, InvalidInput
+from denizen.files.attaching import attachments_in
 from denizen.ids import AgentId, EntityId, OrganizationId, SpaceId, new_id
 from denizen.inbox import sources
+from denizen.inbox.events import FILES
 from denizen.memory.audience import Owner
 from denizen.models import codec
 from denizen.plans import agenda, schedule
 from denizen.portability import company, stance_lines
 from denizen.portability.company import Company
 from denizen.portability.exporting import MESSAGE_EVENTS, SAID
+from denizen.portability.file_lines import Attaching, Contents, FilesInSource, is_taken
 from denizen.portability.imported import Imported
 from denizen.portability.lines import (
     AgentLine,
+    ChunkLine,
     CycleLine,
     CycleSpaceLine,
     EffectLine,
@@ -42,6 +47,8 @@ from denizen.portability.lines import (
     EntryLine,
     EventLine,
     FeelingLine,
+    FileLine,
+    FilePageLine,
     GoalLine,
     KeptOutLine,
     LayerLine,
@@ -75,6 +82,7 @@ from denizen.storage.schema import (
     entities,
     events,
     fact_spaces,
+    files,
     goals,
     layers,
     log,
@@ -129,6 +137,7 @@ class _Life:
         self._eras: set[int] = set()
         self._keys: set[tuple[Any, ...]] = set()
         self._conversations = Conversations(fault)
+        self._files = FilesInSource(fault)
         self.toolsets: set[str] = set()
 
     def check(self, number: int, line: Line) -> None:
@@ -172,10 +181,15 @@ class _Life:
                 known = digest_of(line.tools) == line.digest
                 self._require(number, known, "its digest is not that of its tools")
                 self.toolsets.add(line.digest)
+            case FileLine() | FilePageLine() | ChunkLine():
+                own = not isinstance(line, FileLine) or line.message_id is None
+                self._require(number, own, "it is a file of a message")
+                self._files.check(number, line)
             case _:
                 raise self._fault(number, f"a line {line.row!r} does not belong here")
 
     def end(self, agent: AgentLine) -> None:
+        self._files.end()
         lived = len(self._cycles)
         self._require(2, agent.cycles == lived, f"it speaks of {agent.cycles:,} cycles, and there are {lived:,}")
         self._require(2, 1 <= agent.window_from <= self._entries + 1, "its window begins where there is nothing")
@@ -272,6 +286,7 @@ _space = statement(select(spaces.c.organization_id, spaces.c.private).where(spac
 _add_toolset = insert_ignore(toolsets, ("digest", "tools"))
 
 _message = statement(select(messages.c.space_id).where(messages.c.id == bindparam("id")))
+_home_of_file = statement(select(files.c.organization_id).where(files.c.id == bindparam("id")))
 _plan = statement(select(plans.c.id).where(plans.c.id == bindparam("id")))
 _shell = statement(
     select(entities.c.handle)
@@ -295,20 +310,22 @@ def import_agent(
     organization_id: OrganizationId,
     source: Source,
     toolsets: Collection[str],
+    contents: Contents,
     *,
     handle: str | None = None,
     name: str | None = None,
 ) -> Imported:
     """Imports the agent of a checked file with its whole history: suspended, and in no space. For owners.
 
-    `toolsets` are the digests of the tools in the file. Raises `NotAllowed` if the policy refuses its definition.
+    `toolsets` are the digests of the tools in the file, `contents` the ids of its files' contents. Raises `NotAllowed`
+    if the policy refuses its definition.
     """
     by.require("owner")
     by.require_organization(organization_id)
     first = first_line(source, AgentLine)
     agent_id = _admit(tx, policy.for_requester(tx, by), organization_id, first, handle, name, source.fault)
     importer, trusted = Importer(organization_id, by.actor.entity_id), is_operator(tx, by.actor)
-    arriving = _Arriving(tx, importer, first.id, agent_id, toolsets, trusted)
+    arriving = _Arriving(tx, importer, first.id, agent_id, toolsets, contents, trusted)
     for _, line in source.lines():
         arriving.add(line)
     counts = arriving.finish()
@@ -378,7 +395,14 @@ class _Arriving:
     """Writes an imported history, under the id that the agent has here."""
 
     def __init__(
-        self, tx: Tx, importer: Importer, old: str, agent_id: AgentId, toolsets: Collection[str], trusted: bool
+        self,
+        tx: Tx,
+        importer: Importer,
+        old: str,
+        agent_id: AgentId,
+        toolsets: Collection[str],
+        contents: Contents,
+        trusted: bool,
     ) -> None:
         """`trusted`: keeps the file's marks of text from outside; otherwise everything is marked."""
         self._tx = tx
@@ -400,6 +424,8 @@ class _Arriving:
         """Its goals, notes and plans, which do not say which cycle made them."""
         self._trusted = trusted
         self._memories = Remembering(tx, agent_id, self._between, trusted)
+        self._files = Attaching(tx, home, contents)
+        self._file_ids: dict[str, str] = {}
 
     def add(self, line: Line) -> None:
         self._counts[line.row] += 1
@@ -441,6 +467,12 @@ class _Arriving:
                 self._memories.add(line, self._places[line.space_id], self._source)
             case KeptOutLine():
                 self._memories.add(line, None, self._source)
+            case FileLine():
+                taken = is_taken(self._tx, line.id)
+                self._file_ids[line.id] = new_id() if taken else line.id
+                self._files.add(line, self._file_ids[line.id], agent_id=self._agent_id)
+            case FilePageLine() | ChunkLine():
+                self._files.add(line)
             case _:
                 raise AssertionError(f"{line.row} was not checked")
 
@@ -452,6 +484,7 @@ class _Arriving:
         for fact, space_id in product(self._facts, self._private):
             self._rows.add(_add_fact_space, {"agent_id": self._agent_id, "fact": fact, "space_id": space_id})
         self._rows.write()
+        self._files.finish()
         if self._counts["passage"]:
             self._tx.run(
                 _add_index, agent_id=self._agent_id, passages=self._counts["passage"], forgotten=self._forgotten
@@ -543,6 +576,8 @@ class _Arriving:
         if said is not None and not here:
             # Its message is on another server: the text is stored here, with the event.
             payload |= {"text": said.text, SAID: said.model_dump()}
+        if FILES in payload:
+            payload[FILES] = self._own_files(payload[FILES])
         return {
             "agent_id": self._agent_id,
             "cycle_id": self._cycle(line.cycle),
@@ -559,6 +594,16 @@ class _Arriving:
             "created_at": line.created_at,
         }
 
+    def _file(self, file_id: str) -> str | None:
+        """The id of a file that is here, or was in the export."""
+        row = self._tx.one(_home_of_file, id=file_id)
+        return file_id if row is not None and row[0] == self._home else self._file_ids.get(file_id)
+
+    def _own_files(self, stored: JsonValue) -> JsonValue:
+        """The files of an event under the ids that they have here; without those that are not in the export."""
+        found = attachments_in(stored)
+        return [asdict(each) | {"id": self._file_ids[each.id]} for each in found if each.id in self._file_ids]
+
     def _passage(self, line: PassageLine) -> dict[str, Params]:
         here = line.message_id is not None and self._is_here(line.message_id)
         speaker = self._agent_id if line.speaker_id == self._old else self._entity(line.speaker_id)
@@ -569,6 +614,7 @@ class _Arriving:
             "speaker": None if speaker else line.speaker,
             "message_id": line.message_id if here else None,
             "text": None if here else line.text,
+            "file_id": None if line.file_id is None else self._file(line.file_id),
         }
 
     def _entity(self, entity_id: str | None) -> str | None:

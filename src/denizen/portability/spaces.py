@@ -8,20 +8,26 @@ from collections.abc import Collection
 from typing import Final
 from uuid import NAMESPACE_OID, uuid5
 
+from pydantic import JsonValue
 from sqlalchemy import bindparam, select, update
 
 from denizen.access import audit
 from denizen.access.operators import is_operator
 from denizen.access.requesters import Requester
 from denizen.ids import OrganizationId, SpaceId
+from denizen.inbox.events import AGAIN
 from denizen.memory import documents
 from denizen.memory.audience import Owner
 from denizen.memory.policy import Policy
 from denizen.portability import panels, stance_lines
 from denizen.portability.company import Company
+from denizen.portability.file_lines import Attaching, Contents, FilesInSource
 from denizen.portability.imported import Imported
 from denizen.portability.lines import (
+    ChunkLine,
     EntityLine,
+    FileLine,
+    FilePageLine,
     KeptOutLine,
     Line,
     MemoryLine,
@@ -39,7 +45,7 @@ from denizen.portability.rows import Rows, into, values
 from denizen.spaces import directory
 from denizen.spaces.handles import check_handle, check_name
 from denizen.storage.database import Params, Tx, insert_ignore, insert_into, long_running, statement
-from denizen.storage.schema import advisors, memberships, memory_policies, messages, rollings, rounds, spaces
+from denizen.storage.schema import advisors, files, memberships, memory_policies, messages, rollings, rounds, spaces
 
 # Checking
 
@@ -52,6 +58,7 @@ def check_space(source: Source) -> frozenset[str]:
     first, room = first_line(source, SpaceLine), _Room(source)
     for number, line in source.lines():
         room.check(number, line)
+    room.files.end()
     if room.said != first.messages:
         raise source.fault(2, f"it speaks of {first.messages:,} messages, and there are {room.said:,}")
     return room.ids
@@ -68,10 +75,11 @@ class _Room:
         self._messages: set[str] = set()
         self._keys: set[tuple[str, str]] = set()
         self._board = Board(source.fault)
+        self.files = FilesInSource(source.fault)
 
     @property
     def ids(self) -> frozenset[str]:
-        return frozenset(self._messages) | self._board.ids
+        return frozenset(self._messages) | self._board.ids | self.files.ids
 
     def check(self, number: int, line: Line) -> None:
         match line:
@@ -89,6 +97,10 @@ class _Room:
                 self._board.check(number, line, self._messages, self._people)
             case PolicyLine() | RollingLine() | MemoryLine() | KeptOutLine():
                 self._check_memory(number, line)
+            case FileLine() | FilePageLine() | ChunkLine():
+                here = not isinstance(line, FileLine) or line.message_id in self._messages
+                self._require(number, here, "no message of the file has it")
+                self.files.check(number, line)
             case _:
                 raise self._fault(number, f"a line {line.row!r} does not belong here")
 
@@ -139,7 +151,7 @@ _take_place = statement(
     )
 )
 _TAKEN: Final = tuple(
-    statement(select(table.c.id).where(table.c.id == bindparam("id"))) for table in (messages, advisors, rounds)
+    statement(select(table.c.id).where(table.c.id == bindparam("id"))) for table in (messages, advisors, rounds, files)
 )
 _add_message = into(messages, MessageLine, "space_id")
 _add_policy = insert_ignore(memory_policies)
@@ -161,18 +173,19 @@ def import_space(
     organization_id: OrganizationId,
     source: Source,
     ids: Collection[str],
+    contents: Contents,
     *,
     name: str | None = None,
 ) -> Imported:
     """Imports the space of a checked file, with its messages and members. For owners.
 
-    `ids` are those of its messages, advisors and rounds.
+    `ids` are those of its messages, advisors, rounds and files, `contents` those of the files' contents.
     """
     by.require("owner")
     by.require_organization(organization_id)
     first = first_line(source, SpaceLine)
     space_id = _admit(tx, organization_id, first, check_name(name or first.name))
-    filling = _Filling(tx, organization_id, first.id, space_id, ids, is_operator(tx, by.actor))
+    filling = _Filling(tx, organization_id, first.id, space_id, ids, contents, is_operator(tx, by.actor))
     for _, line in source.lines():
         filling.add(line)
     counts = filling.finish()
@@ -216,13 +229,21 @@ def _seat(tx: Tx, space_id: SpaceId, company: Company, last: int) -> None:
     for at, (line, entity_id) in enumerate(company.members()):
         membership = {"role": line.role, "attention": line.attention, "joined_at": since + at}
         tx.run(_join, space_id=space_id, entity_id=entity_id, read_seq=min(line.read_seq, last), **membership)
+        directory.enter(tx, "member", space_id, entity_id)
 
 
 class _Filling:
     """Writes an imported space, under the id that it has here."""
 
     def __init__(
-        self, tx: Tx, home: OrganizationId, old: str, space_id: SpaceId, ids: Collection[str], trusted: bool
+        self,
+        tx: Tx,
+        home: OrganizationId,
+        old: str,
+        space_id: SpaceId,
+        ids: Collection[str],
+        contents: Contents,
+        trusted: bool,
     ) -> None:
         """`trusted`: keeps the file's marks of text from outside; otherwise everything is marked."""
         self._tx = tx
@@ -235,6 +256,7 @@ class _Filling:
         self.company = Company(tx, home)
         self._trusted = trusted
         self._people: set[str] = set()
+        self._files = Attaching(tx, home, contents)
         self._board = Assembling(tx, home, space_id, self._rows, trusted)
         here, before = Owner("conversation", home, space_id), Owner("conversation", home, SpaceId(old))
         self._memories = Remembering(tx, space_id, lambda _line: (here, before), trusted)
@@ -257,11 +279,16 @@ class _Filling:
                 self._rows.add(_add_rolling, values(line) | here | own)
             case MemoryLine() | KeptOutLine():
                 self._memories.add(line, self._space_id, self._in_file)
+            case FileLine():
+                self._files.add(line, self._own(line.id), message_id=self._own(line.message_id or ""))
+            case FilePageLine() | ChunkLine():
+                self._files.add(line)
             case _:
                 pass
 
     def finish(self) -> dict[str, int]:
         self._rows.write()
+        self._files.finish()
         self._board.finish()
         return dict(self._counts)
 
@@ -288,9 +315,23 @@ class _Filling:
             "author_id": self.company[line.author_id],
             "mentions": json.dumps(line.mentions) if line.mentions else None,
             "reply_to": None if line.reply_to is None else self._in_file(line.reply_to),
-            "metadata": json.dumps(line.metadata) if line.metadata else None,
+            "metadata": json.dumps(self._metadata(line)) if line.metadata else None,
             "outside": int(self._is_outside(line)),
+            "reactions": self._reactions(line),
         }
+
+    def _metadata(self, line: MessageLine) -> dict[str, JsonValue]:
+        """What is known of the message, with the ids that it names as they are here."""
+        metadata = dict(line.metadata or {})
+        if isinstance(earlier := metadata.get(AGAIN), str):
+            metadata[AGAIN] = self._in_file(earlier)
+        return metadata
+
+    def _reactions(self, line: MessageLine) -> str | None:
+        given = (line.reactions or {}).items()
+        who = {emoji: [known for each in ids if (known := self.company.get(each))] for emoji, ids in given}
+        found = {emoji: ids for emoji, ids in who.items() if ids}
+        return json.dumps(found, ensure_ascii=False) if found else None
 
     def _is_outside(self, line: MessageLine) -> bool:
         if not self._trusted:

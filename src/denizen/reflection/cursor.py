@@ -12,7 +12,7 @@ from typing import Any, Final
 from sqlalchemy import Table, bindparam, delete, func, or_, select, update
 
 from denizen.clock import SECOND
-from denizen.storage.database import Tx, insert_ignore, statement
+from denizen.storage.database import Tx, insert_ignore, statement, value
 from denizen.storage.schema import agents, instances, panel_reflecting, redactions, reflecting, spaces
 
 
@@ -64,8 +64,7 @@ class ReflectionCursor:
 
     def last_turn(self, tx: Tx, whose: str) -> int | None:
         """Returns the last turn that was reflected on; None if this owner does not reflect."""
-        row = tx.one(self._last, whose=whose)
-        return None if row is None else row[0]
+        return value(tx, self._last, whose=whose)
 
     def claim(self, tx: Tx, whose: str, turn: int, by: Claimant) -> bool:
         """Claims the turn for this instance; False if another living instance has, or it was already reflected on."""

@@ -19,7 +19,7 @@ from denizen.plans import told_changes
 from denizen.reflection.cursor import AGENT_CURSOR, Claimant
 from denizen.reflection.stance_store import AGENTS, Conversation, Run, Stance, upsert
 from denizen.reflection.state import Adjustment
-from denizen.storage.database import Tx, statement
+from denizen.storage.database import Tx, statement, values
 from denizen.storage.schema import agents, leases, memberships, minds, reflecting, stances
 
 
@@ -95,7 +95,7 @@ def set_overrides(tx: Tx, agent_id: AgentId, space_id: SpaceId, wanted: Mapping[
 
 def keep_reflecting(tx: Tx, agent_id: AgentId, *, on: bool) -> None:
     """Switches reflection on the agent's cycles on if the agent or one of its conversations wants it, otherwise off."""
-    wanted = on or any(json.loads(row[0]).get("reflection") for row in tx.all(_overrides, agent_id=agent_id))
+    wanted = on or any(json.loads(each).get("reflection") for each in values(tx, _overrides, agent_id=agent_id))
     row = tx.one(_lived, agent_id=agent_id)
     AGENT_CURSOR.set_reflecting(tx, agent_id, wanted, row[0] if row else 0)
 
@@ -151,4 +151,4 @@ _behind = statement(
 
 def behind(tx: Tx, by: Claimant) -> list[AgentId]:
     """Returns the agents with cycles to reflect on that no other instance runs or reflects on."""
-    return [AgentId(row[0]) for row in tx.all(_behind, now=tx.now, **by.parameters(tx))]
+    return [AgentId(each) for each in values(tx, _behind, now=tx.now, **by.parameters(tx))]

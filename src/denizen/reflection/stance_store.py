@@ -19,7 +19,7 @@ from denizen.ids import EntityId, SpaceId
 from denizen.reflection.signals import Counters, Detected
 from denizen.reflection.state import Adjustment, StateOfMind
 from denizen.shapes.vocabulary import ReflectionOutcome as Outcome
-from denizen.storage.database import Statement, Tx, insert_into, statement, storable
+from denizen.storage.database import Statement, Tx, insert_into, statement, storable, value
 from denizen.storage.schema import (
     feelings,
     reflections,
@@ -218,8 +218,7 @@ class StanceStore:
 
     def last_line(self, tx: Tx, who: str, space_id: SpaceId) -> int:
         """Returns the number of the newest entry in the history; 0 if there is none."""
-        row = tx.one(self._last_line, who=who, space=space_id)
-        return 0 if row is None or row[0] is None else row[0]
+        return value(tx, self._last_line, who=who, space=space_id) or 0
 
     def runs_of(
         self, tx: Tx, who: str, space_id: SpaceId, *, before: int | None = None, limit: int = 100

@@ -19,7 +19,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 @dataclass(frozen=True, slots=True)
 class Expects:
-    """What a setting has to be, as the end of the sentence "It has to be …"."""
+    """The requirement of a setting, as the end of the sentence "It has to be …"."""
 
     text: str
 
@@ -159,12 +159,12 @@ Seconds = Annotated[float, BeforeValidator(_no_truth), Field(gt=0, allow_inf_nan
 
 
 class AgentsSettings(BaseModel):
-    """How often and how long things happen in the life of an agent."""
+    """Intervals and time limits of agents."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     lease_seconds: Annotated[Seconds, Field(ge=1), Expects("a number of seconds, 1 or more, such as 30")] = 30.0
-    """How long an agent belongs to a process that no longer answers. Then another process takes over."""
+    """How long the lease of an agent lasts if its process no longer answers. Then another process takes over."""
 
     warm_seconds: Annotated[
         float,
@@ -175,7 +175,7 @@ class AgentsSettings(BaseModel):
     """How long an agent that has nothing to do stays in memory, so that it answers the next message faster."""
 
     sweep_seconds: Annotated[Seconds, Expects("a number of seconds above 0, such as 2")] = 2.0
-    """How often this process looks for agents that have something to do and were not woken."""
+    """How often this process looks for agents with work that were not woken."""
 
     grace_seconds: Annotated[
         float,
@@ -183,18 +183,18 @@ class AgentsSettings(BaseModel):
         Field(ge=0, allow_inf_nan=False),
         Expects("a number of seconds, 0 or more, such as 20"),
     ] = 20.0
-    """How long agents may finish what they are doing when Denizen is told to stop. What is left goes on later."""
+    """How long agents may finish their work when Denizen is told to stop. Unfinished cycles continue later."""
 
 
 class TlsSettings(BaseModel):
-    """With what the server shows who it is. Both or none."""
+    """The certificate of the server. Set both or none."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     certificate: Annotated[
         Path | None, AfterValidator(lambda path: path and _absolute(path)), Expects("a file, such as tls/fullchain.pem")
     ] = None
-    """The file with the server's certificate and those above it (PEM). With it, the server speaks HTTPS."""
+    """The file with the certificate chain of the server (PEM). With it, the server uses HTTPS."""
 
     key: Annotated[
         Path | None, AfterValidator(lambda path: path and _absolute(path)), Expects("a file, such as tls/privkey.pem")
@@ -212,33 +212,33 @@ class OidcSettings(BaseModel):
         AfterValidator(lambda url: url and _web_address(url) and url),
         Expects("an address such as https://login.example.com/team"),
     ] = None
-    """The identity provider (OpenID Connect) whose tokens let people in, exactly as it calls itself."""
+    """The issuer of the identity provider (OpenID Connect) whose tokens are accepted, exactly as in its tokens."""
 
     audience: Annotated[str | None, Expects("a text, such as denizen")] = None
-    """Whom its tokens have to be for: the client id that this server has there."""
+    """The audience of its tokens: the client id of this server there."""
 
     jwks_url: Annotated[
         str | None,
         AfterValidator(lambda url: url and _web_address(url.partition("?")[0]) and url),
         Expects("an address such as https://login.example.com/team/keys"),
     ] = None
-    """Where its public keys are. By default, where the issuer's own description says."""
+    """The address of its public keys. By default, from the issuer's metadata."""
 
     create_people: Annotated[bool, Expects("true or false")] = False
-    """Whether whoever comes with a good token and is nobody here yet becomes a member."""
+    """Whether a person with a valid token and without an account becomes a member."""
 
     organization: Annotated[str | None, Expects("the id of an organization")] = None
-    """Where people are created, if there are several organizations."""
+    """The organization for new people, if there are several."""
 
     name_claim: Annotated[str, Expects("the name of a claim, such as name")] = "name"
-    """What of a token is a new person's name."""
+    """The claim of the token with the name of a new person."""
 
     handle_claim: Annotated[str, Expects("the name of a claim, such as preferred_username")] = "preferred_username"
-    """What of a token a new person's handle is made from, up to its @."""
+    """The claim of the token from which the handle of a new person is made, up to its @."""
 
 
 class AlertsSettings(BaseModel):
-    """Where owners are told that an agent or a panel has trouble."""
+    """Alerts for owners about agents and panels with problems."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
@@ -247,14 +247,14 @@ class AlertsSettings(BaseModel):
         AfterValidator(lambda url: url and _web_address(url.partition("?")[0]) and url),
         Expects("an address such as https://alerts.example.com/denizen"),
     ] = None
-    """Where to POST, once for each cause, that an agent or a panel cannot answer or has set a message aside."""
+    """The address for a POST, once for each cause, if an agent or a panel cannot answer or has set a message aside."""
 
     allow_private: Annotated[
         tuple[str, ...],
         BeforeValidator(_several),
         Expects('a list of hosts, such as ["alerts.lan", "10.0.0.5:9000"] (in the environment with commas between)'),
     ] = ()
-    """Hosts of that address that may be in a private network."""
+    """Hosts of that address that may have private addresses."""
 
 
 class OrganizationsSettings(BaseModel):
@@ -300,7 +300,7 @@ _Rate = Annotated[int, BeforeValidator(_no_truth), Field(ge=0)]
 
 
 class LimitSettings(BaseModel):
-    """How often one may ask, and how much one may hold open. Each process counts for itself."""
+    """Limits of requests and connections. Each process counts for itself."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
@@ -308,7 +308,7 @@ class LimitSettings(BaseModel):
     """How many requests one access token or session may make in a minute."""
 
     failed_logins_per_minute: Annotated[_Rate, Expects("a whole number, such as 60 (0: as many as one likes)")] = 60
-    """How many wrong tokens and login links one address may show in a minute, before it is not listened to."""
+    """How many wrong tokens and login links one address may send in a minute, before it is blocked."""
 
     connections: Annotated[_Rate, Expects("a whole number, such as 2000 (0: as many as files may be open)")] = 2_000
     """How many connections may be open at the same time. Never more than the limit of open files allows."""
@@ -337,37 +337,37 @@ class FileSettings(BaseModel):
 
 
 class BudgetLimits(BaseModel):
-    """What all agents and panels of this server together may use in a day, which ends at 00:00 UTC."""
+    """The daily budget of all agents and panels of this server together. A day ends at 00:00 UTC."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     dollars_per_day: Annotated[Dollars, Expects("a number of dollars, such as 10 (0: no limit)")] = Decimal(10)
-    """How many dollars models with a known price may cost. Models without one are not stopped by it."""
+    """The limit in dollars for models with a known price. It does not limit models without a price."""
 
     tokens_per_day: Annotated[
         int, BeforeValidator(_no_truth), Field(ge=0), Expects("a whole number, such as 10000000 (0: no limit)")
     ] = 10_000_000
-    """How many tokens may be read and written, with any model but the built-in ones."""
+    """The limit of input and output tokens, for all models but the built-in ones."""
 
 
 class ProfilesSettings(BaseModel):
-    """Where the prompt profiles of the house are."""
+    """The files of the server's prompt profiles."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     presets: Annotated[Path, AfterValidator(_absolute), Expects("a file, such as config/metaprompt-presets.json")] = (
         Field(default=Path("config/metaprompt-presets.json"), validate_default=True)
     )
-    """The file of presets, and of how memory is kept, seen from the current folder. Without it, Denizen's apply."""
+    """The file with presets and memory settings, relative to the current folder. By default, Denizen's own."""
 
     prompts: Annotated[Path, AfterValidator(_absolute), Expects("a folder, such as prompts")] = Field(
         default=Path("prompts"), validate_default=True
     )
-    """The folder whose `_meta/*.md` are add-ons of the house; one named as one of ours is taken instead."""
+    """The folder whose `_meta/*.md` are add-ons of the server; they replace built-in ones of the same name."""
 
 
 class ReflectSettings(BaseModel):
-    """What agents reflect with."""
+    """Reflection of agents."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
@@ -376,7 +376,7 @@ class ReflectSettings(BaseModel):
         AfterValidator(lambda place: place and _import_path(place)),
         Expects("a function, as module:name, such as acme.feelings:score"),
     ] = None
-    """A Python function that tells how somebody feels, for agents whose sentiment method is trained_classifier."""
+    """A Python function that returns the sentiment of a text, for agents with the method trained_classifier."""
 
 
 _Functions = Annotated[
@@ -405,7 +405,7 @@ class FunctionSettings(BaseModel):
 
 
 class TelemetrySettings(BaseModel):
-    """What those who run Denizen are told of it, beside its log."""
+    """Traces and metrics for operators."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
@@ -417,22 +417,22 @@ class TelemetrySettings(BaseModel):
     """Where traces are sent, by OTLP over HTTP (`pip install 'denizen[otel]'`). By default, nothing is traced."""
 
     content: Annotated[bool, Expects("true or false")] = False
-    """Whether traces hold what people and agents say, too."""
+    """Whether traces contain what people and agents say."""
 
     open_metrics: Annotated[bool, Expects("true or false")] = False
-    """Whether /metrics is shown without a token. By default, it takes a token of an admin of the first organization."""
+    """Whether /metrics needs no token. By default, it needs a token of an admin of the first organization."""
 
 
 _Count = Annotated[int, BeforeValidator(_no_truth)]
 
 
 class MemorySettings(BaseModel):
-    """What is remembered beyond an agent's own life. What is not set, the profile of the presets file says."""
+    """Summaries and long-term memory. What is not set comes from the profile of the presets file."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     enabled: Annotated[bool, Expects("true or false")] = True
-    """Whether conversations are summed up, and anything is remembered beyond them."""
+    """Whether conversations are summarized, and long-term memories are stored."""
 
     compaction_enabled: Annotated[bool | None, Expects("true or false"), DefaultElsewhere("true")] = None
     """Whether conversations are summarized. False switches it off, whatever the profiles say."""
@@ -482,18 +482,18 @@ class MemorySettings(BaseModel):
         AfterValidator(lambda place: place and _import_path(place)),
         Expects("an import path, such as acme.memory:Sink"),
     ] = None
-    """Where memories are put instead of the database: called with the database and the embedder."""
+    """A Python function for another store of memories: called with the database and the embedder."""
 
     retriever: Annotated[
         str | None,
         AfterValidator(lambda place: place and _import_path(place)),
         Expects("an import path, such as acme.memory:Retriever"),
     ] = None
-    """From where they are brought back."""
+    """A Python function for the retrieval of memories."""
 
 
 class Settings(BaseModel):
-    """Everything that can be set. Each value has a default that works on a laptop."""
+    """All settings. Each value has a default that works on a laptop."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
@@ -516,35 +516,35 @@ class Settings(BaseModel):
         AfterValidator(lambda url: url and _known_redis(url)),
         Expects("a URL such as redis://host:6379/0 (rediss:// for TLS, unix:// for a socket)"),
     ] = Field(default=None, repr=False)
-    """The Redis or Valkey that several processes wake each other through. One process needs none."""
+    """The Redis or Valkey through which several processes wake each other. A single process needs none."""
 
     model: Annotated[
         str | None,
         AfterValidator(lambda name: name and _name_of_a_model(name)),
         Expects("provider:name, such as openai:gpt-5.2 or anthropic:claude-sonnet-4-5, or demo"),
     ] = None
-    """The language model of agents that name none, as provider:name, or demo. By default, one that is found here."""
+    """The default language model of agents, as provider:name, or demo. By default, one that is found here."""
 
     embedder: Annotated[
         str,
         AfterValidator(_name_of_an_embedder),
         Expects("none, local, or provider:name, such as openai:text-embedding-3-small"),
     ] = "none"
-    """With what agents recall by meaning: none, local (`pip install 'denizen[local]'`), or provider:name."""
+    """The embedder for recall by meaning: none, local (`pip install 'denizen[local]'`), or provider:name."""
 
     openai_api_key: Annotated[SecretStr | None, Expects("the key that OpenAI gave you")] = None
-    """The key for models of OpenAI. Only from the environment or .env; shown nowhere."""
+    """The API key of OpenAI. Only from the environment or .env; never shown."""
 
     anthropic_api_key: Annotated[SecretStr | None, Expects("the key that Anthropic gave you")] = None
-    """The key for models of Anthropic. Only from the environment or .env; shown nowhere."""
+    """The API key of Anthropic. Only from the environment or .env; never shown."""
 
     secret_key: Annotated[
         SecretStr | None, Expects("a key as `denizen secrets key` makes it, or several with commas, the newest first")
     ] = None
-    """The key that seals secrets. Only from the environment or .env. By default, one made in the home folder."""
+    """The key that encrypts secrets. Only from the environment or .env. By default, one is made in the home folder."""
 
     alerts_secret: Annotated[SecretStr | None, Expects("a text that only you and the receiver know")] = None
-    """The secret that signs what is sent to `alerts.webhook_url`. Only from the environment or .env; shown nowhere."""
+    """The secret that signs requests to `alerts.webhook_url`. Only from the environment or .env; never shown."""
 
     tools: Annotated[
         tuple[str, ...],
@@ -553,12 +553,12 @@ class Settings(BaseModel):
             'a list of files or modules, such as ["tools.py", "acme.tools"] (in the environment with commas between)'
         ),
     ] = ()
-    """Python files, seen from the current folder, or modules: every `@tool` in them can be given to agents."""
+    """Python files, relative to the current folder, or modules: agents can use every `@tool` in them."""
 
     host: Annotated[
         str, AfterValidator(_address), Expects("an address or a host name without a port, such as 127.0.0.1")
     ] = "127.0.0.1"
-    """The address the server listens on. 127.0.0.1 is reached from this machine only."""
+    """The address the server listens on. 127.0.0.1 can be reached only from this machine."""
 
     port: Annotated[
         int,
@@ -573,7 +573,7 @@ class Settings(BaseModel):
         AfterValidator(lambda url: url and _web_address(url)),
         Expects("an address such as https://agents.example.com"),
     ] = None
-    """Where others reach this server, for services that answer later. By default, its host and port."""
+    """The public URL of this server, for services that answer later. By default, its host and port."""
 
     allowed_hosts: Annotated[
         tuple[str, ...],
@@ -581,7 +581,7 @@ class Settings(BaseModel):
         AfterValidator(_host_names),
         Expects('a list of host names, such as ["agents.example.com"] (in the environment with commas between)'),
     ] = ()
-    """The names, besides loopback ones and that of public_url, by which the server may be asked for."""
+    """Host names that requests may use, besides loopback ones and that of public_url."""
 
     trusted_proxy: Annotated[
         tuple[str, ...],
@@ -589,31 +589,31 @@ class Settings(BaseModel):
         AfterValidator(_networks),
         Expects('a list of addresses or networks, such as ["10.0.0.5", "172.16.0.0/12"]'),
     ] = ()
-    """The proxies before this server, which speak HTTPS: whom they forward for is believed from them alone."""
+    """Trusted proxies in front of this server, which use HTTPS: only their forwarded addresses are used."""
 
     log_level: Annotated[
         Literal["debug", "info", "warning", "error"],
         BeforeValidator(_lower),
         Expects("debug, info, warning or error"),
     ] = "info"
-    """How much is logged: debug tells everything, error only what a person must act on."""
+    """The log level: debug logs everything, error only what a person must act on."""
 
     log_format: Annotated[Literal["console", "json"], BeforeValidator(_lower), Expects("console or json")] = "console"
-    """How log lines look: console for people, json (one object in a line) for programs."""
+    """The format of log lines: console for people, json (one object per line) for programs."""
 
     prices: Annotated[
         dict[str, PriceSettings],
         BeforeValidator(_from_json),
         Expects('a table such as "ollama:llama3.2" = { input = 0, output = 0 }, with cached = 0.1 if that costs less'),
     ] = Field(default={})
-    """What models cost whose price is not known, in dollars per million tokens. As a variable: the table as JSON."""
+    """Prices of models without a known price, in dollars per million tokens. As a variable: the table as JSON."""
 
     contexts: Annotated[
         dict[str, Annotated[int, BeforeValidator(_no_truth), Field(ge=1_024)]],
         BeforeValidator(_from_json),
         Expects('a table such as "openai-chat:my-model" = 8192, with "*" for all models that say nothing'),
     ] = Field(default={})
-    """How many tokens models take that do not say so, or say it wrong. As a variable: the table as JSON."""
+    """Context sizes of models that report none, or a wrong one, in tokens. As a variable: the table as JSON."""
 
     agents: AgentsSettings = AgentsSettings()
 

@@ -95,6 +95,7 @@ class AgentHealth(Value):
 
 
 AlertCode = Literal[
+    "data_missing",
     "not_ready",
     "nobody_thinks",
     "agents_unable",

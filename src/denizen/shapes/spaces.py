@@ -41,6 +41,15 @@ class AttachmentOut(Value):
     size: Annotated[int, Field(description="In bytes.")]
 
 
+class ReactionOut(Value):
+    """A reaction to a message."""
+
+    model_config = given(emoji="👍", by=[ADA])
+
+    emoji: str
+    by: Annotated[list[str], Field(description="The ids of those who reacted so, the first ones first.")]
+
+
 class MessageOut(Value):
     """A message. `seq` is its number in the space: 1, 2, 3, without gaps."""
 
@@ -59,6 +68,9 @@ class MessageOut(Value):
         deleted_at=None,
         outside=False,
         files=[],
+        reactions=[{"emoji": "👍", "by": [ADA]}],
+        pinned_at=None,
+        marked_at="2026-01-05T09:01:00Z",
     )
 
     id: str
@@ -81,6 +93,15 @@ class MessageOut(Value):
         ),
     ] = False
     files: list[AttachmentOut] = Field(default_factory=list[AttachmentOut])
+    reactions: list[ReactionOut] = Field(default_factory=list[ReactionOut])
+    pinned_at: Annotated[datetime | None, Field(description="Since when it is pinned in its space.")] = None
+    marked_at: Annotated[datetime | None, Field(description="When a reaction or the pin last changed.")] = None
+
+
+class PinnedMessages(Value):
+    """The pinned messages of a space, oldest first."""
+
+    messages: list[MessageOut]
 
 
 class MessagePage(Value):

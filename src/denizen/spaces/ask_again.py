@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
@@ -11,13 +12,14 @@ from denizen.errors import InvalidInput, NotFound
 from denizen.ids import AgentId, EntityId, MessageId, SpaceId, new_id
 from denizen.inbox import delivery, parking, statuses
 from denizen.inbox.delivery import Delivery
-from denizen.inbox.events import ABOUT, ASKED_BY, BEFORE, OUTSIDE
+from denizen.inbox.events import ABOUT, AGAIN, ASKED_BY, BEFORE, OUTSIDE, Event
 from denizen.inbox.format import speaker
 from denizen.inbox.statuses import LEFT_UNANSWERED, SET_ASIDE, SpaceStatus
 from denizen.spaces import directory, posting
 from denizen.spaces.directory import Entity
-from denizen.storage.database import Tx, statement
-from denizen.storage.schema import agents, events, space_statuses
+from denizen.spaces.posting import Message
+from denizen.storage.database import Tx, statement, value
+from denizen.storage.schema import agents, entities, events, memberships, messages, space_statuses
 
 _state = statement(
     select(agents.c.status, agents.c.held_by, agents.c.held_until).where(agents.c.id == bindparam("agent_id"))
@@ -50,6 +52,127 @@ def ask_for_answer(tx: Tx, space_id: SpaceId, agent_id: AgentId, by: EntityId) -
         tx, agent_id, space_id, owed.message_id, status=state[0], held_by=state[1], held_until=state[2]
     )
     delivery.deliver(tx, [_for_answer(tx, owed, person)])
+
+
+def ask_for_another(tx: Tx, message_id: MessageId, by: EntityId) -> None:
+    """Wake the agent that wrote this message, and tell it that this person asks for another answer.
+
+    The earlier answer stays. Only people in the space may ask; raises `InvalidInput` if the message is not an answer of
+    an agent that can be asked.
+    """
+    answer = posting.get_readable(tx, message_id, by)
+    person, agent_id = directory.get_entity(tx, by), AgentId(answer.author_id)
+    if person.kind != "human":
+        raise InvalidInput("Only people ask an agent for an answer. Write to it instead.")
+    if answer.author_kind != "agent" or answer.deleted_at is not None:
+        raise InvalidInput("Only an answer of an agent can be tried again.")
+    _require_askable(tx, answer.space_id, agent_id, answer.author_name)
+    question = _answered_by(tx, answer)
+    if question is None:
+        raise InvalidInput("This message answers nobody. Write what you want to know instead.")
+    asks = f"{speaker(person.name, None, person.handle)} asks you for another answer to what"
+    wrote = speaker(question.author_name, None, question.author_handle)
+    text = (
+        f"{asks} {wrote} wrote:\n{question.text}\n\n"
+        f"Your earlier answer (message {answer.id}) stays where it is. Answer anew."
+    )
+    _ask_waiting(tx, answer.space_id, agent_id, text, question, person, answer.id)
+
+
+def ask_about_edited(tx: Tx, message: Message, by: EntityId) -> list[AgentId]:
+    """Ask the agents that were woken by the message to answer it as it reads now. Returns them."""
+    person = directory.get_entity(tx, by)
+    if person.kind != "human":
+        raise InvalidInput("Only people ask an agent for an answer. Write to it instead.")
+    found = [AgentId(row[0]) for row in tx.all(_was_to_answer, space_id=message.space_id, message_id=message.id)]
+    for agent_id in found:
+        who = speaker(person.name, None, person.handle)
+        text = f"{who} changed a message and asks you to answer it as it is now:\n{message.text}"
+        earlier = value(tx, _first_after, space_id=message.space_id, author_id=agent_id, seq=message.seq)
+        _ask_waiting(tx, message.space_id, agent_id, text, message, person, earlier)
+    return found
+
+
+_was_to_answer = statement(
+    select(events.c.agent_id)
+    .join(agents, agents.c.id == events.c.agent_id)
+    .join(
+        memberships, (memberships.c.entity_id == events.c.agent_id) & (memberships.c.space_id == bindparam("space_id"))
+    )
+    .where(
+        events.c.message_id == bindparam("message_id"),
+        events.c.message_id.is_not(None),
+        events.c.wakes == 1,
+        events.c.state.in_(("done", "taken")),
+        agents.c.status != "dead",
+    )
+    .order_by(events.c.agent_id)
+)
+_first_after = statement(
+    select(messages.c.id)
+    .where(
+        messages.c.space_id == bindparam("space_id"),
+        messages.c.author_id == bindparam("author_id"),
+        messages.c.seq > bindparam("seq"),
+    )
+    .order_by(messages.c.seq)
+    .limit(1)
+)
+_last_of_person = statement(
+    select(messages.c.id)
+    .join(entities, entities.c.id == messages.c.author_id)
+    .where(
+        messages.c.space_id == bindparam("space_id"),
+        messages.c.seq < bindparam("seq"),
+        entities.c.kind == "human",
+        messages.c.deleted_at.is_(None),
+    )
+    .order_by(messages.c.seq.desc())
+    .limit(1)
+)
+
+
+def _answered_by(tx: Tx, answer: Message) -> Message | None:
+    """The message that this one answers: what it replies to, otherwise the last one of a person before it."""
+    earlier = answer.metadata.get(AGAIN)
+    if isinstance(earlier, str):
+        # Another answer is to what the first one was to.
+        first = posting.find_message(tx, MessageId(earlier))
+        return None if first is None else _answered_by(tx, first)
+    found = answer.reply_to or value(tx, _last_of_person, space_id=answer.space_id, seq=answer.seq)
+    return None if found is None else posting.find_message(tx, MessageId(found))
+
+
+def _require_askable(tx: Tx, space_id: SpaceId, agent_id: AgentId, name: str) -> None:
+    state = value(tx, _status, agent_id=agent_id)
+    if state is None or state == "dead":
+        raise InvalidInput(f"{name} was deleted and cannot answer.")
+    if not directory.is_member(tx, space_id, agent_id):
+        raise InvalidInput(f"{name} is no longer in this space. Add it to the space, then ask.")
+
+
+_status = statement(select(agents.c.status).where(agents.c.id == bindparam("agent_id")))
+
+
+def _ask_waiting(
+    tx: Tx, space_id: SpaceId, agent_id: AgentId, text: str, about: Message, person: Entity, earlier: str | None
+) -> None:
+    """Deliver the notice: the person waits, so a status shows if the agent cannot answer now."""
+    state = tx.one(_state, agent_id=agent_id)
+    assert state is not None
+    statuses.clear(tx, agent_id, LEFT_UNANSWERED, space_id)
+    parking.show_if_unable(tx, agent_id, space_id, about.id, status=state[0], held_by=state[1], held_until=state[2])
+    made = _notice(tx, agent_id, space_id, text, about.id, asked_by=person.name, before=about.text)
+    payload = {**made.payload, **({AGAIN: earlier} if earlier else {}), **({OUTSIDE: True} if about.outside else {})}
+    delivery.deliver(tx, [replace(made, payload=payload)])
+
+
+def again_of(tx: Tx, taken: Iterable[Event], space_id: SpaceId, author_id: EntityId, cycle_id: str) -> str | None:
+    """The earlier answer that the first message of this cycle to the space is another one to, if a person asked."""
+    asked = [event.payload.get(AGAIN) for event in taken if event.space_id == space_id and AGAIN in event.payload]
+    if not asked or posting.said_by(tx, space_id, author_id, cycle_id, limit=1):
+        return None
+    return str(asked[-1])
 
 
 _ended_without_answer = statement(

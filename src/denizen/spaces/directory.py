@@ -19,7 +19,7 @@ from denizen.ids import EntityId, OrganizationId, SpaceId, new_id
 from denizen.shapes.vocabulary import Attention, EntityKind, Floor, MemberRole, SpaceKind
 from denizen.spaces.handles import MAX_HANDLE_CHARS, check_handle, check_name
 from denizen.storage.database import Conflict, Statement, Tx, insert_ignore, insert_into, statement, value
-from denizen.storage.schema import entities, memberships, minds, organizations, spaces
+from denizen.storage.schema import entities, memberships, minds, organizations, roster, spaces
 
 ATTENTIONS: Final[tuple[Attention, ...]] = ("all", "mentions", "none")
 MEMBER_ROLES: Final[tuple[MemberRole, ...]] = ("owner", "admin", "member")
@@ -133,10 +133,32 @@ _one_at_a_time = statement(
 )
 
 
+_enter = insert_ignore(roster)
+_strike = statement(
+    delete(roster).where(
+        roster.c.kind == "member", roster.c.id == bindparam("space"), roster.c.member_id == bindparam("member")
+    )
+)
+_strike_all = statement(delete(roster).where(roster.c.kind == "member", roster.c.id == bindparam("space")))
+
+
+def enter(tx: Tx, kind: str, id: str, member_id: str = "") -> None:
+    """Enter a new organization, entity, space, member or question into the roster, which shows whether its row is
+    lost.
+    """
+    tx.run(_enter, kind=kind, id=id, member_id=member_id)
+
+
+def strike_members(tx: Tx, space_id: SpaceId) -> None:
+    """Remove the members of the space, who are deleted, from the roster."""
+    tx.run(_strike_all, space=space_id)
+
+
 def create_organization(tx: Tx, name: str) -> Organization:
     """Create an empty organization."""
     organization = Organization(OrganizationId(new_id()), check_name(name))
     tx.run(_add_organization, id=organization.id, name=organization.name, created_at=tx.now)
+    enter(tx, "organization", organization.id)
     return organization
 
 
@@ -190,6 +212,7 @@ def create_entity(
         )
     except Conflict as conflict:
         raise HandleTaken(f"The handle @{entity.handle} is taken in this organization. Choose another.") from conflict
+    enter(tx, "entity", entity.id)
     return entity
 
 
@@ -342,6 +365,7 @@ def create_space(
         agent_run_limit=agent_run_limit,
         created_at=tx.now,
     )
+    enter(tx, "space", space.id)
     return space
 
 
@@ -349,7 +373,7 @@ def found_space(
     tx: Tx, organization_id: OrganizationId, space_id: SpaceId, *, name: str, private: bool = False
 ) -> Space:
     """The space with an id that was agreed on beforehand: the existing one, otherwise a new one without members."""
-    tx.run(
+    if tx.run(
         _found_space,
         id=space_id,
         organization_id=organization_id,
@@ -359,7 +383,8 @@ def found_space(
         floor=DEFAULT_FLOOR,
         agent_run_limit=AGENT_RUN_LIMIT,
         created_at=tx.now,
-    )
+    ):
+        enter(tx, "space", space_id)
     return get_space(tx, space_id)
 
 
@@ -494,6 +519,7 @@ def join(tx: Tx, space_id: SpaceId, entity_id: EntityId, *, role: str = "member"
     _check_attention(attention)
     joined = {"role": role, "attention": attention, "read_seq": last_seq, "joined_at": tx.now}
     if tx.run(_join, space_id=space_id, entity_id=entity_id, **joined):
+        enter(tx, "member", space_id, entity_id)
         announce_change(tx, space_id)
     tx.run(_tell_members, space=space_id)
     tx.announce(entity_topic(entity_id), MembershipChanged(entity_id, space_id).to_payload())
@@ -504,6 +530,7 @@ def end_membership(tx: Tx, space_id: SpaceId, entity_id: EntityId) -> None:
     _locked(tx, space_id)
     tx.run(_tell_members, space=space_id)
     if tx.run(_leave, space=space_id, entity=entity_id):
+        tx.run(_strike, space=space_id, member=entity_id)
         announce_change(tx, space_id)
     tx.announce(entity_topic(entity_id), MembershipChanged(entity_id, space_id).to_payload())
 

@@ -19,6 +19,7 @@ from denizen.ids import EntityId, MessageId
 from denizen.inbox import delivery, statuses
 from denizen.spaces import posting
 from denizen.spaces.posting import Draft, Message, Said
+from denizen.storage import chains
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import entities, events, memberships, messages, spaces
 
@@ -63,7 +64,14 @@ _empty = statement(
     update(messages)
     .where(messages.c.id == bindparam("message"))
     .values(
-        text=bindparam("new_text"), plain=None, mentions=None, metadata=None, files=None, deleted_at=bindparam("at")
+        text=bindparam("new_text"),
+        plain=None,
+        mentions=None,
+        metadata=None,
+        files=None,
+        reactions=None,
+        pinned_at=None,
+        deleted_at=bindparam("at"),
     )
 )
 _OPEN = events.c.state != "done"  # must match the condition of the partial index exactly, or SQLite does not use it
@@ -99,6 +107,7 @@ def edit(tx: Tx, message_id: MessageId, by: EntityId, what: Draft) -> Change:
         at=tx.now,
         from_outside=int(not posting.is_trusted_person(tx, by)),
     )
+    chains.amend_message(tx, message_id)
     for number, _, state, handle in tx.all(_open_events, space_id=before.space_id, message_id=message_id):
         if state == "pending":
             tx.run(_retype, event=number, new_type="mention" if handle in mentions else "space_message")
@@ -147,6 +156,7 @@ def empty(tx: Tx, message: Message, text: str) -> None:
     if message.files:
         attaching.remove_files_of(tx, message.id)
     tx.run(_empty, message=message.id, new_text=text, at=tx.now)
+    chains.amend_message(tx, message.id)
     for number, _, state, _ in tx.all(_open_events, space_id=message.space_id, message_id=message.id):
         if state in ("pending", "dead"):
             tx.run(_take_out, event=number)

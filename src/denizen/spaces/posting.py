@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from pydantic import JsonValue
@@ -23,6 +23,7 @@ from denizen.spaces import floor
 from denizen.spaces.directory import Floor, is_member
 from denizen.spaces.floor import Takers
 from denizen.spaces.markdown import Rendered, render
+from denizen.storage import chains
 from denizen.storage.database import Tx, insert_into, statement, storable, value
 from denizen.storage.schema import agents, cycles, entities, events, memberships, messages, spaces
 
@@ -74,13 +75,18 @@ async def draft_off_loop(text: str, *, with_files: bool = False) -> Draft:
     return await asyncio.to_thread(draft, text, with_files=with_files)
 
 
-_next_seq = statement(
+_lock = statement(
+    select(
+        spaces.c.last_seq, spaces.c.head, spaces.c.kind, spaces.c.floor, spaces.c.agent_run, spaces.c.agent_run_limit
+    )
+    .where(spaces.c.id == bindparam("id"))
+    .with_for_update(key_share=True)
+)
+_advance = statement(
     update(spaces)
     .where(spaces.c.id == bindparam("space"))
-    .values(last_seq=spaces.c.last_seq + 1)
-    .returning(spaces.c.last_seq, spaces.c.kind, spaces.c.floor, spaces.c.agent_run, spaces.c.agent_run_limit)
+    .values(last_seq=bindparam("new_seq"), head=bindparam("new_head"))
 )
-_undo_seq = statement(update(spaces).where(spaces.c.id == bindparam("space")).values(last_seq=spaces.c.last_seq - 1))
 _author = statement(
     select(entities.c.kind, entities.c.handle, entities.c.role)
     .join(memberships, memberships.c.entity_id == entities.c.id)
@@ -115,6 +121,8 @@ _add = insert_into(
     "cycle_id",
     "outside",
     "created_at",
+    "salt",
+    "digest",
 )
 _set_files = statement(update(messages).where(messages.c.id == bindparam("message")).values(files=bindparam("value")))
 _read_own = statement(
@@ -201,41 +209,32 @@ def post(
     of finished uploads.
     """
     # First, because it locks the space's row: numbers and members stay the same until the commit.
-    numbered = tx.one(_next_seq, space=space_id)
-    if numbered is None:
-        raise NotFound("space", space_id)
+    end, setting, run, limit = _lock_end(tx, space_id)
     if id is not None and (posted := tx.one(_posted, id=id)) is not None:
         number, *same, stored = posted
         known: object = json.loads(stored) if stored else {}
         if (*same, known) != (space_id, author_id, what.text, reply_to, dict(metadata or {})):
             raise IdempotencyKeyReused
-        tx.run(_undo_seq, space=space_id)
-        return Posted(id, number, numbered[1])
+        return Posted(id, number, end.kind)
     author = tx.one(_author, space_id=space_id, author_id=author_id)
     if author is None:
         raise NotAMember("Only members of a space can post in it. Join it first.")
     attached = attaching.attachable(tx, author_id, files) if files else ()
-    seq: int
-    space_kind: str
-    seq, space_kind, setting, run, limit = numbered
     kind, handle, role = author
-    posted_id = id or MessageId(new_id())
-    plain, mentions = what.rendered.plain, what.rendered.mentions
-    tx.run(
-        _add,
-        id=posted_id,
-        space_id=space_id,
-        seq=seq,
-        author_id=author_id,
-        text=what.text,
-        plain=None if plain == what.text else plain,
+    posted_id, seq = id or MessageId(new_id()), end.last_seq + 1
+    mentions = what.rendered.mentions
+    _store(
+        tx,
+        end,
+        posted_id,
+        author_id,
+        what,
         mentions=json.dumps(mentions) if mentions else None,
         reply_to=reply_to,
         metadata=json.dumps(metadata) if metadata else None,
         hop=hop,
         cycle_id=cycle_id,
         outside=int(outside or is_outside_author(kind, role)),
-        created_at=tx.now,
     )
     if attached:
         tx.run(_set_files, message=posted_id, value=attaching.attach(tx, posted_id, author_id, attached))
@@ -250,11 +249,72 @@ def post(
             addressed_to = [replace(each, wakes=False) for each in addressed_to]
     elif kind == "human":
         floor.begin_anew(tx, space_id, run, limit)
-        if space_kind == "conversation" and says_only_stop(plain):
+        if end.kind == "conversation" and says_only_stop(what.rendered.plain):
             addressed_to = _stop_writing(tx, said, seq, addressed_to)
     delivery.deliver(tx, addressed_to)
     tx.announce(space_topic(space_id), MessageCreated(space_id, seq, posted_id, author_id).to_payload())
-    return Posted(posted_id, seq, space_kind)
+    return Posted(posted_id, seq, end.kind)
+
+
+@dataclass(frozen=True, slots=True)
+class _End:
+    """The end of a space's messages, while its row is locked."""
+
+    space_id: SpaceId
+    kind: str
+    last_seq: int
+    head: bytes
+    """The head of the chain of digests."""
+
+
+def _lock_end(tx: Tx, space_id: SpaceId) -> tuple[_End, Floor, int, int]:
+    """Lock the space's row; returns where the next message goes, the floor, the run of agents and its limit."""
+    row = tx.one(_lock, id=space_id)
+    if row is None:
+        raise NotFound("space", space_id)
+    last_seq, head, kind, setting, run, limit = row
+    return _End(space_id, kind, last_seq, head or chains.BEGINNING), setting, run, limit
+
+
+def _store(
+    tx: Tx,
+    end: _End,
+    id: MessageId,
+    author_id: EntityId,
+    what: Draft,
+    *,
+    mentions: str | None,
+    reply_to: str | None,
+    metadata: str | None,
+    hop: int,
+    cycle_id: str | None,
+    outside: int,
+) -> None:
+    """Store the message as the next one of the space, and advance the space's number and chain."""
+    seq, plain, salt = end.last_seq + 1, what.rendered.plain, chains.new_salt()
+    digest = chains.message_digest(
+        salt, end.head, end.space_id, seq, id, author_id, what.text, reply_to, cycle_id, tx.now
+    )
+    tx.run(_advance, space=end.space_id, new_seq=seq, new_head=digest)
+    tx.note_head("space", end.space_id, seq, digest)
+    tx.run(
+        _add,
+        id=id,
+        space_id=end.space_id,
+        seq=seq,
+        author_id=author_id,
+        text=what.text,
+        plain=None if plain == what.text else plain,
+        mentions=mentions,
+        reply_to=reply_to,
+        metadata=metadata,
+        hop=hop,
+        cycle_id=cycle_id,
+        outside=outside,
+        created_at=tx.now,
+        salt=salt,
+        digest=digest,
+    )
 
 
 _rules = statement(
@@ -300,32 +360,29 @@ NOTICE: Final = "notice"
 def post_notice(tx: Tx, space_id: SpaceId, author_id: EntityId, what: Draft, about: Mapping[str, JsonValue]) -> Posted:
     """Post a notice for everyone in the space; its author need not be a member. Agents read it when they wake next:
     nobody is woken, and nobody waits."""
-    numbered, author = tx.one(_next_seq, space=space_id), tx.one(_outsider, author_id=author_id)
-    if numbered is None or author is None:
-        raise NotFound("space", space_id)
-    id, seq = MessageId(new_id()), numbered[0]
-    plain = what.rendered.plain
-    tx.run(
-        _add,
-        id=id,
-        space_id=space_id,
-        seq=seq,
-        author_id=author_id,
-        text=what.text,
-        plain=None if plain == what.text else plain,
+    end, *_ = _lock_end(tx, space_id)
+    author = tx.one(_outsider, author_id=author_id)
+    if author is None:
+        raise NotFound("entity", author_id)
+    id, seq = MessageId(new_id()), end.last_seq + 1
+    _store(
+        tx,
+        end,
+        id,
+        author_id,
+        what,
         mentions=None,
         reply_to=None,
         metadata=json.dumps({NOTICE: dict(about)}),
         hop=0,
         cycle_id=None,
         outside=0,
-        created_at=tx.now,
     )
     said = Said(id, space_id, author_id, "service", author[0], what, None, 0, urgent=False)
     found = decide_deliveries(tx, said)
     delivery.deliver(tx, [replace(each, wakes=False, waits=False, urgent=False) for each in found])
     tx.announce(space_topic(space_id), MessageCreated(space_id, seq, id, author_id).to_payload())
-    return Posted(id, seq, numbered[1])
+    return Posted(id, seq, end.kind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -482,6 +539,11 @@ class Message:
     """Whether it is text from outside, or an agent wrote it after reading such text."""
     author_role: str | None = None
     files: tuple[Attachment, ...] = ()
+    reactions: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
+    """The ids of those who reacted, by emoji."""
+    pinned_at: int | None = None
+    marked_at: int | None = None
+    """When a reaction or the pin last changed."""
 
 
 _message = (
@@ -505,6 +567,9 @@ _message = (
     messages.c.outside,
     entities.c.role,
     messages.c.files,
+    messages.c.reactions,
+    messages.c.pinned_at,
+    messages.c.marked_at,
 )
 _after = statement(
     select(*_message)
@@ -548,6 +613,19 @@ _newest_of_others = statement(
 _last_seq = statement(select(spaces.c.last_seq).where(spaces.c.id == bindparam("space_id")))
 END: Final = 2**62
 """Greater than the number of any message."""
+
+
+_pinned = statement(
+    select(*_message)
+    .join(entities, entities.c.id == messages.c.author_id)
+    .where(messages.c.space_id == bindparam("space_id"), messages.c.pinned_at.is_not(None))
+    .order_by(messages.c.seq)
+)
+
+
+def pinned_messages(tx: Tx, space_id: SpaceId) -> list[Message]:
+    """The pinned messages of the space, oldest first."""
+    return [_as_message(row) for row in tx.all(_pinned, space_id=space_id)]
 
 
 def messages_after(tx: Tx, space_id: SpaceId, after: int = 0, *, limit: int = 100) -> list[Message]:
@@ -601,10 +679,16 @@ def is_in_space(tx: Tx, message_id: MessageId, space_id: SpaceId) -> bool:
 
 
 def get_message(tx: Tx, message_id: MessageId) -> Message:
-    row = tx.one(_get, id=message_id)
-    if row is None:
+    message = find_message(tx, message_id)
+    if message is None:
         raise NotFound("message", message_id)
-    return _as_message(row)
+    return message
+
+
+def find_message(tx: Tx, message_id: MessageId) -> Message | None:
+    """The message, if there is one with this id."""
+    row = tx.one(_get, id=message_id)
+    return None if row is None else _as_message(row)
 
 
 def get_readable(tx: Tx, message_id: MessageId, reader: EntityId) -> Message:
@@ -619,7 +703,7 @@ def _as_message(row: tuple[Any, ...]) -> Message:
     """Decode a row with the columns of `_message`."""
     (
         id, space_id, seq, author_id, name, kind, text, plain, mentions, reply_to, metadata, hop, cycle_id, created_at,
-        edited_at, deleted_at, handle, outside, role, files,
+        edited_at, deleted_at, handle, outside, role, files, reactions, pinned_at, marked_at,
     ) = row  # fmt: skip
     return Message(
         id,
@@ -642,4 +726,7 @@ def _as_message(row: tuple[Any, ...]) -> Message:
         outside=bool(outside),
         author_role=role,
         files=attachments_from(files),
+        reactions=json.loads(reactions) if reactions else {},
+        pinned_at=pinned_at,
+        marked_at=marked_at,
     )

@@ -18,6 +18,7 @@ from urllib.parse import quote
 
 from denizen.errors import DatabaseDamaged, DatabaseNewer, InvalidInput, StorageError
 from denizen.masking import masked
+from denizen.storage.heads import forget_heads
 from denizen.storage.migrating import HEAD, REVISIONS
 from denizen.storage.sqlite import blobs_path, chunks_sql, prepare_blobs
 
@@ -75,6 +76,7 @@ def restore(url: str, file: Path) -> None:
                 _split_blobs(partial, partial_blobs)
                 _sync(partial_blobs)
         _sync(partial)
+    forget_heads(target)
 
 
 # SQLite

@@ -132,6 +132,10 @@ class Tx(Protocol):
         """Executes it once for each of `rows`."""
         ...
 
+    def note_head(self, kind: str, id: str, position: int, digest: bytes) -> None:
+        """Notes outside the database, after the commit, how far a chain of digests has come; see `heads.py`."""
+        ...
+
     def announce(self, topic: str, payload: Mapping[str, JsonValue]) -> None:
         """Publishes to `topic` after the commit; never before it, and never if it fails."""
         ...
@@ -155,6 +159,8 @@ class Database(Protocol):
     """Transactions committed by writes."""
     writes: int
     """Functions whose write was committed."""
+    missing: str | None
+    """What was stored before and was missing when it was opened, as a sentence; None if nothing is known to be."""
 
     @property
     def blobs(self) -> Database:

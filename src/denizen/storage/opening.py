@@ -6,10 +6,18 @@ import asyncio
 import os
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+import structlog
 
 from denizen.clock import Clock
 from denizen.errors import DatabaseUnavailable, InvalidInput
 from denizen.storage.database import Announce, Database
+
+if TYPE_CHECKING:
+    from denizen.storage.heads import HeadsFile
+
+log = structlog.get_logger(__name__)
 
 
 async def open_database(url: str, *, clock: Clock, announce: Announce) -> Database:
@@ -84,8 +92,22 @@ async def _open_sqlite(name: str, clock: Clock, announce: Announce) -> Database:
 
     temporary = tempfile.TemporaryDirectory(prefix="denizen-") if name in ("", ":memory:") else None
     path = Path(temporary.name, "denizen.db") if temporary else Path(name)
-    await asyncio.to_thread(_make_temporary_sqlite if temporary else _prepare_sqlite, path)
-    return SqliteDatabase(path, clock=clock, announce=announce, on_close=temporary.cleanup if temporary else None)
+    if temporary:
+        await asyncio.to_thread(_make_temporary_sqlite, path)
+        return SqliteDatabase(path, clock=clock, announce=announce, on_close=temporary.cleanup)
+    missing, heads = await asyncio.to_thread(_prepare_and_compare, path)
+    return SqliteDatabase(path, clock=clock, announce=announce, heads=heads, missing=missing)
+
+
+def _prepare_and_compare(path: Path) -> tuple[str | None, HeadsFile]:
+    """Prepares the database; returns what it has lost since it was last used, and the file that says how far it is."""
+    from denizen.storage.heads import HeadsFile, find_missing
+
+    _prepare_sqlite(path)
+    missing = find_missing(path)
+    if missing is not None:
+        log.error("database is older than it was", missing=missing)
+    return missing, HeadsFile(path)
 
 
 _empty_sqlite: list[bytes] = []

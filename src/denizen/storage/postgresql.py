@@ -135,6 +135,9 @@ class PostgresqlTx:
         sql, names = statement.postgresql
         self._line.executemany(sql, [self._line.in_order(names, row) for row in rows])
 
+    def note_head(self, kind: str, id: str, position: int, digest: bytes) -> None:
+        pass  # The server's write-ahead log is its own care: it does not start without it.
+
     def announce(self, topic: str, payload: Mapping[str, JsonValue]) -> None:
         if self._announcements is None:
             raise RuntimeError("A read has nothing to announce.")
@@ -156,6 +159,7 @@ class PostgresqlDatabase:
     def __init__(self, conninfo: str, *, clock: Clock, announce: Announce) -> None:
         self.commits = 0
         self.writes = 0
+        self.missing: str | None = None
         # Instances on several machines share the server's clock; a clock given by a test is kept.
         self._clock = None if isinstance(clock, SystemClock) else clock
         self._announce = announce

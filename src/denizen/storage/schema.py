@@ -65,6 +65,10 @@ def _flag(name: str, default: int = 0) -> Column[int]:
     return Column(name, SmallInteger, nullable=False, server_default=text(str(default)))
 
 
+def _bytes(name: str) -> Column[bytes]:
+    return Column(name, LargeBinary)
+
+
 def _usage() -> Iterator[Column[int]]:
     """What model calls have used: how many calls, tokens, and millionths of a dollar."""
     counted = ("calls", "input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "cost_micros")
@@ -157,6 +161,7 @@ minds = Table(
     _int("news_told", 0),
     _text("told", "{}"),  # the surroundings that it was last told
     _flag("outside"),  # whether its window, layers or self hold text from outside, or based on such
+    _bytes("head"),  # the head of the chain of its cycles (chains.py); NULL: none yet
 )
 
 selves = Table(
@@ -195,6 +200,7 @@ spaces = Table(
     _int("agent_run_limit", 12),  # the most messages with which agents may wake each other; 0: none
     _int("agent_run", 0),  # such messages since a person last wrote, or let them continue
     _int("created_at"),
+    _bytes("head"),  # the head of the chain of its messages (chains.py); NULL: none yet
 )
 
 memberships = Table(
@@ -211,6 +217,8 @@ memberships = Table(
 )
 
 _FROM_OUTSIDE = text("outside = 1")
+_PINNED = text("pinned_at IS NOT NULL")
+_REACTED = text("reactions IS NOT NULL")
 
 messages = Table(
     "messages",
@@ -230,8 +238,15 @@ messages = Table(
     Column("deleted_at", BigInteger),  # its text is deleted then, its row stays
     _flag("outside"),  # whether it is text from outside, or an agent wrote it after reading such
     Column("files", Text),  # the files attached to it: JSON; NULL: none
+    Column("reactions", Text),  # who reacted how: JSON, ids by emoji; NULL: nobody
+    Column("pinned_at", BigInteger),  # NULL: not pinned
+    Column("marked_at", BigInteger),  # when a reaction or the pin last changed: readers keep the newest state
     _int("created_at"),
+    _bytes("salt"),  # NULL after an edit or redaction
+    _bytes("digest"),  # as it was posted, in the chain of its space; NULL: not in a chain
     UniqueConstraint("space_id", "seq"),
+    Index("ix_messages_pinned", "space_id", "seq", sqlite_where=_PINNED, postgresql_where=_PINNED),
+    Index("ix_messages_reacted", "space_id", sqlite_where=_REACTED, postgresql_where=_REACTED),
     Index("ix_messages_outside", "space_id", "seq", sqlite_where=_FROM_OUTSIDE, postgresql_where=_FROM_OUTSIDE),
 )
 
@@ -354,6 +369,7 @@ cycles = Table(
     _int("input_tokens", 0),
     _int("output_tokens", 0),
     _int("cost_micros", 0),  # millionths of a dollar
+    _bytes("digest"),  # in the chain of its agent; NULL: open, or not in a chain
     # At most one cycle of an agent is open, whatever else goes wrong.
     Index("ix_cycles_open", "agent_id", unique=True, sqlite_where=_UNENDED, postgresql_where=_UNENDED),
     Index("ix_cycles_number", "agent_id", "number", unique=True, sqlite_where=_ENDED, postgresql_where=_ENDED),
@@ -392,7 +408,31 @@ log = Table(
     Column("request", Text),  # for a response: the parts of its request
     Column("outside", Text),  # the sources of its text from outside: JSON; for a response: [] if its request held such
     _int("created_at"),
+    _bytes("salt"),  # NULL after a redaction
+    _bytes("digest"),  # as it was written; NULL: without one
     UniqueConstraint("agent_id", "seq"),
+)
+
+amendments = Table(
+    "amendments",  # edits and redactions in the chains of digests
+    metadata,
+    _number(),
+    _text("chain_id"),  # a space or an agent
+    _text("row_id"),  # the id of the message, or the number of the entry in the agent's log
+    _int("position"),  # the last message of the space, or cycle of the agent, at the time
+    _bytes("salt"),  # NULL after the next one of the same row
+    Column("digest", LargeBinary, nullable=False),
+    _int("created_at"),
+    Index("ix_amendments_chain", "chain_id", "number"),
+)
+
+roster = Table(
+    "roster",  # the rows of other tables that there must be: shows whether one is lost
+    metadata,
+    _key("kind"),  # organization, entity, space, member, question
+    _key("id"),  # for a member, the space
+    _key("member_id"),  # for a member, the entity; otherwise empty
+    sqlite_with_rowid=False,
 )
 
 effects = Table(

@@ -25,6 +25,7 @@ from denizen import failpoints
 from denizen.clock import Clock, Instant
 from denizen.errors import DatabaseUnavailable, StorageError
 from denizen.storage.database import Announce, Announcement, Params, Row, Statement, Tx
+from denizen.storage.heads import Head, HeadsFile
 from denizen.storage.sqlite_errors import translate
 from denizen.storage.work import Job, hand_back
 
@@ -48,7 +49,12 @@ class SqliteTx:
     dialect: Literal["sqlite", "postgresql"] = "sqlite"
 
     def __init__(
-        self, path: Path, cursor: sqlite3.Cursor, clock: Clock, announcements: list[Announcement] | None
+        self,
+        path: Path,
+        cursor: sqlite3.Cursor,
+        clock: Clock,
+        announcements: list[Announcement] | None,
+        heads: list[Head] | None = None,
     ) -> None:
         self.error: StorageError | None = None
         """The error of the first statement that failed."""
@@ -56,6 +62,7 @@ class SqliteTx:
         self._cursor = cursor
         self._clock = clock
         self._announcements = announcements
+        self._heads = heads
         self._now: Instant | None = None
 
     @property
@@ -80,6 +87,10 @@ class SqliteTx:
             self._cursor.executemany(statement.sqlite, rows)
         except sqlite3.Error as error:
             self._fail(error)
+
+    def note_head(self, kind: str, id: str, position: int, digest: bytes) -> None:
+        if self._heads is not None:
+            self._heads.append(Head(kind, id, position, digest))
 
     def announce(self, topic: str, payload: Mapping[str, JsonValue]) -> None:
         if self._announcements is None:
@@ -112,9 +123,14 @@ class SqliteDatabase:
         on_close: Callable[[], object] | None = None,
         readers: int = READERS,
         prepare: Callable[[Path], None] | None = None,
+        heads: HeadsFile | None = None,
+        missing: str | None = None,
     ) -> None:
+        """`heads`: the file beside it that says how far it has come. `missing`: what was found missing in it."""
         self.commits = 0
         self.writes = 0
+        self.missing = missing
+        self._heads = heads
         self._path = path
         self._readers = readers
         self._prepare = prepare
@@ -202,6 +218,8 @@ class SqliteDatabase:
                 _fail_all(batch, error, self._path)
             hand_back(self._loop, self._announce, batch)
         self._close(cursor)
+        if self._heads is not None:
+            self._heads.close()
 
     def _connect(self, *, reading: bool = False) -> sqlite3.Connection:
         with self._prepared:
@@ -244,6 +262,8 @@ class SqliteDatabase:
         if written:
             self.commits += 1
             self.writes += len(written)
+            if self._heads is not None:
+                self._heads.keep(head for job in written for head in job.heads)
         if failpoints.armed:
             for job in written:
                 failpoints.reach(f"committed:{job.name}")
@@ -265,7 +285,7 @@ class SqliteDatabase:
             if savepoints:
                 cursor.execute("SAVEPOINT job")
             try:
-                job.announcements = []
+                job.announcements, job.heads = [], []
                 self._run(job, cursor, job.announcements)
             except BaseException as error:
                 job.fail(_told(error, self._path))
@@ -282,7 +302,7 @@ class SqliteDatabase:
                 cursor.execute("RELEASE job")
 
     def _run(self, job: Job, cursor: sqlite3.Cursor, announcements: list[Announcement] | None) -> None:
-        tx = SqliteTx(self._path, cursor, self._clock, announcements)
+        tx = SqliteTx(self._path, cursor, self._clock, announcements, job.heads)
         job.run(tx)
         if tx.error is not None:
             raise tx.error  # The function continued after a failed statement; PostgreSQL would not have allowed that.

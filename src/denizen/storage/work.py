@@ -9,6 +9,7 @@ from typing import Any
 import structlog
 
 from denizen.storage.database import Announce, Announcement, Tx
+from denizen.storage.heads import Head
 
 log = structlog.get_logger(__name__)
 
@@ -16,7 +17,7 @@ log = structlog.get_logger(__name__)
 class Job:
     """One call of `write` or `read`: the function, its result, and the caller that waits for it."""
 
-    __slots__ = ("announcements", "args", "error", "fn", "future", "kwargs", "result")
+    __slots__ = ("announcements", "args", "error", "fn", "future", "heads", "kwargs", "result")
 
     def __init__(self, fn: Callable[..., Any], args: Any, kwargs: Any, future: asyncio.Future[Any]) -> None:
         self.fn = fn
@@ -24,6 +25,8 @@ class Job:
         self.kwargs = kwargs
         self.future = future
         self.announcements: list[Announcement] = []
+        self.heads: list[Head] = []
+        """The heads of chains that it has advanced."""
         self.result: Any = None
         self.error: BaseException | None = None
 

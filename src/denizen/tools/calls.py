@@ -212,6 +212,8 @@ def make(tx: Tx, agent_id: AgentId, new: New) -> None:
         why=new.why,
         outside=int(new.outside),
     )
+    if new.mode in ("pause", "async"):
+        directory.enter(tx, "question", new.id)
     _announce(tx, new.id, agent_id, new.space_id if new.shown else None, "waiting")
 
 

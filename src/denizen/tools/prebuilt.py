@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
 
-from pydantic import Field
+from pydantic import Field, JsonValue
 
 from denizen.consciousness import log, privacy
 from denizen.errors import InvalidInput, NotFound
@@ -18,10 +18,11 @@ from denizen.files.reading import kind_of
 from denizen.files.storing import File
 from denizen.ids import AgentId, MessageId, SpaceId
 from denizen.inbox import delivery, looking, stop_requests
+from denizen.inbox.events import AGAIN
 from denizen.inbox.format import entry_text, human_size, quoted_name
 from denizen.inbox.sources import Source, distinct, source_of_author, sources_of_events
 from denizen.inbox.stop_requests import STOPPED
-from denizen.spaces import directory, floor, posting
+from denizen.spaces import ask_again, directory, floor, posting
 from denizen.spaces.markdown import unfenced
 from denizen.spaces.posting import Message
 from denizen.spaces.transcript import format_transcript
@@ -115,13 +116,24 @@ def send_message(tx: Tx, hand: Hand, arguments: SendMessage) -> Done:
         cycle_id=hand.cycle_id,
         answers=floor.asked_by(hand.events, space.id),
         outside=hand.outside,
-        metadata=None if hand.cut_by is None else {STOPPED: {"by": hand.cut_by.by_id}},
+        metadata=_metadata(tx, hand, space.id),
         files=files,
     )
     told = _told(success=True, messageId=posted.id)
     if hand.cut_by is not None:
         told = _told(success=True, messageId=posted.id, stopped=stop_requests.told_to_agent(hand.cut_by))
     return Done(told, changes=True, sent_to=space.name, sources=frozenset((space.id,)))
+
+
+def _metadata(tx: Tx, hand: Hand, space_id: SpaceId) -> dict[str, JsonValue]:
+    """What is to be known of the message: that a person stopped it, or which earlier answer it is another one to."""
+    metadata: dict[str, JsonValue] = {}
+    if hand.cut_by is not None:
+        metadata[STOPPED] = {"by": hand.cut_by.by_id}
+    earlier = ask_again.again_of(tx, hand.events, space_id, hand.agent_id, hand.cycle_id)
+    if earlier is not None:
+        metadata[AGAIN] = earlier
+    return metadata
 
 
 def _just_said(tx: Tx, hand: Hand, space_id: SpaceId, text: str, digests: AbstractSet[str | None]) -> bool:

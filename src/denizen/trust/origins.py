@@ -25,7 +25,7 @@ from denizen.inbox import sources
 from denizen.inbox.events import Event
 from denizen.inbox.sources import EARLIER, Source
 from denizen.spaces.source_names import named
-from denizen.storage.database import Tx, statement
+from denizen.storage.database import Tx, statement, value
 from denizen.storage.schema import (
     calls,
     cycles,
@@ -97,8 +97,7 @@ _mind = statement(select(minds.c.outside).where(minds.c.agent_id == bindparam("a
 
 def is_marked(tx: Tx, agent_id: AgentId) -> bool:
     """Whether the agent's mind holds text from outside."""
-    row = tx.one(_mind, agent_id=agent_id)
-    return row is not None and bool(row[0])
+    return bool(value(tx, _mind, agent_id=agent_id))
 
 
 # Origins of a request

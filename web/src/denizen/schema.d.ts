@@ -2459,6 +2459,69 @@ export interface paths {
         patch: operations["edit_message"];
         trace?: never;
     };
+    "/api/spaces/{space_id}/messages/{message_id}/pin": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Pin a message
+         * @description For everyone in the space.
+         */
+        put: operations["pin_message"];
+        post?: never;
+        /** Unpin a message */
+        delete: operations["unpin_message"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/spaces/{space_id}/messages/{message_id}/reactions/{emoji}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * React to a message
+         * @description Wakes nobody. If an agent wrote the message, it reads of the reaction with its next inbox message.
+         */
+        put: operations["add_reaction"];
+        post?: never;
+        /** Remove your reaction */
+        delete: operations["remove_reaction"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/spaces/{space_id}/messages/{message_id}/try-again": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Ask for another answer
+         * @description The agent that wrote this message is woken and asked to answer the same message again. The earlier answer stays;
+         *     the metadata of the new one has `again`, the id of the earlier one.
+         */
+        post: operations["try_answer_again"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/spaces/{space_id}/open": {
         parameters: {
             query?: never;
@@ -2475,6 +2538,23 @@ export interface paths {
          *     Its members are told in the space who opened it, why and for how long, and the audit log records it.
          */
         post: operations["open_private_space"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/spaces/{space_id}/pins": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The pinned messages of a space */
+        get: operations["list_pins"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -3495,7 +3575,7 @@ export interface components {
              * Code
              * @enum {string}
              */
-            code: "not_ready" | "nobody_thinks" | "agents_unable" | "panels_unable" | "dead_events" | "late_events" | "people_wait" | "budget_spent";
+            code: "data_missing" | "not_ready" | "nobody_thinks" | "agents_unable" | "panels_unable" | "dead_events" | "late_events" | "people_wait" | "budget_spent";
             /** Text */
             text: string;
         };
@@ -5553,6 +5633,12 @@ export interface components {
          */
         EditMessage: {
             /**
+             * Ask Again
+             * @description Ask the agents that were to answer the message to answer it as it is now.
+             * @default false
+             */
+            ask_again: boolean;
+            /**
              * Text
              * @description Markdown, up to 100,000 characters. `@handle` mentions.
              */
@@ -7589,12 +7675,21 @@ export interface components {
          *       "edited_at": null,
          *       "files": [],
          *       "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+         *       "marked_at": "2026-01-05T09:01:00Z",
          *       "mentions": [
          *         "ada"
          *       ],
          *       "metadata": {},
          *       "outside": false,
          *       "plain": "Good morning, @ada. Did the build pass?",
+         *       "reactions": [
+         *         {
+         *           "by": [
+         *             "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5"
+         *           ],
+         *           "emoji": "👍"
+         *         }
+         *       ],
          *       "reply_to": null,
          *       "seq": 7,
          *       "space_id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
@@ -7622,6 +7717,11 @@ export interface components {
             files?: components["schemas"]["AttachmentOut"][];
             /** Id */
             id: string;
+            /**
+             * Marked At
+             * @description When a reaction or the pin last changed.
+             */
+            marked_at?: string | null;
             /** Mentions */
             mentions: string[];
             /** Metadata */
@@ -7635,10 +7735,17 @@ export interface components {
              */
             outside: boolean;
             /**
+             * Pinned At
+             * @description Since when it is pinned in its space.
+             */
+            pinned_at?: string | null;
+            /**
              * Plain
              * @description The text without markup.
              */
             plain: string;
+            /** Reactions */
+            reactions?: components["schemas"]["ReactionOut"][];
             /** Reply To */
             reply_to: string | null;
             /** Seq */
@@ -8607,6 +8714,14 @@ export interface components {
             turn: number;
         };
         /**
+         * PinnedMessages
+         * @description The pinned messages of a space, oldest first.
+         */
+        PinnedMessages: {
+            /** Messages */
+            messages: components["schemas"]["MessageOut"][];
+        };
+        /**
          * PlanList
          * @description An agent's plans, timers and heartbeat, the next one first.
          */
@@ -9001,6 +9116,25 @@ export interface components {
             takes_address: boolean;
             /** Title */
             title: string;
+        };
+        /**
+         * ReactionOut
+         * @description A reaction to a message.
+         * @example {
+         *       "by": [
+         *         "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5"
+         *       ],
+         *       "emoji": "👍"
+         *     }
+         */
+        ReactionOut: {
+            /**
+             * By
+             * @description The ids of those who reacted so, the first ones first.
+             */
+            by: string[];
+            /** Emoji */
+            emoji: string;
         };
         /**
          * ReadMark
@@ -15169,12 +15303,21 @@ export interface operations {
                      *           "edited_at": null,
                      *           "files": [],
                      *           "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+                     *           "marked_at": "2026-01-05T09:01:00Z",
                      *           "mentions": [
                      *             "ada"
                      *           ],
                      *           "metadata": {},
                      *           "outside": false,
                      *           "plain": "Good morning, @ada. Did the build pass?",
+                     *           "reactions": [
+                     *             {
+                     *               "by": [
+                     *                 "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5"
+                     *               ],
+                     *               "emoji": "👍"
+                     *             }
+                     *           ],
                      *           "reply_to": null,
                      *           "seq": 7,
                      *           "space_id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
@@ -17716,12 +17859,21 @@ export interface operations {
                      *           "edited_at": null,
                      *           "files": [],
                      *           "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+                     *           "marked_at": "2026-01-05T09:01:00Z",
                      *           "mentions": [
                      *             "ada"
                      *           ],
                      *           "metadata": {},
                      *           "outside": false,
                      *           "plain": "Good morning, @ada. Did the build pass?",
+                     *           "reactions": [
+                     *             {
+                     *               "by": [
+                     *                 "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5"
+                     *               ],
+                     *               "emoji": "👍"
+                     *             }
+                     *           ],
                      *           "reply_to": null,
                      *           "seq": 7,
                      *           "space_id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
@@ -17851,6 +18003,166 @@ export interface operations {
             };
         };
     };
+    pin_message: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                space_id: string;
+                message_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MessageOut"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    unpin_message: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                space_id: string;
+                message_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MessageOut"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    add_reaction: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                space_id: string;
+                message_id: string;
+                emoji: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MessageOut"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    remove_reaction: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                space_id: string;
+                message_id: string;
+                emoji: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MessageOut"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    try_answer_again: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                space_id: string;
+                message_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     open_private_space: {
         parameters: {
             query?: never;
@@ -17873,6 +18185,74 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["OpeningOut"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_pins: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                space_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "messages": [
+                     *         {
+                     *           "author": {
+                     *             "id": "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41",
+                     *             "kind": "human",
+                     *             "name": "Noor"
+                     *           },
+                     *           "created_at": "2026-01-05T09:00:00Z",
+                     *           "deleted_at": null,
+                     *           "edited_at": null,
+                     *           "files": [],
+                     *           "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+                     *           "marked_at": "2026-01-05T09:01:00Z",
+                     *           "mentions": [
+                     *             "ada"
+                     *           ],
+                     *           "metadata": {},
+                     *           "outside": false,
+                     *           "plain": "Good morning, @ada. Did the build pass?",
+                     *           "reactions": [
+                     *             {
+                     *               "by": [
+                     *                 "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5"
+                     *               ],
+                     *               "emoji": "👍"
+                     *             }
+                     *           ],
+                     *           "reply_to": null,
+                     *           "seq": 7,
+                     *           "space_id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
+                     *           "text": "Good morning, @ada. **Did the build pass?**"
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["PinnedMessages"];
                 };
             };
             /** @description What went wrong. */

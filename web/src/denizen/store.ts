@@ -406,7 +406,13 @@ export function newer(known: Message | undefined, told: Message): Message {
   if (known === undefined) return told;
   if (known.deleted_at !== null) return known;
   if (told.deleted_at !== null) return told;
-  return moment(told.edited_at) > moment(known.edited_at) ? told : known;
+  return lastChange(told) > lastChange(known) ? told : known;
+}
+
+/** When the text, the reactions or the pin of a message last changed. */
+function lastChange({ edited_at, marked_at }: Message): string {
+  const [edited, marked] = [moment(edited_at), moment(marked_at ?? null)];
+  return edited > marked ? edited : marked;
 }
 
 /** A time that can be compared to the microsecond, which the database knows and `Date` does not. */

@@ -1,8 +1,8 @@
 import { useQuery } from "@tanstack/react-query";
-import { CircleStop, CornerUpLeft, Ellipsis, Link as LinkIcon, Pencil, RotateCw, Trash2, X } from "lucide-react";
+import { CircleStop, ClipboardType, Copy, CornerUpLeft, Ellipsis, Link as LinkIcon, Pencil, Pin, PinOff, RotateCw, TextQuote, Trash2, X } from "lucide-react";
 import { type KeyboardEvent, memo, type ReactNode, type RefObject, useDeferredValue, useEffect, useRef, useState } from "react";
 import { flushSync } from "react-dom";
-import { get, inWords, type Message, patch, remove } from "../denizen/api";
+import { get, inWords, type Message, patch, post, remove } from "../denizen/api";
 import { useStore } from "../denizen/live";
 import { sendAgain } from "../denizen/send";
 import type { Pending, Writing } from "../denizen/store";
@@ -20,6 +20,9 @@ import { CallCard } from "./CallCard";
 import { useAround } from "./context";
 import css from "./conversation.module.css";
 import { Files } from "./Files";
+import { PinMark, usePin } from "./Pins";
+import { ReactButton, Reactions } from "./Reactions";
+import reactions from "./reactions.module.css";
 import type { MessageRow as Row } from "./rows";
 
 interface Props {
@@ -107,6 +110,8 @@ function Said({ message, continued, pointedAt }: { message: Message; continued: 
           </header>
         )}
         {message.reply_to && <Quote id={message.reply_to} />}
+        {!deleted && author.kind === "agent" && typeof message.metadata.again === "string" && <Again of={message.metadata.again} />}
+        {!deleted && message.pinned_at && <PinMark />}
         {around.editing === message.id ? (
           <Editor message={message} />
         ) : deleted ? (
@@ -123,11 +128,13 @@ function Said({ message, continued, pointedAt }: { message: Message; continued: 
             {author.kind === "agent" && message.metadata.stopped !== undefined && <Stopped by={message.metadata.stopped} />}
             {message.edited_at && message.outside && <span className={css.edited}> · </span>}
             {message.outside && <OutsideLabel written={author.kind !== "agent"} />}
+            <Reactions message={message} />
           </>
         )}
       </div>
       {!deleted && around.editing !== message.id && (
         <div className={css.actions}>
+          <ReactButton message={message} onToggle={setMenuOpen} />
           <IconButton label="Reply" icon={<CornerUpLeft size={16} />} onClick={() => around.reply(message)} />
           <More message={message} mayChange={mayChange} onDelete={() => setAsking(true)} onToggle={setMenuOpen} />
         </div>
@@ -182,11 +189,32 @@ function More(props: { message: Message; mayChange: boolean; onDelete: () => voi
   const { message, mayChange } = props;
   const around = useAround();
   const toast = useToast();
+  const pin = usePin();
   const copy = async (text: string, done: string): Promise<void> => {
-    await navigator.clipboard.writeText(text);
-    toast(done);
+    try {
+      await navigator.clipboard.writeText(text);
+      toast(done);
+    } catch {
+      toast("The browser did not allow copying. Select the text and copy it.");
+    }
   };
+  const tryAgain = async (): Promise<void> => {
+    try {
+      await post("/api/spaces/{space_id}/messages/{message_id}/try-again", { path: { space_id: message.space_id, message_id: message.id } });
+      toast(`${message.author.name} answers again. This answer stays.`);
+    } catch (error) {
+      toast(inWords(error));
+    }
+  };
+  const ofAgent = message.author.kind === "agent";
   const items: MenuItem[] = [
+    ...(ofAgent ? [{ label: "Try again", icon: <RotateCw size={16} />, onSelect: () => void tryAgain() }] : []),
+    { label: "Quote and reply", icon: <TextQuote size={16} />, onSelect: () => around.quote(message) },
+    { label: "Copy as Markdown", icon: <Copy size={16} />, onSelect: () => void copy(message.text, "Copied as Markdown.") },
+    { label: "Copy as plain text", icon: <ClipboardType size={16} />, onSelect: () => void copy(message.plain, "Copied as plain text.") },
+    message.pinned_at
+      ? { label: "Unpin", icon: <PinOff size={16} />, onSelect: () => void pin(message, false) }
+      : { label: "Pin", icon: <Pin size={16} />, onSelect: () => void pin(message, true) },
     ...(mayChange ? [{ label: "Edit", icon: <Pencil size={16} />, onSelect: () => around.edit(message.id) }] : []),
     {
       label: "Copy link",
@@ -196,6 +224,29 @@ function More(props: { message: Message; mayChange: boolean; onDelete: () => voi
     ...(mayChange ? [{ label: "Delete", icon: <Trash2 size={16} />, onSelect: props.onDelete, danger: true }] : []),
   ];
   return <Menu label="More" icon={<Ellipsis size={16} />} items={items} onToggle={props.onToggle} />;
+}
+
+/** Leads from another answer to the earlier one. */
+function Again({ of }: { of: string }): ReactNode {
+  const around = useAround();
+  const earlier = useMessage(of);
+  return (
+    <button type="button" className={reactions.again} disabled={!earlier} onClick={() => earlier && around.goTo(earlier.seq)}>
+      <RotateCw size={12} aria-hidden /> Another answer. Show the earlier one
+    </button>
+  );
+}
+
+/** A message of the space, wherever it stands. */
+function useMessage(id: string): Message | undefined {
+  const near = useAround().find(id);
+  const far = useQuery({
+    queryKey: ["message", id],
+    queryFn: () => get("/api/messages/{message_id}", { path: { message_id: id } }),
+    enabled: near === undefined,
+    staleTime: Infinity,
+  });
+  return near ?? far.data;
 }
 
 /** To what a message answers. */
@@ -225,13 +276,14 @@ function Editor({ message }: { message: Message }): ReactNode {
   const toast = useToast();
   const [text, setText] = useState(message.text);
   const [busy, setBusy] = useState(false);
-  const save = async (): Promise<void> => {
+  const mayAsk = message.author.id === around.me.id && [...around.members.values()].some((each) => each.kind === "agent");
+  const save = async (ask = false): Promise<void> => {
     if (!text.trim()) return;
-    if (text === message.text) return around.edit(null);
+    if (text === message.text && !ask) return around.edit(null);
     setBusy(true);
     try {
       const path = { space_id: message.space_id, message_id: message.id };
-      const changed = await patch("/api/spaces/{space_id}/messages/{message_id}", { path, body: { text } });
+      const changed = await patch("/api/spaces/{space_id}/messages/{message_id}", { path, body: { text, ask_again: ask } });
       store.dispatch({ type: "message.edited", message: changed });
       around.edit(null);
     } catch (error) {
@@ -264,6 +316,11 @@ function Editor({ message }: { message: Message }): ReactNode {
         <Button small variant="quiet" onClick={() => around.edit(null)}>
           Cancel
         </Button>
+        {mayAsk && (
+          <Button small icon={<RotateCw size={14} />} disabled={busy || !text.trim()} onClick={() => void save(true)}>
+            Save and ask again
+          </Button>
+        )}
         <Button small variant="primary" busy={busy} disabled={!text.trim()} onClick={() => void save()}>
           Save
         </Button>

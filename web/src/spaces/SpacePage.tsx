@@ -1,4 +1,4 @@
-import { BookOpenText, Ellipsis, LogOut, Pencil, Search, Users } from "lucide-react";
+import { BookOpenText, Ellipsis, LogOut, Pencil, Pin, Search, Users } from "lucide-react";
 import { lazy, type ReactNode, Suspense, useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { Link, Redirect } from "wouter";
 import { type Message, put } from "../denizen/api";
@@ -19,7 +19,9 @@ import css from "./conversation.module.css";
 import { Leave, Members } from "./Members";
 import { type ListHandle, MessageList, type Target } from "./MessageList";
 import { Notices } from "./Notices";
+import { Pins } from "./Pins";
 import { Rename } from "./Rename";
+import { quoted } from "./quoted";
 import { StatusLine } from "./StatusLine";
 import { useConversation } from "./useConversation";
 
@@ -57,7 +59,7 @@ function Inside({ id, at }: { id: string; at: number | null }): ReactNode {
   const composer = useRef<WriteBoxHandle>(null);
   const [replyTo, setReplyTo] = useState<Message | null>(null);
   const [editing, setEditing] = useState<string | null>(null);
-  const [dialog, setDialog] = useState<"members" | "came" | "rename" | "leave" | null>(null);
+  const [dialog, setDialog] = useState<"members" | "came" | "pins" | "rename" | "leave" | null>(null);
   const mark = useMark(id);
   const onSeen = useReadMark(id);
   useTitle(`${unread(space) > 0 ? `(${unread(space)}) ` : ""}${space.info.name}`);
@@ -74,6 +76,10 @@ function Inside({ id, at }: { id: string; at: number | null }): ReactNode {
       find: (wanted) => store.getState().spaces[id]?.window?.find((each) => each.id === wanted),
       goTo: setTarget,
       reply: setReplyTo,
+      quote: (message) => {
+        setReplyTo(message);
+        composer.current?.quote(quoted(message.text));
+      },
       editing,
       edit: (which) => {
         setEditing(which);
@@ -110,6 +116,7 @@ function Inside({ id, at }: { id: string; at: number | null }): ReactNode {
         icon={<Ellipsis size={18} />}
         items={[
           { label: "Members", icon: <Users size={16} />, onSelect: () => setDialog("members") },
+          { label: "Pinned messages", icon: <Pin size={16} />, onSelect: () => setDialog("pins") },
           { label: "Conversation summary", icon: <BookOpenText size={16} />, onSelect: () => setDialog("came") },
           { label: "Settings", icon: <Pencil size={16} />, onSelect: () => setDialog("rename") },
           { label: "Leave", icon: <LogOut size={16} />, onSelect: () => setDialog("leave"), danger: true },
@@ -131,6 +138,7 @@ function Inside({ id, at }: { id: string; at: number | null }): ReactNode {
           <Came space={id} name={space.info.name} last={space.info.last_seq} onClose={() => setDialog(null)} />
         </Suspense>
       )}
+      {dialog === "pins" && <Pins onClose={() => setDialog(null)} />}
       {dialog === "rename" && <Rename space={space} onClose={() => setDialog(null)} />}
       {dialog === "leave" && <Leave space={space} onClose={() => setDialog(null)} />}
     </AroundContext>

@@ -13,6 +13,8 @@ export interface Around {
   find: (id: string) => Message | undefined;
   goTo: (seq: number) => void;
   reply: (message: Message) => void;
+  /** The same, with the text of the message quoted. */
+  quote: (message: Message) => void;
   editing: string | null;
   edit: (id: string | null) => void;
 }

@@ -12,6 +12,8 @@ const keyboard = window.matchMedia("(hover: hover) and (pointer: fine)");
 
 export interface WriteBoxHandle {
   focus: () => void;
+  /** Puts a text before what is written, and the caret at the end. */
+  quote: (text: string) => void;
 }
 
 interface WriteBoxProps<Whom extends Candidate> {
@@ -56,7 +58,11 @@ export function WriteBox<Whom extends Candidate>(props: WriteBoxProps<Whom>): Re
   const tooLong = text.length > LONGEST;
   const ready = (text.trim() !== "" || props.more === true) && props.more !== null && !tooLong && !busy;
 
-  useImperativeHandle(props.ref, () => ({ focus: () => area.current?.focus() }));
+  const quote = (quoted: string): void => {
+    flushSync(() => setText(`${quoted}${area.current!.value}`));
+    begin(area.current!);
+  };
+  useImperativeHandle(props.ref, () => ({ focus: () => area.current?.focus(), quote }));
   useEffect(() => fit(area.current!), [text]);
   useEffect(() => {
     if (props.inviting && keyboard.matches) begin(area.current!);

@@ -12,7 +12,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from denizen.cli.api import AsJson, Token, Url, as_mention, use_api
+from denizen.cli.api import Api, AsJson, as_mention
 from denizen.cli.chat.rendering import printable
 from denizen.cli.console import MADE_FROM_OUTSIDE, print_json, stdout
 from denizen.cli.memory import queries
@@ -51,15 +51,7 @@ async def _known(client: Client, found: list[MemoryOut]) -> list[Known]:
 
 
 @app.command("list")
-def list_(
-    context: typer.Context,
-    scope: _Scope = None,
-    person: _Person = None,
-    limit: _Limit = 50,
-    as_json: AsJson = False,
-    url: Url = None,
-    token: Token = None,
-) -> None:
+def list_(api: Api, scope: _Scope = None, person: _Person = None, limit: _Limit = 50, as_json: AsJson = False) -> None:
     """List memories, newest first.
 
     Lists what you can see: memories about you, between you and agents (admins: between agents and anyone), for
@@ -70,18 +62,16 @@ def list_(
     async def work(client: Client) -> list[Known]:
         return await _known(client, await queries.list_memories(client, wanted, person, limit))
 
-    _show(use_api(context, url, token, work), as_json)
+    _show(api.use(work), as_json)
 
 
 @app.command()
 def search(
-    context: typer.Context,
+    api: Api,
     query: Annotated[str, typer.Argument(metavar="WORDS", help="What to look for.")],
     scope: _Scope = None,
     limit: _Limit = _MOST,
     as_json: AsJson = False,
-    url: Url = None,
-    token: Token = None,
 ) -> None:
     """Search memories, best first.
 
@@ -92,7 +82,7 @@ def search(
     async def work(client: Client) -> list[Known]:
         return await _known(client, await queries.search_memories(client, query, wanted, limit))
 
-    _show(use_api(context, url, token, work), as_json)
+    _show(api.use(work), as_json)
 
 
 def _checked(scope: str | None) -> str | None:
@@ -123,7 +113,7 @@ def _told(memory: MemoryOut, whose: str) -> Text:
 
 
 @app.command()
-def report(context: typer.Context, as_json: AsJson = False, url: Url = None, token: Token = None) -> None:
+def report(api: Api, as_json: AsJson = False) -> None:
     """List problems of memories, by scope.
 
     Only for admins. The text of a memory is shown only to those who can see it.
@@ -133,7 +123,7 @@ def report(context: typer.Context, as_json: AsJson = False, url: Url = None, tok
         found = await client.memory_report()
         return found, {} if as_json else await _texts(client, found.findings[:_MOST])
 
-    found, texts = use_api(context, url, token, work)
+    found, texts = api.use(work)
     if as_json:
         print_json(found.model_dump(mode="json"))
         return
@@ -167,13 +157,11 @@ def _table(found: ReportOut) -> Table:
 
 @app.command()
 def forget(
-    context: typer.Context,
+    api: Api,
     memory: Annotated[str, typer.Argument(metavar="MEMORY", help="The id of the memory.")],
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be removed.")] = False,
     as_json: AsJson = False,
-    url: Url = None,
-    token: Token = None,
 ) -> None:
     """Forget a memory. It is not stored again; the messages it came from stay.
 
@@ -185,7 +173,7 @@ def forget(
             _confirm(await _named(client, memory))
         return await queries.forget_memory(client, memory, dry_run=dry_run)
 
-    removed = use_api(context, url, token, work)
+    removed = api.use(work)
     if as_json:
         print_json({"removed": removed if removed is None else dict(removed), "dry_run": dry_run})
     elif removed is None:

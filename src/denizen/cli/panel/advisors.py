@@ -12,7 +12,7 @@ import typer
 from pydantic import JsonValue
 from rich.text import Text
 
-from denizen.cli.api import AsJson, Token, Url
+from denizen.cli.api import Api, AsJson
 from denizen.cli.chat.rendering import printable
 from denizen.cli.console import print_json, stderr, stdout
 from denizen.cli.panel.finding import PanelName, advisor_in, in_panel
@@ -41,20 +41,18 @@ _Expect = Annotated[
 
 
 @app.command("list")
-def list_advisors(
-    context: typer.Context, panel: PanelName, as_json: AsJson = False, url: Url = None, token: Token = None
-) -> None:
+def list_advisors(api: Api, panel: PanelName, as_json: AsJson = False) -> None:
     """List the advisors of a panel, in order."""
 
     async def work(_client: Client, there: Panel) -> list[Advisor]:
         return there.advisors
 
-    _tell(in_panel(context, panel, url, token, work), as_json)
+    _tell(in_panel(api, panel, work), as_json)
 
 
 @app.command()
 def add(
-    context: typer.Context,
+    api: Api,
     panel: PanelName,
     name: Annotated[str, typer.Argument(help="What it is called.")],
     description: _Description = None,
@@ -66,8 +64,6 @@ def add(
     expect: _Expect = None,
     reflection: _Reflection = None,
     as_json: AsJson = False,
-    url: Url = None,
-    token: Token = None,
 ) -> None:
     """Add an advisor to a panel."""
     fields: dict[str, Any] = {"name": name, "group": group, "colour": colour}
@@ -76,12 +72,12 @@ def add(
     async def work(client: Client, there: Panel) -> Advisor:
         return await client.add_advisor(there.id, fields)
 
-    _tell([in_panel(context, panel, url, token, work, models=bool(reflection))], as_json)
+    _tell([in_panel(api, panel, work, models=bool(reflection))], as_json)
 
 
 @app.command()
 def edit(
-    context: typer.Context,
+    api: Api,
     panel: PanelName,
     advisor: AdvisorName,
     name: Annotated[str | None, typer.Option(help="The new name.")] = None,
@@ -95,8 +91,6 @@ def edit(
     expect: _Expect = None,
     reflection: _Reflection = None,
     as_json: AsJson = False,
-    url: Url = None,
-    token: Token = None,
 ) -> None:
     """Change an advisor. Its earlier replies stay."""
     changes = _given(description, model, max_tokens, reasoning, expect)
@@ -110,18 +104,11 @@ def edit(
         how = _reflection(reflection, found.reflection)
         return await client.change_advisor(there.id, found.id, **changes, **how)
 
-    _tell([in_panel(context, panel, url, token, work, models=bool(reflection))], as_json)
+    _tell([in_panel(api, panel, work, models=bool(reflection))], as_json)
 
 
 @app.command()
-def remove(
-    context: typer.Context,
-    panel: PanelName,
-    advisor: AdvisorName,
-    as_json: AsJson = False,
-    url: Url = None,
-    token: Token = None,
-) -> None:
+def remove(api: Api, panel: PanelName, advisor: AdvisorName, as_json: AsJson = False) -> None:
     """Remove an advisor. Its replies stay."""
 
     async def work(client: Client, there: Panel) -> Advisor:
@@ -129,7 +116,7 @@ def remove(
         await client.remove_advisor(there.id, gone.id)
         return gone
 
-    gone = in_panel(context, panel, url, token, work)
+    gone = in_panel(api, panel, work)
     if as_json:
         _tell([gone], as_json)
     else:
@@ -138,40 +125,36 @@ def remove(
 
 @app.command()
 def reorder(
-    context: typer.Context,
+    api: Api,
     panel: PanelName,
     advisors: Annotated[list[str], typer.Argument(metavar="ADVISOR...", help="In this order; the others follow.")],
     as_json: AsJson = False,
-    url: Url = None,
-    token: Token = None,
 ) -> None:
     """Reorder the advisors of a panel."""
 
     async def work(client: Client, there: Panel) -> list[Advisor]:
         return await client.order_advisors(there.id, [advisor_in(there, each).id for each in advisors])
 
-    _tell(in_panel(context, panel, url, token, work), as_json)
+    _tell(in_panel(api, panel, work), as_json)
 
 
 @app.command()
-def export(context: typer.Context, panel: PanelName, url: Url = None, token: Token = None) -> None:
+def export(api: Api, panel: PanelName) -> None:
     """Export the advisors of a panel as JSON."""
 
     async def work(client: Client, there: Panel) -> dict[str, Any]:
         return await client.export_advisors(there.id)
 
-    print_json(in_panel(context, panel, url, token, work))
+    print_json(in_panel(api, panel, work))
 
 
 @app.command("import")
 def import_(
-    context: typer.Context,
+    api: Api,
     panel: PanelName,
     file: Annotated[Path, typer.Argument(help="What `export` printed; `-` reads it from stdin.")],
     replace: Annotated[bool, typer.Option("--replace", help="Replace the current advisors.")] = False,
     as_json: AsJson = False,
-    url: Url = None,
-    token: Token = None,
 ) -> None:
     """Import exported advisors into a panel: all of them or, with an error, none."""
     document = _document(file)
@@ -179,19 +162,17 @@ def import_(
     async def work(client: Client, there: Panel) -> list[Advisor]:
         return await client.import_advisors(there.id, document, replace=replace)
 
-    _tell(in_panel(context, panel, url, token, work, models=True), as_json)
+    _tell(in_panel(api, panel, work, models=True), as_json)
 
 
 @app.command()
 def suggest(
-    context: typer.Context,
+    api: Api,
     panel: PanelName,
     topic: Annotated[str, typer.Argument(help="The topic they should help with.")],
     count: Annotated[int, typer.Option(min=1, max=20, help="How many.")] = 8,
     take: Annotated[bool, typer.Option("--add", help="Add all of them to the panel.")] = False,
     as_json: AsJson = False,
-    url: Url = None,
-    token: Token = None,
 ) -> None:
     """Let a model suggest advisors for a topic, each with a reason."""
 
@@ -201,7 +182,7 @@ def suggest(
             await client.add_advisor(there.id, {"name": each.name, "description": each.description})
         return found
 
-    found = in_panel(context, panel, url, token, work, answering=True)
+    found = in_panel(api, panel, work, answering=True)
     if as_json:
         print_json([each.model_dump(mode="json") for each in found])
         return

@@ -13,7 +13,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from denizen.cli.api import AsJson, Token, Url, use_api
+from denizen.cli.api import Api, AsJson
 from denizen.cli.chat.rendering import printable
 from denizen.cli.console import print_json, stderr, stdout
 from denizen.cli.mind import as_told
@@ -35,9 +35,9 @@ _Reflection = Annotated[str | None, typer.Option(help="Reflection: a quick-start
 
 
 @app.command("list")
-def list_(context: typer.Context, as_json: AsJson = False, url: Url = None, token: Token = None) -> None:
+def list_(api: Api, as_json: AsJson = False) -> None:
     """List your panels and their advisors."""
-    found = use_api(context, url, token, lambda client: client.panels())
+    found = api.use(lambda client: client.panels())
     if as_json:
         print_json([each.model_dump(mode="json") for each in found])
     elif found:
@@ -48,7 +48,7 @@ def list_(context: typer.Context, as_json: AsJson = False, url: Url = None, toke
 
 @app.command()
 def create(
-    context: typer.Context,
+    api: Api,
     name: Annotated[str, typer.Argument(help="What it is called.")],
     names: Annotated[list[str] | None, typer.Argument(metavar="[ADVISOR]...", help="The names of advisors.")] = None,
     private: Annotated[bool, typer.Option("--private", help="Only members can see it.")] = False,
@@ -57,8 +57,6 @@ def create(
     crosstalk: Annotated[int, typer.Option(min=0, max=5, help="Rounds of cross-talk.")] = 0,
     reflection: _Reflection = None,
     as_json: AsJson = False,
-    url: Url = None,
-    token: Token = None,
 ) -> None:
     """Create a panel with these advisors."""
     settings: dict[str, Any] = {"crosstalk": crosstalk} if crosstalk else {}
@@ -66,10 +64,7 @@ def create(
     settings |= {"synthesis": "always"} if synthesis else {}
     settings |= {"reflection": {"profile": reflection}} if reflection else {}
     drafts: list[dict[str, Any]] = [{"name": each} for each in names or ()]
-    made = use_api(
-        context,
-        url,
-        token,
+    made = api.use(
         lambda client: client.create_panel(name, drafts, private=private, settings=settings),
         models=reflection is not None,
     )
@@ -80,15 +75,13 @@ def create(
 
 
 @app.command()
-def show(
-    context: typer.Context, panel: PanelName, as_json: AsJson = False, url: Url = None, token: Token = None
-) -> None:
+def show(api: Api, panel: PanelName, as_json: AsJson = False) -> None:
     """Show the settings of a panel, its advisors and their moods."""
 
     async def work(client: Client, there: Panel) -> tuple[Panel, list[VoiceStanceOut]]:
         return there, await client.advisor_stances(there.id)
 
-    there, stances = in_panel(context, panel, url, token, work)
+    there, stances = in_panel(api, panel, work)
     if as_json:
         told = there.model_dump(mode="json")
         print_json({**told, "stances": [each.model_dump(mode="json") for each in stances]})
@@ -98,7 +91,7 @@ def show(
 
 @app.command()
 def edit(
-    context: typer.Context,
+    api: Api,
     panel: PanelName,
     name: Annotated[str | None, typer.Option(help="The new name.")] = None,
     model: _Model = None,
@@ -112,8 +105,6 @@ def edit(
     ] = None,
     reflection: _Reflection = None,
     as_json: AsJson = False,
-    url: Url = None,
-    token: Token = None,
 ) -> None:
     """Change the settings of a panel. Answers in progress are not affected."""
     given: dict[str, Any] = {"model": model, "crosstalk": crosstalk, "show_others": others}
@@ -128,7 +119,7 @@ def edit(
         changed = await client.change_panel(there.id, name=name, **settings)
         return changed, await client.advisor_stances(there.id)
 
-    changed, stances = in_panel(context, panel, url, token, work, models=reflection is not None)
+    changed, stances = in_panel(api, panel, work, models=reflection is not None)
     if as_json:
         print_json(changed.model_dump(mode="json"))
     else:
@@ -137,7 +128,7 @@ def edit(
 
 @app.command()
 def ask(
-    context: typer.Context,
+    api: Api,
     panel: PanelName,
     text: Annotated[str, typer.Argument(help="Markdown; `-` reads it from stdin. `@handle`: only those answer.")],
     thinking: Annotated[bool, typer.Option("--thinking", help="Show the thinking of reasoning models.")] = False,
@@ -145,8 +136,6 @@ def ask(
     crosstalk: Annotated[int, typer.Option(min=0, max=5, help="Rounds of cross-talk.")] = 0,
     vote: Annotated[str | None, typer.Option(help="Start a vote on this question afterwards.")] = None,
     as_json: AsJson = False,
-    url: Url = None,
-    token: Token = None,
 ) -> None:
     """Ask a panel, and show all answers side by side."""
     said = sys.stdin.read() if text == "-" else text
@@ -167,7 +156,7 @@ def ask(
                     await follow(client, events, columns, show, await client.vote(there.id, asked.id, vote))
         return columns.in_order
 
-    told = in_panel(context, panel, url, token, work, answering=True)
+    told = in_panel(api, panel, work, answering=True)
     if as_json:
         print_json([each.model_dump(mode="json") for each in told])
     else:
@@ -178,19 +167,17 @@ def ask(
 
 @app.command()
 def transcript(
-    context: typer.Context,
+    api: Api,
     panel: PanelName,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="The file to write (default: stdout).")] = None,
     as_json: AsJson = False,
-    url: Url = None,
-    token: Token = None,
 ) -> None:
     """Write the transcript of a panel, in Markdown."""
 
     async def work(client: Client, there: Panel) -> str:
         return await client.panel_transcript(there.id)
 
-    text = in_panel(context, panel, url, token, work)
+    text = in_panel(api, panel, work)
     if output is not None:
         output.write_text(text, encoding="utf-8")
     elif as_json:
@@ -201,12 +188,10 @@ def transcript(
 
 @app.command()
 def cost(
-    context: typer.Context,
+    api: Api,
     panel: PanelName,
     text: Annotated[str, typer.Argument(help="The message; `-` reads it from stdin.")],
     as_json: AsJson = False,
-    url: Url = None,
-    token: Token = None,
 ) -> None:
     """Estimate the cost of a message, without sending it."""
     said = sys.stdin.read() if text == "-" else text
@@ -214,7 +199,7 @@ def cost(
     async def work(client: Client, there: Panel) -> CostOut:
         return await client.panel_cost(there.id, said)
 
-    told = in_panel(context, panel, url, token, work, answering=True)
+    told = in_panel(api, panel, work, answering=True)
     if as_json:
         print_json(told.model_dump(mode="json"))
         return

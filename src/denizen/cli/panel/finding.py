@@ -7,7 +7,7 @@ from typing import Annotated, Final, TypeVar
 
 import typer
 
-from denizen.cli.api import use_api
+from denizen.cli.api import Api
 from denizen.client import Client
 from denizen.errors import InvalidInput, NotFound
 from denizen.shapes.panels import Advisor, Panel
@@ -22,21 +22,19 @@ T = TypeVar("T")
 
 
 def in_panel(
-    context: typer.Context,
+    api: Api,
     panel: str,
-    url: str | None,
-    token: str | None,
     work: Callable[[Client, Panel], Awaitable[T]],
     *,
     models: bool = False,
     answering: bool = False,
 ) -> T:
-    """`use_api` for what is done with one panel."""
+    """`Api.use` for what is done with one panel."""
 
     async def found(client: Client) -> T:
         return await work(client, await find_panel(client, panel))
 
-    return use_api(context, url, token, found, models=models, answering=answering)
+    return api.use(found, models=models, answering=answering)
 
 
 async def find_panel(client: Client, wanted: str) -> Panel:

@@ -19,7 +19,7 @@ from denizen.consciousness.recall.postings import block_of, without
 from denizen.consciousness.recall.segments import SEGMENT, decode, rewrite
 from denizen.consciousness.recall.terms import own_words
 from denizen.ids import AgentId
-from denizen.storage.database import Params, Tx, insert_into, statement
+from denizen.storage.database import Params, Tx, insert_into, statement, value
 from denizen.storage.schema import passages, postings, recalls, vectors, wordings
 
 RECALLABLE: Final = "recallable"
@@ -102,8 +102,7 @@ _newest_cycle = statement(
 
 def newest_cycle(tx: Tx, agent_id: AgentId) -> int:
     """The number of the newest cycle that can be recalled; 0 if none can."""
-    row = tx.one(_newest_cycle, agent_id=agent_id)
-    return 0 if row is None else row[0]
+    return value(tx, _newest_cycle, agent_id=agent_id) or 0
 
 
 def remember_next(tx: Tx, agent_id: AgentId, cycle: int, pieces: Sequence[Piece]) -> None:

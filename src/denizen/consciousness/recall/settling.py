@@ -22,7 +22,7 @@ from denizen.consciousness.recall.postings import BLOCK, BLOCK_BITS
 from denizen.consciousness.recall.segments import JOINED, SEGMENT
 from denizen.consciousness.recall.terms import count_terms
 from denizen.ids import AgentId
-from denizen.storage.database import Database, Tx, insert_ignore, statement
+from denizen.storage.database import Database, Tx, insert_ignore, statement, values
 from denizen.storage.schema import entities, messages, passages, postings, recalls
 
 MOST_UNSETTLED: Final = 2_000
@@ -199,7 +199,7 @@ def of_passages(tx: Tx, agent_id: AgentId, first: int, last: int) -> list[tuple[
 def make_joint(tx: Tx, agent_id: AgentId) -> Joint | None:
     """The next segments that can be joined."""
     life = extent(tx, agent_id)
-    firsts = [-row[0] for row in tx.all(_firsts, agent_id=agent_id)]
+    firsts = [-each for each in values(tx, _firsts, agent_id=agent_id)]
     for size in (BLOCK, JOINED):
         for at in sorted({first // size for first in firsts}):
             some = tuple(first for first in firsts if first // size == at)
@@ -214,7 +214,7 @@ def make_joint(tx: Tx, agent_id: AgentId) -> Joint | None:
 def keep_rows(tx: Tx, agent_id: AgentId, joint: Joint, rows: Sequence[tuple[str, bytes]], *, last: bool) -> bool:
     """Store these rows; with the last of them the segments are deleted, and only then the rows count."""
     life = hold(tx, agent_id)
-    there = {-row[0] for row in tx.all(_firsts, agent_id=agent_id)}
+    there = {-each for each in values(tx, _firsts, agent_id=agent_id)}
     if life.forgotten != joint.forgotten or not there.issuperset(joint.firsts):
         return False
     if last:
@@ -250,4 +250,4 @@ _behind = statement(
 
 def behind(tx: Tx) -> list[AgentId]:
     """Agents with passages to be settled; if they are very many, some of them."""
-    return [row[0] for row in tx.all(_behind)]
+    return values(tx, _behind)

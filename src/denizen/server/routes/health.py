@@ -57,4 +57,5 @@ async def get_health(
         version=__version__,
         missing=[*await runtime.missing()],
         answering=runtime.instance,
+        lost=runtime.db.missing,
     )

@@ -12,7 +12,7 @@ from denizen.access import openings
 from denizen.errors import InvalidInput, NotFound
 from denizen.ids import EntityId, FileId, MessageId, SpaceId
 from denizen.memory import settled
-from denizen.server.auth import Authenticated
+from denizen.server.auth import Authenticated, Person
 from denizen.server.context import context_of
 from denizen.server.idempotency import IdempotencyKey
 from denizen.server.router import new_router
@@ -22,7 +22,7 @@ from denizen.server.sse import EventStream
 from denizen.server.streams.audience import SpaceReader
 from denizen.server.streams.sharing import read_space
 from denizen.shapes.examples import ADA, THING, event_stream
-from denizen.shapes.spaces import MessageOut, MessagePage
+from denizen.shapes.spaces import MessageOut, MessagePage, PinnedMessages
 from denizen.spaces import posting
 from denizen.spaces.posting import Message
 from denizen.storage.database import Tx, storable
@@ -67,7 +67,8 @@ async def edit_message(
     """Agents that have read the message are told. For its author, and for owners and admins of the space."""
     runtime = context_of(request).runtime
     chosen = await runtime.db.read(_in_space, space_id, message_id, caller.entity.id)
-    return message_out(await runtime.spaces.edit_message(chosen, said.text, by=caller.entity.id))
+    changed = await runtime.spaces.edit_message(chosen, said.text, by=caller.entity.id, ask_again=said.ask_again)
+    return message_out(changed)
 
 
 @router.delete(
@@ -78,6 +79,57 @@ async def delete_message(request: Request, caller: Authenticated, space_id: str,
     runtime = context_of(request).runtime
     chosen = await runtime.db.read(_in_space, space_id, message_id, caller.entity.id)
     return message_out(await runtime.spaces.delete_message(chosen, by=caller.entity.id))
+
+
+@router.post(
+    "/api/spaces/{space_id}/messages/{message_id}/try-again", status_code=204, summary="Ask for another answer"
+)
+async def try_answer_again(request: Request, caller: Person, space_id: str, message_id: str) -> None:
+    """The agent that wrote this message is woken and asked to answer the same message again. The earlier answer stays;
+    the metadata of the new one has `again`, the id of the earlier one."""
+    runtime = context_of(request).runtime
+    chosen = await runtime.db.read(_in_space, space_id, message_id, caller.entity.id)
+    await runtime.spaces.try_again(chosen, caller.entity.id)
+
+
+@router.put("/api/spaces/{space_id}/messages/{message_id}/reactions/{emoji}", summary="React to a message")
+async def add_reaction(
+    request: Request, caller: Authenticated, space_id: str, message_id: str, emoji: str
+) -> MessageOut:
+    """Wakes nobody. If an agent wrote the message, it reads of the reaction with its next inbox message."""
+    runtime = context_of(request).runtime
+    chosen = await runtime.db.read(_in_space, space_id, message_id, caller.entity.id)
+    return message_out(await runtime.spaces.react(chosen, storable(emoji), by=caller.entity.id))
+
+
+@router.delete("/api/spaces/{space_id}/messages/{message_id}/reactions/{emoji}", summary="Remove your reaction")
+async def remove_reaction(
+    request: Request, caller: Authenticated, space_id: str, message_id: str, emoji: str
+) -> MessageOut:
+    runtime = context_of(request).runtime
+    chosen = await runtime.db.read(_in_space, space_id, message_id, caller.entity.id)
+    return message_out(await runtime.spaces.react(chosen, storable(emoji), by=caller.entity.id, remove=True))
+
+
+@router.put("/api/spaces/{space_id}/messages/{message_id}/pin", summary="Pin a message")
+async def pin_message(request: Request, caller: Authenticated, space_id: str, message_id: str) -> MessageOut:
+    """For everyone in the space."""
+    runtime = context_of(request).runtime
+    chosen = await runtime.db.read(_in_space, space_id, message_id, caller.entity.id)
+    return message_out(await runtime.spaces.pin(chosen, by=caller.entity.id))
+
+
+@router.delete("/api/spaces/{space_id}/messages/{message_id}/pin", summary="Unpin a message")
+async def unpin_message(request: Request, caller: Authenticated, space_id: str, message_id: str) -> MessageOut:
+    runtime = context_of(request).runtime
+    chosen = await runtime.db.read(_in_space, space_id, message_id, caller.entity.id)
+    return message_out(await runtime.spaces.pin(chosen, by=caller.entity.id, pinned=False))
+
+
+@router.get("/api/spaces/{space_id}/pins", summary="The pinned messages of a space")
+async def list_pins(request: Request, caller: Authenticated, space_id: str) -> PinnedMessages:
+    found = await context_of(request).runtime.spaces.pins(SpaceId(storable(space_id)), caller.entity.id)
+    return PinnedMessages(messages=[message_out(each) for each in found])
 
 
 def _in_space(tx: Tx, space_id: str, message_id: str, reader: EntityId) -> MessageId:

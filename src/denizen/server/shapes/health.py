@@ -34,8 +34,16 @@ def agent_health_out(found: Fitness, now: int) -> AgentHealth:
 
 
 def health_out(
-    found: Health, agents: Sequence[Fitness], *, now: int, version: str, missing: list[str], answering: str
+    found: Health,
+    agents: Sequence[Fitness],
+    *,
+    now: int,
+    version: str,
+    missing: list[str],
+    answering: str,
+    lost: str | None = None,
 ) -> HealthOut:
+    """`lost`: what the database has lost, as a sentence."""
     shown = sorted([agent_health_out(each, now) for each in agents], key=lambda each: not each.needs_a_person)
     return HealthOut(
         version=version,
@@ -45,7 +53,10 @@ def health_out(
         agents_checked=len(shown),
         dead=[trouble_out(each) for each in found.dead],
         late=[trouble_out(each) for each in found.late],
-        alerts=[AlertOut(code=code, text=text) for code, text in _alerts(found, missing, shown, now)],
+        alerts=[
+            *([AlertOut(code="data_missing", text=lost)] if lost is not None else []),
+            *(AlertOut(code=code, text=text) for code, text in _alerts(found, missing, shown, now)),
+        ],
     )
 
 

@@ -16,7 +16,7 @@ from denizen.server.shapes.agents import agent_trouble_out
 from denizen.server.shapes.filling import filled
 from denizen.server.shapes.given import Given
 from denizen.shapes.examples import asked
-from denizen.shapes.spaces import FLOOR, RUN_LIMIT, Author, MemberOut, MessageOut, SpaceOut, StatusOut
+from denizen.shapes.spaces import FLOOR, RUN_LIMIT, Author, MemberOut, MessageOut, ReactionOut, SpaceOut, StatusOut
 from denizen.spaces.directory import (
     AGENT_RUN_LIMIT,
     DEFAULT_FLOOR,
@@ -151,11 +151,15 @@ class EditMessage(BaseModel):
     )
 
     text: Annotated[str, Field(description=f"Markdown, up to {MESSAGE_CHARACTERS:,} characters. `@handle` mentions.")]
+    ask_again: Annotated[
+        bool, Field(description="Ask the agents that were to answer the message to answer it as it is now.")
+    ] = False
 
 
 def message_out(message: Message) -> MessageOut:
     author = Author(id=message.author_id, kind=message.author_kind, name=message.author_name)
-    return filled(MessageOut, message, author=author)
+    reactions = [ReactionOut(emoji=emoji, by=list(who)) for emoji, who in message.reactions.items()]
+    return filled(MessageOut, message, author=author, reactions=reactions)
 
 
 def member_out(
