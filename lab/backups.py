@@ -40,7 +40,7 @@ async def restore_backup(world: World) -> None:
         await world.until_ready(instance)
     world.listen()
     await world.until_listening()
-    await world.person.read_anew(world.setting.spaces.values(), world.setting.panel)
+    await world.person.read_anew(world.setting.spaces.values())
 
 
 async def _command(world: World, instance: Instance, *arguments: str) -> None:

@@ -359,7 +359,7 @@ async def _begin(here: World, stack: AsyncExitStack) -> None:
     here.setting = await asyncio.to_thread(settle, place, f"http://127.0.0.1:{here.model.port}", **more)
     token = place.headers["Authorization"].removeprefix("Bearer ")
     await here.person.close()
-    here.person = Person(here.history, here.instances, token)
+    here.person = Person(here.history, here.instances, token, here.setting.panel)
     here.listen()
     stack.push_async_callback(_silence, here)
     await here.until_listening()
