@@ -148,13 +148,13 @@ class LeasedTasks(Generic[Key, Work]):
                 log_line.exception("sweep failed by a defect", of=self._kind)
 
 
-async def let_go(write: Awaitable[object]) -> bool:
+async def let_go(write: Awaitable[object], seconds: float = LET_GO_SECONDS) -> bool:
     """Finish this write even if we are being cancelled. Returns False if it failed or took too long: then others
     notice by the expired lease."""
     writing = asyncio.ensure_future(write)
     writing.add_done_callback(_ignore_failure)
     try:
-        async with asyncio.timeout(LET_GO_SECONDS):
+        async with asyncio.timeout(seconds):
             await asyncio.shield(writing)
     except (StorageError, TimeoutError):
         return False

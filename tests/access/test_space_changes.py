@@ -130,3 +130,22 @@ async def test_an_answer_is_asked_for_by_people_in_the_space(small_world: World)
         await small_world.denizen.spaces.ask_for_answer(hall, ada, sam)
     with pytest.raises(InvalidInput):
         await small_world.denizen.spaces.ask_for_answer(hall, ada, noor)
+
+
+async def test_only_those_who_manage_a_private_space_end_its_privacy(small_world: World):
+    """What others said there, they said in private."""
+    noor, sam, ada = await small_world.person("Noor"), await small_world.person("Sam"), await small_world.agent("Ada")
+    spaces = small_world.denizen.spaces
+    den = await spaces.create("Den", [sam, ada], private=True, by=requester(noor))
+
+    async def open_to_others(space: Space, by: Requester) -> bool:
+        await small_world.denizen.db.write(space_changes.change, by, space.id, private=False)
+        return (await spaces.get(space.id)).private
+
+    with pytest.raises(NotAllowed, match="make a private space visible"):
+        await open_to_others(den, requester(sam))
+    assert (await spaces.get(den.id)).private
+    assert await open_to_others(den, requester(noor)) is False
+
+    own = await small_world.space("Sam and Ada", sam, ada, private=True)
+    assert await open_to_others(own, requester(sam)) is False

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
+from sqlalchemy import update
 
-from denizen import call, reply, scripted, skip, tool
+from denizen import Runtime, call, reply, scripted, skip, tool
 from denizen.agents.residents import Pace
 from denizen.checker import check_database
 from denizen.errors import ModelRejected, NotFound
 from denizen.ids import MessageId, new_id
 from denizen.models.scripted import Turn
 from denizen.spaces.directory import Space
+from denizen.storage.copying import back_up
+from denizen.storage.database import Tx, statement
+from denizen.storage.schema import messages
 from tests.agents import test_life
 from tests.agents.test_life import Held, in_a_hall, until
 from tests.crash.conftest import founded, once  # noqa: F401  fixtures
@@ -297,6 +302,38 @@ async def test_the_database_can_be_checked(world: World) -> None:
         await world.say(noor, text, hall)
         await world.run()
     assert await check_database(world.denizen.db) == []
+
+
+async def test_a_changed_text_is_found(world: World) -> None:
+    """A message or log entry that something other than Denizen has changed is found by its digest.
+
+    Docs: check.md
+    """
+    _, noor, hall = await in_a_hall(world, reply("Hi."), "Greeted.")
+    await world.say(noor, "Hello", hall)
+    await world.run()
+    await world.denizen.db.write(_change_text)
+    assert [each.invariant for each in await check_database(world.denizen.db)] == [2]
+
+
+def _change_text(tx: Tx) -> None:
+    tx.run(statement(update(messages).where(messages.c.text == "Hello").values(text="Hullo")))
+
+
+async def test_a_database_that_is_older_than_it_was_is_noticed(tmp_path: Path) -> None:
+    """A lost write-ahead log, or an older file in the place of the database, is told at the start.
+
+    Docs: storage.md
+    """
+    url, older = f"sqlite:///{tmp_path}/denizen.db", tmp_path / "older"
+    async with Runtime(url) as denizen:
+        noor = await denizen.people.create("Noor")
+        hall = await denizen.spaces.create("Hall", [noor])
+        back_up(url, older)
+        await denizen.spaces.post(hall, noor, "Hello")
+    shutil.copyfile(older, tmp_path / "denizen.db")
+    async with Runtime(url) as denizen:
+        assert "is older than it was: 1 message in 1 space" in (denizen.db.missing or "")
 
 
 async def test_a_deleted_agent_is_dead(world: World) -> None:

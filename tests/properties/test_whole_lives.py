@@ -41,7 +41,7 @@ from denizen.spaces.directory import Entity, Space
 from denizen.storage.database import Row, Tx, statement
 from denizen.storage.schema import cycles, events, log, selves
 from denizen.storage.schema import messages as message_rows
-from denizen.tools.prebuilt import PREBUILT, small_tools
+from denizen.tools.prebuilt import PREBUILT, read_entry_tool, small_tools
 from denizen.tools.recalling import recall_tool
 from denizen.tools.tool import Toolbox
 from tests.properties.house import delete_everything, everything, violations
@@ -252,7 +252,7 @@ async def live(url: str, window: dict[str, Any], context: int | None, all_deeds:
         ada = await denizen.agents.create("Ada", model="m", tools=["look"], window=window, cycle=how)
         places = [await denizen.spaces.create(name, [*people, ada]) for name in PLACES]
         # Every context here is small, and a small one has fewer tools.
-        small = Toolbox([*small_tools(recall_tool(denizen.db, None)), look])
+        small = Toolbox([*small_tools(read_entry_tool(denizen.db), recall_tool(denizen.db, None)), look])
         life = Life(denizen, clock, ada, model, TOOLBOX if context is None else small, people, places)
         again = await go_on(life, rest)
     while again:

@@ -200,8 +200,8 @@ async def test_a_form_sent_to_a_webhook_has_files(secret_house: House) -> None:
 
 def test_a_data_url_is_parsed() -> None:
     file = file_in("files[0]", "data:text/plain;charset=utf-8;name=a%20b.txt;base64,SGk=")
-    assert file == InlineFile("a b.txt", "text/plain", "SGk=")
-    assert file.size == 2
+    assert isinstance(file, InlineFile)
+    assert (file, file.size) == (InlineFile("a b.txt", "text/plain", "SGk="), 2)
     assert file_in("files[0]", "0190-id") == "0190-id"
     with pytest.raises(InvalidInput, match="empty"):
         file_in("files[0]", "data:text/plain;base64,")

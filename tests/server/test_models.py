@@ -10,6 +10,7 @@ import pytest
 from denizen.access import audit, roles
 from denizen.access.audit import AuditFilter
 from denizen.access.vault import new_key
+from denizen.models.discovery import USUAL_MODELS
 from denizen.spaces.directory import Entity
 from tests.models.loopback import Failure, Loopback, loopback
 from tests.server.conftest import House, served
@@ -332,3 +333,13 @@ async def test_the_environment_sets_the_address_of_a_provider(house: House, monk
         422,
         "address: ANTHROPIC_BASE_URL sets the address of Anthropic. Change it there.",
     )
+
+
+async def test_the_models_most_people_want_come_first(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    noor = await house.world.person("Noor")
+    listed = await _listed(house, noor)
+    names = [each["name"] for each in listed["models"] if each["name"].startswith("openai:")]
+    assert names[0] == USUAL_MODELS["openai"][0]
+    assert len(names) > 5
+    assert names[2:] == sorted(names[2:])

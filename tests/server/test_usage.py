@@ -23,6 +23,7 @@ NOTHING = {
     "cache_write_tokens": 0,
     "cached_share": None,
     "dollars": 0.0,
+    "unpriced_calls": 0,
 }
 
 
@@ -79,6 +80,7 @@ async def test_each_day_has_its_place(house: House, noor: Entity, agents: tuple[
         "cache_write_tokens": 15,
         "cached_share": 0.1,
         "dollars": 0.005,
+        "unpriced_calls": 0,
     }
     assert (told["total"]["calls"], told["total"]["dollars"], told["total"]["cached_share"]) == (4, 0.505, 0.7)
 
@@ -103,6 +105,23 @@ async def test_agents_and_models_are_told_apart_the_dearest_first(
     assert (told(one), one["others"]) == ([(ada.id, "Ada", [2, 0, 1])], 1)
     await house.call("DELETE", "/api/agents/@ada", noor)
     assert told(await usage(house, noor, by="agent", **week)) == told(by_agent), "what is spent is spent"
+
+
+async def test_calls_without_a_known_price_are_counted_and_do_not_count_as_free(
+    house: House, noor: Entity, agents: tuple[Agent, Agent]
+) -> None:
+    ada, bee = agents
+    await spend(house, bee, "openai:gpt-unheard-of", 700, 0)
+    await spend(house, ada, "demo", 700, 0)
+    week = {"since": "2026-01-05", "until": "2026-01-07"}
+    by_model = await usage(house, noor, by="model", **week)
+    by_agent = await usage(house, noor, by="agent", **week)
+
+    unpriced = {each["name"]: each["unpriced_calls"] for each in [*by_model["groups"], *by_agent["groups"]]}
+    assert unpriced == {"large": 0, "small": 0, "openai:gpt-unheard-of": 1, "demo": 0, "Ada": 0, "Bee": 1}
+    assert (by_model["total"]["unpriced_calls"], by_model["total"]["dollars"]) == (1, 0.505)
+    mind = (await house.call("GET", f"/api/agents/{bee.id}/mind", noor)).json()
+    assert mind["today"]["unpriced_calls"] == 1
 
 
 async def test_what_panels_used_is_part_of_it(house: House, noor: Entity, agents: tuple[Agent, Agent]) -> None:

@@ -1,7 +1,8 @@
 """Creating and changing spaces and their members, with permission checks.
 
 The HTTP API and `denizen.spaces` call the same functions. A space is managed by its owners and admins, and by the
-admins of the organization who are in it; whoever is in a space may rename it, and add and remove agents.
+admins of the organization who are in it; whoever is in a space may rename it, and add and remove agents. Privacy is
+ended only by those who manage the space, or by the only person in it.
 """
 
 from __future__ import annotations
@@ -100,9 +101,14 @@ def change(
     floor: Floor | None = None,
     agent_run_limit: int | None = None,
 ) -> Space:
-    """Change these settings of the space; those that are not given stay. For people in it."""
+    """Change these settings of the space; those that are not given stay. For people in it.
+
+    To end its privacy, for those who manage it, if other people are in it: they spoke there in private.
+    """
     by.require("member")
     space = find_space(tx, by, space_id)
+    if space.private and private is False and _has_other_people(tx, by, space.id):
+        _require_manager(tx, by, space.id, "make a private space visible to others")
     directory.change_space(tx, space, name=name, private=private, floor=floor, agent_run_limit=agent_run_limit)
     return space
 
@@ -173,6 +179,10 @@ def _member(tx: Tx, by: Requester, space: Space, named: str) -> Entity:
 
 def _is_another_person(by: Requester, entity: Entity) -> bool:
     return by != THIS_PROCESS and entity.kind == "human" and entity.id != by.entity_id
+
+
+def _has_other_people(tx: Tx, by: Requester, space_id: SpaceId) -> bool:
+    return any(_is_another_person(by, each.entity) for each in directory.members(tx, space_id))
 
 
 def _require_manager(tx: Tx, by: Requester, space_id: SpaceId, what: str) -> None:

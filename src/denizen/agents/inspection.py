@@ -300,6 +300,7 @@ def _sums(each: Spending) -> Sums:
         each.cache_read_tokens,
         each.cache_write_tokens,
         each.cost_micros,
+        each.unpriced_calls,
     )
 
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any, Final
 
-from sqlalchemy import BigInteger, Text, bindparam, cast, func, or_, select
+from sqlalchemy import BigInteger, Text, bindparam, case, cast, func, or_, select
 
 from denizen.cycles.ledger import COUNTED
-from denizen.cycles.spending import EVERYBODY, FIRST_DAY
+from denizen.cycles.spending import EVERYBODY, FIRST_DAY, is_unpriced
 from denizen.ids import AgentId, OrganizationId
 from denizen.shapes.vocabulary import UsageBy as By
 from denizen.shapes.vocabulary import UsageKind as Kind
@@ -31,6 +31,8 @@ class Sums:
     cache_read_tokens: int = 0
     cache_write_tokens: int = 0
     cost_micros: int = 0
+    unpriced_calls: int = 0
+    """Calls whose price is unknown: `cost_micros` is without them."""
 
     @property
     def cached_share(self) -> float | None:
@@ -45,6 +47,7 @@ class Sums:
             self.cache_read_tokens + other.cache_read_tokens,
             self.cache_write_tokens + other.cache_write_tokens,
             self.cost_micros + other.cost_micros,
+            self.unpriced_calls + other.unpriced_calls,
         )
 
 
@@ -78,7 +81,11 @@ class Account:
 
 # Agents and panels share the budget of their organization.
 _used = EVERYBODY
-_SUMS: Final = tuple(cast(func.sum(_used.c[name]), BigInteger) for name in ("calls", *COUNTED))
+_unpriced = case((is_unpriced(_used), _used.c.calls), else_=0)
+_SUMS: Final = (
+    *(cast(func.sum(_used.c[name]), BigInteger) for name in ("calls", *COUNTED)),
+    cast(func.sum(_unpriced), BigInteger),
+)
 _agent = bindparam("agent_id", type_=Text())
 _wanted = (
     _used.c.organization_id == bindparam("organization_id"),

@@ -10,7 +10,7 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import ceil
@@ -89,6 +89,7 @@ from denizen.inbox import stop_requests
 from denizen.inbox.delivery import DEAD_AFTER
 from denizen.inbox.format import sender_name
 from denizen.inbox.stop_requests import StopHints
+from denizen.leased_tasks import let_go
 from denizen.memory.reminding import Reminder
 from denizen.models import caching, forcing, learned, overflow, request, thinking
 from denizen.models.embedders import Embedder
@@ -126,6 +127,9 @@ SAME_FAILURES: Final = 3
 """After the same call has failed this often, the cycle takes its last step."""
 SHOWN_AFTER_SECONDS: Final = 3
 """After retrying a model for this long, waiting people are shown that there is trouble."""
+
+HAND_BACK_SECONDS: Final = 2.0
+"""How long an interrupted cycle waits until that is recorded."""
 
 Pausing = Literal["paused"] | None
 """Whether the cycle waits for people: then this process no longer holds it."""
@@ -1267,14 +1271,10 @@ class _Thinking:
 
     async def hand_back(self) -> None:
         """Record that this cycle was interrupted, not failed. Best effort: if it is lost, that costs one attempt."""
-        saying = asyncio.ensure_future(
-            self._with.db.write(ending.hand_back, self._mind.lease, self._cycle, self._unpaid)
-        )
-        try:
-            async with asyncio.timeout(2):
-                await asyncio.shield(saying)
-        except (LeaseLost, StorageError, TimeoutError):
-            return
+        with suppress(LeaseLost):
+            await let_go(
+                self._with.db.write(ending.hand_back, self._mind.lease, self._cycle, self._unpaid), HAND_BACK_SECONDS
+            )
 
     async def fail(self, error: BaseException) -> CycleOutcome:
         """Undo the cycle if it has changed nothing; otherwise keep it, and retry from its last step."""

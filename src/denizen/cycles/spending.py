@@ -18,9 +18,12 @@ from sqlalchemy import (
     Select,
     Subquery,
     Table,
+    and_,
     bindparam,
     cast,
     func,
+    not_,
+    or_,
     select,
     true,
     union_all,
@@ -28,6 +31,7 @@ from sqlalchemy import (
 
 from denizen.cycles.ledger import COUNTED, PAYER, day_of
 from denizen.ids import AgentId, OrganizationId, SpaceId
+from denizen.models.prices import FREE
 from denizen.storage.database import Statement, Tx, statement
 from denizen.storage.schema import organizations, panel_spending, spending
 
@@ -78,6 +82,15 @@ def _columns(table: Table) -> Iterator[ColumnElement[Any]]:
     yield from (table.c[name] for name in COUNTED)
 
 
+def is_unpriced(row: FromClause) -> ColumnElement[bool]:
+    """Whether the calls of a row cost something that is not known: no dollars were counted for their tokens, and the
+    model is one of a provider, not one of ours or one that was registered here.
+    """
+    ours = [row.c.model.startswith(f"{each}:", autoescape=True) for each in sorted(FREE)]
+    of_provider = and_(row.c.model.contains(":", autoescape=True), not_(or_(*ours)))
+    return and_(row.c.cost_micros == 0, row.c.input_tokens + row.c.output_tokens > 0, of_provider)
+
+
 EVERYBODY: Final = union_all(*(select(each.c.organization_id, *_columns(each)) for each in TABLES)).subquery()
 """The rows of agents and panels: organization, day, payer, model, calls, and what is counted."""
 
@@ -98,6 +111,13 @@ class Spending:
     cost_micros: int
     """Millionths of a dollar; 0 where the price is unknown."""
     panel_id: SpaceId | None = None
+
+    @property
+    def unpriced_calls(self) -> int:
+        """The calls whose price is unknown."""
+        provider, colon, _ = self.model.partition(":")
+        costs = bool(self.input_tokens + self.output_tokens and colon and provider not in FREE)
+        return self.calls if costs and not self.cost_micros else 0
 
 
 def _history(table: Table, whose: str) -> Statement:

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from pydantic_ai.models import Model
 
 _MILLION = 1_000_000
-_OURS = frozenset({"scripted", "demo", "local"})
-"""Providers that cost nothing; skipping the price list saves reading it, half a second at the first use."""
+FREE = frozenset({"scripted", "demo", "local"})
+"""Our own providers and models, which cost nothing; without the price list, whose reading takes half a second."""
 _NOTHING = Decimal(0)
 
 
@@ -48,7 +48,7 @@ class Usage:
 
 def is_built_in(model: Model) -> bool:
     """Whether it is our demo, scripted or local model, which cost nothing."""
-    return model.system in _OURS
+    return model.system in FREE
 
 
 def usage_of(response: ModelResponse) -> Usage:
@@ -68,7 +68,7 @@ def cost(
     price = _override(response, overrides or {}, asked)
     if price is not None:
         return _priced(usage_of(response), price)
-    if response.provider_name in _OURS:
+    if response.provider_name in FREE:
         return _NOTHING
     if not response.model_name:
         return None

@@ -440,6 +440,7 @@ _USED = {
     "cache_write_tokens": 0,
     "cached_share": 0.75,
     "dollars": 0.02,
+    "unpriced_calls": 0,
 }
 
 

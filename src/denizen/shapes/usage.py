@@ -19,6 +19,7 @@ _USED = {
     "cache_write_tokens": 12_000,
     "cached_share": 0.8242,
     "dollars": 0.31,
+    "unpriced_calls": 0,
 }
 
 
@@ -35,7 +36,8 @@ class UsedOut(Value):
     cached_share: Annotated[
         float | None, Field(description="The share of input tokens from the provider's cache; null: no input.")
     ]
-    dollars: Annotated[float, Field(description="0 where the price is unknown.")]
+    dollars: Annotated[float, Field(description="Without the calls whose price is unknown.")]
+    unpriced_calls: Annotated[int, Field(description="How many calls have a price that is unknown.")] = 0
 
 
 class DayOut(UsedOut):

@@ -1,7 +1,7 @@
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { Download } from "lucide-react";
 import { lazy, type ReactNode, Suspense, useMemo, useState } from "react";
-import { daysAgo, dollars, monthStart, percent, short } from "../ui/amounts";
+import { cost, daysAgo, monthStart, percent, short } from "../ui/amounts";
 import { get, type Schemas } from "../denizen/api";
 import { save } from "../denizen/download";
 import { Button } from "../ui/Button";
@@ -102,7 +102,7 @@ function Shown({ told, measure }: { told: Told; measure: Measure }): ReactNode {
 
 function Tiles({ total }: { total: Told["total"] }): ReactNode {
   const tiles: [string, string, string?][] = [
-    ["Cost", dollars(total.dollars)],
+    ["Cost", cost(total)],
     ["Model calls", total.calls.toLocaleString()],
     ["Tokens read", short(total.input_tokens), total.input_tokens.toLocaleString()],
     ["Tokens written", short(total.output_tokens), total.output_tokens.toLocaleString()],
@@ -150,7 +150,7 @@ function Numbers({ told }: { told: Told }): ReactNode {
               <td>{each.input_tokens.toLocaleString()}</td>
               <td>{each.output_tokens.toLocaleString()}</td>
               <td>{percent(each.cached_share)}</td>
-              <td>{dollars(each.dollars)}</td>
+              <td>{cost(each)}</td>
             </tr>
           ))}
         </tbody>
@@ -161,7 +161,7 @@ function Numbers({ told }: { told: Told }): ReactNode {
             <td>{told.total.input_tokens.toLocaleString()}</td>
             <td>{told.total.output_tokens.toLocaleString()}</td>
             <td>{percent(told.total.cached_share)}</td>
-            <td>{dollars(told.total.dollars)}</td>
+            <td>{cost(told.total)}</td>
           </tr>
         </tfoot>
       </table>

@@ -15,7 +15,7 @@ import { Empty, Loaded } from "../ui/States";
 import { Time } from "../ui/Time";
 import { useToast } from "../ui/Toast";
 import css from "./agents.module.css";
-import { daysAgo, dollars, monthStart } from "../ui/amounts";
+import { cost, daysAgo, dollars, monthStart } from "../ui/amounts";
 import { useTalk } from "./talking";
 
 type Listed = Schemas["ListedAgent"];
@@ -39,7 +39,7 @@ export default function AgentsPage(): ReactNode {
           ) : (
             <ul className={css.list} aria-label="Agents">
               {all.map((agent) => (
-                <Row key={agent.id} agent={agent as Listed} admin={admin} cost={admin ? (costs.data?.get(agent.id) ?? (costs.data ? 0 : null)) : undefined} />
+                <Row key={agent.id} agent={agent as Listed} admin={admin} cost={admin ? (costs.data?.get(agent.id) ?? (costs.data ? dollars(0) : null)) : undefined} />
               ))}
             </ul>
           )
@@ -52,7 +52,7 @@ export default function AgentsPage(): ReactNode {
 const TONES: Partial<Record<Listed["status"], Tone>> = { alive: "good", paused: "warn", suspended: "warn", dead: "bad" };
 
 /** `cost` is undefined for whoever may not know it, null before it is known. */
-function Row({ agent, admin, cost }: { agent: Listed; admin: boolean; cost: number | null | undefined }): ReactNode {
+function Row({ agent, admin, cost }: { agent: Listed; admin: boolean; cost: string | null | undefined }): ReactNode {
   const talk = useTalk();
   const [, go] = useLocation();
   const act = useSuspending(agent);
@@ -86,7 +86,7 @@ function Row({ agent, admin, cost }: { agent: Listed; admin: boolean; cost: numb
           ) : (
             agent.status === "sleeping" && <span>never active</span>
           )}
-          {cost !== undefined && <span className={classes(cost === null && css.unknown)}>{`${dollars(cost ?? 0)} this month`}</span>}
+          {cost !== undefined && <span className={classes(cost === null && css.unknown)}>{`${cost ?? dollars(0)} this month`}</span>}
         </span>
       </span>
       <Menu label={`Actions for ${agent.name}`} icon={<EllipsisVertical size={18} />} items={items} />
@@ -123,7 +123,7 @@ function useCosts(wanted: boolean) {
     enabled: wanted,
     queryFn: async ({ signal }) => {
       const told = await get("/api/usage", { query: { since: monthStart(), until: daysAgo(0), by: "agent", limit: 50 }, signal });
-      return new Map(told.groups.map((each) => [each.key, each.dollars]));
+      return new Map(told.groups.map((each) => [each.key, cost(each)]));
     },
     staleTime: 60_000,
   });

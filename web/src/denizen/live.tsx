@@ -5,7 +5,7 @@
  */
 import { createContext, type ReactNode, useContext, useEffect, useState, useSyncExternalStore } from "react";
 import { get, type Me, type Space } from "./api";
-import { isName, parse } from "./events";
+import { isName, parse, type StreamEvent } from "./events";
 import { adopt, keep, kept } from "./outbox";
 import { sendWaiting } from "./send";
 import { openSharedStream, RESUMED } from "./sharedStream";
@@ -17,6 +17,7 @@ const TEXT_MILLISECONDS = 60;
 export class Store {
   #state: State = EMPTY;
   #listeners = new Set<() => void>();
+  #hearers = new Set<(event: StreamEvent) => void>();
   #queue: Action[] = [];
   #scheduled: "soon" | "now" | null = null;
 
@@ -25,6 +26,16 @@ export class Store {
   subscribe = (listener: () => void): (() => void) => {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
+  };
+
+  /** Calls the listener with each event that happens from now on, until the returned function is called. */
+  onEvent = (hear: (event: StreamEvent) => void): (() => void) => {
+    this.#hearers.add(hear);
+    return () => this.#hearers.delete(hear);
+  };
+
+  tell = (event: StreamEvent): void => {
+    for (const hear of this.#hearers) hear(event);
   };
 
   /** At once, and after everything that is queued. */
@@ -113,6 +124,7 @@ export function connect(store: Store): () => void {
         if (!isName(name)) return;
         const told = parse(name, data);
         store.enqueue(told);
+        if (isReady) store.tell(told);
         if (told.type === "ready") {
           failures = 0;
           isReady = true;

@@ -3967,7 +3967,8 @@ export interface components {
          *         "calls": 41,
          *         "dollars": 0.31,
          *         "input_tokens": 182000,
-         *         "output_tokens": 6400
+         *         "output_tokens": 6400,
+         *         "unpriced_calls": 0
          *       }
          *     }
          */
@@ -5531,7 +5532,8 @@ export interface components {
          *       "day": "2026-01-05",
          *       "dollars": 0.31,
          *       "input_tokens": 182000,
-         *       "output_tokens": 6400
+         *       "output_tokens": 6400,
+         *       "unpriced_calls": 0
          *     }
          */
         DayOut: {
@@ -5553,7 +5555,7 @@ export interface components {
             day: string;
             /**
              * Dollars
-             * @description 0 where the price is unknown.
+             * @description Without the calls whose price is unknown.
              */
             dollars: number;
             /**
@@ -5563,6 +5565,12 @@ export interface components {
             input_tokens: number;
             /** Output Tokens */
             output_tokens: number;
+            /**
+             * Unpriced Calls
+             * @description How many calls have a price that is unknown.
+             * @default 0
+             */
+            unpriced_calls: number;
         };
         /**
          * DocumentIn
@@ -6359,7 +6367,8 @@ export interface components {
          *           "day": "2026-01-05",
          *           "dollars": 0.31,
          *           "input_tokens": 182000,
-         *           "output_tokens": 6400
+         *           "output_tokens": 6400,
+         *           "unpriced_calls": 0
          *         }
          *       ],
          *       "dollars": 0.31,
@@ -6367,7 +6376,8 @@ export interface components {
          *       "key": "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5",
          *       "kind": "agent",
          *       "name": "Ada",
-         *       "output_tokens": 6400
+         *       "output_tokens": 6400,
+         *       "unpriced_calls": 0
          *     }
          */
         GroupOut: {
@@ -6389,7 +6399,7 @@ export interface components {
             days: components["schemas"]["DayOut"][];
             /**
              * Dollars
-             * @description 0 where the price is unknown.
+             * @description Without the calls whose price is unknown.
              */
             dollars: number;
             /**
@@ -6411,6 +6421,12 @@ export interface components {
             name: string;
             /** Output Tokens */
             output_tokens: number;
+            /**
+             * Unpriced Calls
+             * @description How many calls have a price that is unknown.
+             * @default 0
+             */
+            unpriced_calls: number;
         };
         /**
          * GuardSettings
@@ -7893,7 +7909,8 @@ export interface components {
          *         "calls": 3,
          *         "dollars": 0.02,
          *         "input_tokens": 12000,
-         *         "output_tokens": 200
+         *         "output_tokens": 200,
+         *         "unpriced_calls": 0
          *       },
          *       "stances": [],
          *       "status": "sleeping",
@@ -7904,7 +7921,8 @@ export interface components {
          *         "calls": 3,
          *         "dollars": 0.02,
          *         "input_tokens": 12000,
-         *         "output_tokens": 200
+         *         "output_tokens": 200,
+         *         "unpriced_calls": 0
          *       },
          *       "waiting_calls": [],
          *       "window": {
@@ -11622,7 +11640,8 @@ export interface components {
          *           "day": "2026-01-05",
          *           "dollars": 0.31,
          *           "input_tokens": 182000,
-         *           "output_tokens": 6400
+         *           "output_tokens": 6400,
+         *           "unpriced_calls": 0
          *         }
          *       ],
          *       "groups": [
@@ -11640,7 +11659,8 @@ export interface components {
          *               "day": "2026-01-05",
          *               "dollars": 0.31,
          *               "input_tokens": 182000,
-         *               "output_tokens": 6400
+         *               "output_tokens": 6400,
+         *               "unpriced_calls": 0
          *             }
          *           ],
          *           "dollars": 0.31,
@@ -11648,7 +11668,8 @@ export interface components {
          *           "key": "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5",
          *           "kind": "agent",
          *           "name": "Ada",
-         *           "output_tokens": 6400
+         *           "output_tokens": 6400,
+         *           "unpriced_calls": 0
          *         }
          *       ],
          *       "others": 0,
@@ -11660,7 +11681,8 @@ export interface components {
          *         "calls": 41,
          *         "dollars": 0.31,
          *         "input_tokens": 182000,
-         *         "output_tokens": 6400
+         *         "output_tokens": 6400,
+         *         "unpriced_calls": 0
          *       },
          *       "until": "2026-01-05"
          *     }
@@ -11708,7 +11730,8 @@ export interface components {
          *       "calls": 41,
          *       "dollars": 0.31,
          *       "input_tokens": 182000,
-         *       "output_tokens": 6400
+         *       "output_tokens": 6400,
+         *       "unpriced_calls": 0
          *     }
          */
         UsedOut: {
@@ -11725,7 +11748,7 @@ export interface components {
             calls: number;
             /**
              * Dollars
-             * @description 0 where the price is unknown.
+             * @description Without the calls whose price is unknown.
              */
             dollars: number;
             /**
@@ -11735,6 +11758,12 @@ export interface components {
             input_tokens: number;
             /** Output Tokens */
             output_tokens: number;
+            /**
+             * Unpriced Calls
+             * @description How many calls have a price that is unknown.
+             * @default 0
+             */
+            unpriced_calls: number;
         };
         /**
          * VoiceChoice

@@ -16,6 +16,7 @@ import { Empty, Loaded } from "../ui/States";
 import { Time } from "../ui/Time";
 import { useToast } from "../ui/Toast";
 import css from "./me.module.css";
+import { Notifications } from "./Notifications";
 
 type Token = Schemas["KnownToken"];
 
@@ -40,6 +41,7 @@ export default function MePage(): ReactNode {
           </p>
         </div>
       </section>
+      <Notifications />
       <Ways />
     </Page>
   );

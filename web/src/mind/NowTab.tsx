@@ -3,7 +3,7 @@ import { type ReactNode, useEffect, useState } from "react";
 import { Link } from "wouter";
 import type { Schemas } from "../denizen/api";
 import { useLive } from "../denizen/live";
-import { dollars, percent, short, whole } from "../ui/amounts";
+import { cost, dollars, percent, short, whole } from "../ui/amounts";
 import { Gauge } from "../ui/Gauge";
 import { Loaded, Skeleton } from "../ui/States";
 import { Time } from "../ui/Time";
@@ -199,7 +199,7 @@ function Figures({ title, used }: { title: string; used: Schemas["UsedOut"] }): 
     <dl className={css.figures}>
       <dt className={css.figuresTitle}>{title}</dt>
       <dd>
-        <strong>{dollars(used.dollars)}</strong>
+        <strong>{cost(used)}</strong>
         <span className={css.meta}>
           <span>{whole(used.calls)} calls</span>
           <span>{short(used.input_tokens)} read</span>

@@ -7,6 +7,7 @@ import { Boundary } from "./Boundary";
 import { ConnectModelCard } from "./ConnectModelCard";
 import { OfflineBanner } from "./OfflineBanner";
 import { NoticeToasts } from "./NoticeToasts";
+import { Notifier } from "./Notifier";
 import { MenuOpener, Page } from "./Page";
 import { spaceAt } from "./places";
 import css from "./shell.module.css";
@@ -44,6 +45,7 @@ export function Frame(): ReactNode {
       <Sidebar open={open} onClose={() => setOpen(false)} />
       <Shortcuts />
       <NoticeToasts />
+      <Notifier />
       <div className={css.main} id="main" tabIndex={-1} ref={main}>
         {connection === "lost" && <OfflineBanner />}
         <ConnectModelCard />

@@ -2,6 +2,7 @@ import { Menu as MenuIcon } from "lucide-react";
 import { createContext, type ReactNode, useContext, useEffect } from "react";
 import { IconButton } from "../ui/Button";
 import css from "./shell.module.css";
+import { useUnseen } from "./unseen";
 
 /** Opens the sidebar, where it is not always shown. */
 export const MenuOpener = createContext<() => void>(() => undefined);
@@ -46,7 +47,8 @@ export function MenuButton(): ReactNode {
 
 /** The title of the browser's tab. */
 export function useTitle(title: string): void {
+  const unseen = useUnseen();
   useEffect(() => {
-    document.title = title ? `${title} · Denizen` : "Denizen";
-  }, [title]);
+    document.title = `${unseen ? `(${unseen}) ` : ""}${title ? `${title} · Denizen` : "Denizen"}`;
+  }, [title, unseen]);
 }

@@ -1,8 +1,10 @@
-import { memo, type ReactNode, useMemo } from "react";
+import { memo, type MouseEvent, type ReactNode, useEffect, useId, useMemo, useRef } from "react";
 import { classes } from "./classes";
 import { Code } from "./Code";
 import { type Part, split } from "./fences";
-import { type Mentions, toHtml } from "./markdown";
+import { footnotes } from "./footnotes";
+import { DISPLAY, INLINE } from "./formulas";
+import { type Mentions, type Reading, toHtml } from "./markdown";
 import css from "./ui.module.css";
 
 interface MarkdownProps {
@@ -17,19 +19,49 @@ interface MarkdownProps {
 
 /** Markdown, made harmless. Fenced code is shown by `Code`; what cannot be read as Markdown is shown as it is. */
 export const Markdown = memo(function Markdown({ text, known, me, growing }: MarkdownProps): ReactNode {
-  const parts = useMemo(() => (growing ? split(text).flatMap(cut) : split(text)), [text, growing]);
+  const { text: body, notes } = useMemo(() => footnotes(text), [text]);
+  const parts = useMemo(() => (growing ? split(body).flatMap(cut) : split(body)), [body, growing]);
+  const id = useId();
   const mentions = useMemo<Mentions | undefined>(
     () => known && { known, me, classOf: (mine) => classes(css.mention, mine && css.me) },
     [known, me],
   );
+  const labels = notes.map((each) => each.label).join("\n");
+  const reading = useMemo<Reading>(
+    () => ({ mentions, notes: labels ? labels.split("\n") : [], idOf: (number, what) => `${id}-${what}-${number}` }),
+    [mentions, labels, id],
+  );
   return (
-    <div className={css.markdown} dir="auto">
-      {parts.map((part, index) =>
-        part.code === undefined ? <Prose key={index} text={part.text} mentions={mentions} /> : <Code key={index} text={part.code} language={part.language} />,
+    <div className={css.markdown} dir="auto" onClick={followFootnote}>
+      {parts.map((part, index) => {
+        if (part.code === undefined) return <Prose key={index} text={part.text} reading={reading} />;
+        return <Code key={index} text={part.code} language={part.language} />;
+      })}
+      {notes.length > 0 && (
+        <ol className={css.footnotes} aria-label="Footnotes">
+          {notes.map((each, index) => (
+            <li key={each.label} id={`${id}-note-${index + 1}`} tabIndex={-1}>
+              <Prose text={each.text} reading={reading} />
+              <a href={`#${id}-reference-${index + 1}`} aria-label={`Back to the text of footnote ${index + 1}`}>
+                ↩
+              </a>
+            </li>
+          ))}
+        </ol>
       )}
     </div>
   );
 });
+
+/** Footnotes are in the page already: the address stays as it is. */
+function followFootnote(event: MouseEvent): void {
+  const href = (event.target as Element).closest("a")?.getAttribute("href");
+  if (!href?.startsWith("#")) return;
+  event.preventDefault();
+  const there = document.getElementById(href.slice(1));
+  there?.scrollIntoView({ block: "nearest" });
+  there?.focus();
+}
 
 /** Prose without its last paragraph, and that. */
 function cut(part: Part, index: number, all: Part[]): Part[] {
@@ -37,10 +69,22 @@ function cut(part: Part, index: number, all: Part[]): Part[] {
   return end <= 0 ? [part] : [{ text: part.text.slice(0, end) }, { text: part.text.slice(end) }];
 }
 
-function Prose({ text, mentions }: { text: string; mentions?: Mentions }): ReactNode {
-  const html = useMemo(() => toHtml(text, mentions), [text, mentions]);
+function Prose({ text, reading }: { text: string; reading: Reading }): ReactNode {
+  const html = useMemo(() => toHtml(text, reading), [text, reading]);
+  const box = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    const found = box.current?.querySelectorAll<HTMLElement>(`code.${INLINE}, code.${DISPLAY}`);
+    if (!found?.length) return;
+    let current = true;
+    void import("./typeset").then(({ typeset }) => {
+      if (current) for (const each of found) typeset(each);
+    });
+    return () => {
+      current = false;
+    };
+  }, [html]);
   if (html === null) return <Raw text={text} />;
-  return <div className={css.markdown} dangerouslySetInnerHTML={{ __html: html }} />;
+  return <div ref={box} className={css.markdown} dangerouslySetInnerHTML={{ __html: html }} />;
 }
 
 const SHOWN_RAW = 20_000;

@@ -10,6 +10,12 @@ export function dollars(amount: number): string {
   return amount > 0 && amount < 0.1 ? FEW_CENTS.format(amount) : DOLLARS.format(amount);
 }
 
+/** What was used, in dollars: `$1.31`; where the price of some calls is unknown, `more than $1.31`; of all, `cost unknown`. */
+export function cost(used: { dollars: number; unpriced_calls?: number }): string {
+  if (!used.unpriced_calls) return dollars(used.dollars);
+  return used.dollars > 0 ? `more than ${dollars(used.dollars)}` : "cost unknown";
+}
+
 /** `182K` */
 export function short(count: number): string {
   return SHORT.format(count);

@@ -1,6 +1,8 @@
 /** Markdown as HTML that can do no harm: no scripts, no styles, no forms, nothing loaded from elsewhere. */
 import DOMPurify from "dompurify";
 import { Marked, type Tokens } from "marked";
+import { REFERENCE } from "./footnotes";
+import { formulas } from "./formulas";
 import { isOdd } from "./odd";
 
 /** Beyond it a text is shown as it is: parsing could take seconds. */
@@ -8,7 +10,7 @@ const LONGEST = 60_000;
 
 const TAGS = [
   "a", "blockquote", "br", "code", "del", "em", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "li", "ol", "p", "pre", "span",
-  "strong", "table", "tbody", "td", "th", "thead", "tr", "ul", "input",
+  "strong", "sup", "table", "tbody", "td", "th", "thead", "tr", "ul", "input",
 ];
 
 const HANDLE = /(^|[^\p{L}\p{N}_@/.-])@([\p{L}\p{N}][\p{L}\p{N}_-]*)/gu;
@@ -21,42 +23,97 @@ export interface Mentions {
   classOf: (mine: boolean) => string;
 }
 
-const marked = new Marked({
-  gfm: true,
-  breaks: true,
-  renderer: {
-    // A picture would be loaded from elsewhere, and tell that it was read: it is shown as a link.
-    image({ href, text }: Tokens.Image): string {
-      return `<a href="${escaped(href)}">${escaped(text || href)}</a>`;
-    },
-    html({ text }: Tokens.HTML | Tokens.Tag): string {
-      return escaped(text);
+/** What a text refers to, and how it is shown. */
+export interface Reading {
+  mentions?: Mentions;
+  /** The labels of the footnotes, in the order of their numbers. */
+  notes?: readonly string[];
+  /** The id of a footnote, and of the place that refers to it. */
+  idOf?: (number: number, what: "note" | "reference") => string;
+}
+
+let reading: Reading = {};
+
+const marked = new Marked(
+  {
+    gfm: true,
+    breaks: true,
+    renderer: {
+      // A picture would be loaded from elsewhere, and tell that it was read: it is shown as a link.
+      image({ href, text }: Tokens.Image): string {
+        return `<a href="${escaped(href)}">${escaped(text || href)}</a>`;
+      },
+      html({ text }: Tokens.HTML | Tokens.Tag): string {
+        return escaped(text);
+      },
     },
   },
-});
+  formulas,
+  {
+    extensions: [
+      {
+        name: "footnote",
+        level: "inline",
+        start: (text) => text.indexOf("[^"),
+        tokenizer(text) {
+          const found = REFERENCE.exec(text);
+          const number = found && (reading.notes ?? []).indexOf(found[1]!) + 1;
+          return found && number ? { type: "footnote", raw: found[0], number } : undefined;
+        },
+        renderer: ({ number }) => `<sup class="footnote"><a href="#note-${Number(number)}">${Number(number)}</a></sup>`,
+      },
+    ],
+  },
+);
 
 /** The HTML of a text; null where it is too long or too odd to be read as Markdown. */
-export function toHtml(text: string, mentions?: Mentions): string | null {
+export function toHtml(text: string, how: Reading = {}): string | null {
   if (text.length > LONGEST || isOdd(text)) return null;
   let html: string;
+  reading = how;
   try {
     html = marked.parse(text, { async: false });
   } catch {
     return null;
   }
+  const { mentions, idOf } = how;
   const safe = DOMPurify.sanitize(html, {
     ALLOWED_TAGS: TAGS,
     ALLOWED_ATTR: ["href", "class", "type", "checked", "disabled", "start", "align"],
-    ALLOWED_URI_REGEXP: /^(?:https?:|mailto:)/i,
+    ALLOWED_URI_REGEXP: /^(?:https?:|mailto:|#note-\d+$)/i,
+    // Without this, their values would have to be addresses.
+    ADD_URI_SAFE_ATTR: ["type", "start", "align"],
     RETURN_DOM_FRAGMENT: true,
   });
   for (const link of safe.querySelectorAll("a")) {
+    const number = Number(/^#note-(\d+)$/.exec(link.getAttribute("href") ?? "")?.[1] ?? 0);
+    if (number && link.parentElement?.className === "footnote" && idOf) {
+      link.setAttribute("href", `#${idOf(number, "note")}`);
+      link.setAttribute("aria-label", `Footnote ${number}`);
+      const again = safe.querySelector(`#${CSS.escape(idOf(number, "reference"))}`);
+      if (again === null) link.id = idOf(number, "reference");
+      continue;
+    }
+    if (number) link.removeAttribute("href");
     link.setAttribute("rel", "noopener noreferrer nofollow");
     link.setAttribute("target", "_blank");
   }
   for (const box of safe.querySelectorAll("input")) {
     if (box.type !== "checkbox") box.remove();
-    else box.setAttribute("disabled", "");
+    else {
+      box.setAttribute("disabled", "");
+      box.setAttribute("aria-label", box.hasAttribute("checked") ? "Done" : "To do");
+    }
+  }
+  // Wider than a phone: it is scrolled by itself, with the keyboard as well.
+  for (const table of safe.querySelectorAll("table")) {
+    const box = document.createElement("div");
+    box.className = "table-box";
+    box.tabIndex = 0;
+    box.setAttribute("role", "region");
+    box.setAttribute("aria-label", "Table");
+    table.replaceWith(box);
+    box.append(table);
   }
   if (mentions) markMentions(safe, mentions);
   const holder = document.createElement("div");

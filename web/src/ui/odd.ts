@@ -18,6 +18,6 @@ export function isOdd(text: string): boolean {
 
 function marksIn(line: string): number {
   let count = 0;
-  for (const letter of line) if ("*_~`[]<".includes(letter)) count += 1;
+  for (const letter of line) if ("*_~`[]<$\\".includes(letter)) count += 1;
   return count;
 }

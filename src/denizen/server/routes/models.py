@@ -12,7 +12,7 @@ from denizen.access.operators import is_operator
 from denizen.api.model_setup import NOT_AN_OPERATOR
 from denizen.app import Runtime
 from denizen.models import catalog
-from denizen.models.providers import ModelProvider, providers
+from denizen.models.providers import USUAL_MODELS, ModelProvider, providers
 from denizen.server.auth import Caller, Owner, Person
 from denizen.server.context import context_of
 from denizen.server.problems import Problem
@@ -94,10 +94,18 @@ async def _listed(runtime: Runtime, caller: Caller, *, setup: bool = False) -> A
         default_source=default.source,
         default_reason=default.reason,
         may_choose=may_choose,
-        models=[found[name] for name in sorted(found)],
+        models=[found[name] for name in sorted(found, key=_usefulness)],
         missing_keys=[MissingKey(provider=each, key=missing[each]) for each in sorted(missing)],
         setup=await _setup(runtime, theirs, of_server) if setup else None,
     )
+
+
+def _usefulness(name: str) -> tuple[str, int, str]:
+    """Sorts by provider, and those of a provider by what most people look for: an alphabetical list begins with models
+    that nobody wants."""
+    provider = name.partition(":")[0]
+    usual = USUAL_MODELS.get(provider, ())
+    return provider, usual.index(name) if name in usual else len(usual), name
 
 
 async def _setup(runtime: Runtime, kept: set[str], of_server: frozenset[str]) -> ModelSetupOut:

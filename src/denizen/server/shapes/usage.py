@@ -46,6 +46,7 @@ def _fields(used: Sums) -> dict[str, Any]:
         "cache_write_tokens": used.cache_write_tokens,
         "cached_share": share,
         "dollars": used.cost_micros / 1_000_000,
+        "unpriced_calls": used.unpriced_calls,
     }
 
 

@@ -1,0 +1,89 @@
+"""Markdown as people and models write it: formulas, tables, task lists, footnotes."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from playwright.async_api import expect
+
+from tests.server.conftest import House
+from tests.web.conftest import PHONE, WIDE, Visit
+
+TEXT = """\
+The area is \\(a^2 + b_1\\), or $E = m c^2$; it costs $5 and then $6.
+
+$$
+\\int_0^1 x^2 \\, dx = \\frac{1}{3}
+$$
+
+| name | how much it weighs on an ordinary day | where it is kept until somebody needs it again | and for how long |
+|---|---:|---|---|
+| tea | 5 | kitchen | a_long_word_that_does_not_break_anywhere_at_all |
+
+- [x] boil water
+- [ ] find a cup
+
+Water boils at 100 °C[^1], they say[^why].
+
+[^1]: At sea level.
+[^why]: Ask *Ada*.
+
+<script>window.bad = true</script>
+
+\\(\\href{javascript:bad()}{x}\\)
+"""
+
+
+@pytest.mark.parametrize("where", ["wide, light", "phone, dark"])
+async def test_formulas_tables_tasks_and_footnotes_are_shown(house: House, visit: Visit, where: str) -> None:
+    world = house.world
+    noor, sam = await world.person("Noor"), await world.person("Sam")
+    kitchen = await world.space("Kitchen", noor, sam)
+    await world.say(sam, TEXT, kitchen)
+    dark = where == "phone, dark"
+    hers = await visit(noor, size=PHONE if dark else WIDE, color_scheme="dark" if dark else "light")
+    page = await hers.open(f"/s/{kitchen.id}")
+    message = page.get_by_role("article")
+
+    await expect(message.locator(".katex")).to_have_count(4)
+    await expect(message.locator("math annotation").first).to_have_text("a^2 + b_1")
+    await expect(message.get_by_text("it costs $5 and then $6.")).to_be_visible()
+    # A formula makes no links.
+    await expect(message.locator(".katex a")).to_have_count(0)
+    assert await message.locator(".katex").first.evaluate("each => getComputedStyle(each).fontFamily.includes('KaTeX')")
+
+    await expect(message.get_by_role("cell", name="kitchen")).to_be_attached()
+    boxes = message.get_by_role("checkbox")
+    await expect(boxes).to_have_count(2)
+    await expect(boxes.first).to_be_checked()
+    overflow = "() => document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    assert await page.evaluate(overflow) == 0
+
+    await message.get_by_role("link", name="Footnote 2", exact=True).click()
+    note = message.get_by_role("list", name="Footnotes").get_by_role("listitem").nth(1)
+    await expect(note).to_be_focused()
+    await expect(note).to_contain_text("Ask Ada.")
+    await note.get_by_role("link", name="Back to the text of footnote 2").click()
+    await expect(message.get_by_role("link", name="Footnote 2", exact=True)).to_be_focused()
+    assert page.url.endswith(f"/s/{kitchen.id}")
+    assert await page.evaluate("() => window.bad") is None
+    await hers.check_accessibility()
+    if pictures := os.environ.get("PICTURES"):
+        await page.screenshot(path=f"{pictures}/markdown-{'dark' if dark else 'light'}.png")
+
+
+async def test_formulas_cost_nothing_until_there_is_one(house: House, visit: Visit) -> None:
+    world = house.world
+    noor, sam = await world.person("Noor"), await world.person("Sam")
+    kitchen = await world.space("Kitchen", noor, sam)
+    await world.say(sam, "Tea at $4.", kitchen)
+    hers = await visit(noor, new_context=True)
+    asked: list[str] = []
+    hers.page.on("request", lambda request: asked.append(request.url))
+    page = await hers.open(f"/s/{kitchen.id}")
+    await expect(page.get_by_text("Tea at $4.")).to_be_visible()
+    assert not [each for each in asked if "typeset" in each or "katex" in each.lower()]
+    await world.say(sam, "And \\(x\\).", kitchen)
+    await expect(page.locator(".katex")).to_be_visible()
+    assert [each for each in asked if "typeset" in each]
