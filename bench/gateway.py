@@ -7,7 +7,7 @@ open streams of those spaces. Their model is scripted and answers at once. Posts
 other, for the time from the post to the first byte of the agent's answer on a stream of its space; then `--at-once` of
 them at a time, for posts in a second, each of which is answered. The client shares the machine with the server.
 `readers_100_ratio` is the server's CPU time for a post and its answer in a space that 100 read, divided by that of a
-space that one reads; `reader_1_cpu_ms` is the latter.
+space that one reads; `reader_1_cpu_ms` is the latter. The readers are 100 people, each with a token of their own.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from bench.turn import Asked, household
 from denizen import Runtime
 from denizen.access import tokens
 from denizen.agents.pace import Pace
+from denizen.ids import SpaceId
 from denizen.server.application import create_app
 from denizen.server.context import Limits
 from denizen.server.serving import bind, serve_on
@@ -39,6 +40,7 @@ from denizen.spaces import directory
 
 WARM_UP = 20
 TURNS = 100
+CROWD = 100
 
 
 # The server
@@ -54,16 +56,31 @@ async def serve(folder: Path, agents: int) -> None:
         for _, _, space in homes[1:]:
             await runtime.db.write(directory.join, space.id, reader.id)
         secret = await runtime.db.write(lambda tx: tokens.create(tx, reader.id, "bench")[1])
+        crowd = [await _joined(runtime, homes[0][2].id, number) for number in range(CROWD)]
         listener, ready, stop = bind("127.0.0.1", 0), asyncio.Event(), asyncio.Event()
         app = create_app(runtime, limits=Limits(requests_per_minute=0, connections_per_address=0, streams_per_person=0))
         async with runtime.living(), asyncio.TaskGroup() as tasks:
             tasks.create_task(serve_on(app, listener, ready=ready, stop=stop))
             await ready.wait()
-            _tell({"port": listener.getsockname()[1], "token": secret, "spaces": [space.id for *_, space in homes]})
+            _tell(
+                {
+                    "port": listener.getsockname()[1],
+                    "token": secret,
+                    "crowd": crowd,
+                    "spaces": [space.id for *_, space in homes],
+                }
+            )
             while await asyncio.to_thread(sys.stdin.readline):
                 gc.collect()
                 _tell({"resident_kb": _resident_kb(), "cpu_s": time.process_time()})
             stop.set()
+
+
+async def _joined(runtime: Runtime, space_id: SpaceId, number: int) -> str:
+    """The secret of another person in the space: each reader's access is checked for itself."""
+    person = await runtime.people.create(f"Reader {number}")
+    await runtime.db.write(directory.join, space_id, person.id)
+    return await runtime.db.write(lambda tx: tokens.create(tx, person.id, "bench")[1])
 
 
 def _tell(what: dict[str, Any]) -> None:
@@ -200,10 +217,10 @@ async def _cpu_ms_of_a_turn(
     spaces = [Space(told["spaces"][0]) for _ in range(readers)]
     async with asyncio.TaskGroup() as tasks:
         reading, listening = [], []
-        for space in spaces:
+        for space, token in zip(spaces, told["crowd"], strict=False):
             begun = asyncio.Event()
             listening.append(begun.wait())
-            reading.append(tasks.create_task(read(told["port"], told["token"], space, begun)))
+            reading.append(tasks.create_task(read(told["port"], token, space, begun)))
         await asyncio.gather(*listening)
 
         async def turns(count: int) -> None:

@@ -65,6 +65,16 @@ def test_errors() -> None:
     assert found == []
 
 
+def test_the_http_api_and_the_settings() -> None:
+    """Summaries and descriptions of the OpenAPI document are in the comments of the web client's types."""
+    page = (ROOT / "docs/settings.md").read_text()
+    comments = re.findall(r"/\*\*.*?\*/", (ROOT / "web/src/denizen/schema.d.ts").read_text(), re.DOTALL)
+    told = [" ".join(each.replace("*", " ").split()) for each in comments if "@example" not in each]
+    found = [each for each in [*page.splitlines(), *told] if UNCLEAR.search(each) or NOT_A.search(each)]
+    assert len(told) > 500
+    assert found == []
+
+
 def _raised(tree: ast.Module) -> Iterator[tuple[int, str]]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):

@@ -9,6 +9,9 @@ from typing import Any
 import pytest
 
 from denizen import call, forever, reply, scripted, skip, tool
+from denizen.cycles import ledger
+from denizen.cycles.ledger import Charge
+from denizen.ids import CycleId, new_id
 from denizen.models.prices import Price
 from denizen.models.scripted import Turn
 from tests.cycles.test_alerts import alerts_of
@@ -276,3 +279,16 @@ async def test_metrics_are_counted() -> None:
     assert found["denizen_tokens_total", "python", "input"] > 0
     assert found["denizen_cost_dollars_total", "python"] > 0
     assert found["denizen_window_tokens_count",] == 1
+
+
+async def test_calls_with_an_unknown_price_are_not_shown_as_free(world: World) -> None:
+    """Usage counts the calls whose price is unknown, and the web client says so instead of $0.00.
+
+    Docs: budgets.md
+    """
+    noor, ada = await world.person("Noor"), await world.agent("Ada")
+    charge = Charge("openai:gpt-unheard-of", 700, 10, cost_micros=None)
+    await world.denizen.db.write(ledger.enter, ada.id, CycleId(new_id()), "usage", charge)
+    async with served(world) as house:
+        total = (await house.call("GET", "/api/usage", noor)).json()["total"]
+    assert (total["calls"], total["unpriced_calls"], total["dollars"]) == (1, 1, 0.0)

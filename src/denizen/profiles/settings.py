@@ -8,7 +8,7 @@ NAME_CHARACTERS = 100
 
 
 class ProfileSettings(BaseModel):
-    """How prompt profiles are chosen for an agent, where the house has a file of presets."""
+    """How prompt profiles are chosen for an agent, if the server has a file of presets."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

@@ -75,7 +75,7 @@ class ChatAnswer(Value):
     metadata: Annotated[
         dict[str, JsonValue],
         Field(
-            description="What you sent, and `rolling_memory`, what the conversation came to, and "
+            description="What you sent, and `rolling_memory`, the summary of the conversation, and "
             "`long_term_memory`, what the agent was reminded of, where there is something."
         ),
     ]

@@ -37,7 +37,7 @@ class Applied(Value):
 
     model_config = given(dry_run=False, changes=[], warnings=[])
 
-    dry_run: Annotated[bool, Field(description="Whether nothing was changed.")]
+    dry_run: Annotated[bool, Field(description="Whether it was a dry run, without changes.")]
     changes: list[ChangeOut]
     warnings: Annotated[
         list[str], Field(description="Warnings about tools that agents use and this server does not have.")

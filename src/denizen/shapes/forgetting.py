@@ -32,7 +32,7 @@ class ReceiptOut(Value):
     by_id: str | None
     removed: Annotated[Mapping[str, int], Field(description="How many rows of each table were emptied or changed.")]
     created_at: datetime
-    dry_run: Annotated[bool, Field(description="Whether nothing was removed.")] = False
+    dry_run: Annotated[bool, Field(description="Whether it was a dry run, without removals.")] = False
 
 
 class ReceiptPage(Value):

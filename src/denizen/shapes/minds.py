@@ -276,7 +276,7 @@ class AnswerAgain(Value):
 
 
 class AnswersAgain(Value):
-    """The answers, by step. No tool ran, and nothing was stored."""
+    """The answers, by step. No tool ran, and they are not stored."""
 
     answers: list[AnswerAgain]
 

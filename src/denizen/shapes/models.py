@@ -105,7 +105,7 @@ class AgentModels(Value):
         Open[ModelSource],
         Field(
             description="Why: the configuration names it, an operator chose it, it was found on this machine, or "
-            "nothing was found but the built-in demo."
+            "only the built-in demo is there."
         ),
     ]
     default_reason: Annotated[str, Field(description="The same as a sentence.")]

@@ -183,7 +183,7 @@ FLOOR: Final = (
 )
 
 
-RUN_LIMIT: Final = "After so many messages with which agents woke each other, they do so no more; 0: no limit."
+RUN_LIMIT: Final = "After this many messages in a row, agents stop waking each other; 0: no limit."
 
 
 class SpaceOut(Value):
@@ -265,5 +265,5 @@ class SearchPage(Value):
     messages: list[MessageOut]
     next: Annotated[
         str | None,
-        Field(description="Send it as `before` to continue, also if nothing was found yet; null: it is complete."),
+        Field(description="Send it as `before` to continue, also after an empty page; null: it is complete."),
     ]

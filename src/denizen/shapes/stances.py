@@ -161,7 +161,7 @@ class SignalOut(Value):
 
     number: int
     cycle: Annotated[int, Field(description="The cycle, in a panel the turn, after which it was detected.")]
-    person: Annotated[str | None, Field(description="Whom it is about; null: nobody.")]
+    person: Annotated[str | None, Field(description="The person that it is about; null: nobody.")]
     name: str
     rule: Annotated[str, Field(description="The rule that detected it.")]
     score: Annotated[float | None, Field(description="From -1 to 1.")]

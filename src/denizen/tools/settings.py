@@ -123,7 +123,7 @@ class HttpTool(_Defined):
 
 
 class ClientTool(_Defined):
-    """A question to people: the call is shown in the space, and whoever answers it through the API is its result."""
+    """A question to people: the call is shown in the space, and an answer through the API is its result."""
 
     kind: Literal["client"] = "client"
     mode: Literal["pause", "async"] = "pause"

@@ -1084,7 +1084,7 @@ export interface paths {
         };
         /**
          * An upload, or a file of a message
-         * @description For members of the space of its message; until it is attached, for whoever uploaded it.
+         * @description For members of the space of its message; until it is attached, for the person who uploaded it.
          */
         get: operations["get_file"];
         put?: never;
@@ -1369,7 +1369,7 @@ export interface paths {
          * Search messages
          * @description Messages of your spaces that contain all the words, ignoring case, newest first.
          *
-         *     A request looks at 5,000 messages at most. `next` continues the search, also if nothing was found yet.
+         *     A request looks at 5,000 messages at most. `next` continues the search, also after an empty page.
          */
         get: operations["search_messages"];
         put?: never;
@@ -3400,7 +3400,7 @@ export interface components {
             default_reason: string;
             /**
              * Default Source
-             * @description Why: the configuration names it, an operator chose it, it was found on this machine, or nothing was found but the built-in demo.
+             * @description Why: the configuration names it, an operator chose it, it was found on this machine, or only the built-in demo is there.
              * @enum {string}
              */
             default_source: "configured" | "chosen" | "found" | "demo";
@@ -3642,7 +3642,7 @@ export interface components {
         };
         /**
          * AnswersAgain
-         * @description The answers, by step. No tool ran, and nothing was stored.
+         * @description The answers, by step. No tool ran, and they are not stored.
          */
         AnswersAgain: {
             /** Answers */
@@ -3662,7 +3662,7 @@ export interface components {
             changes: components["schemas"]["ChangeOut"][];
             /**
              * Dry Run
-             * @description Whether nothing was changed.
+             * @description Whether it was a dry run, without changes.
              */
             dry_run: boolean;
             /**
@@ -4287,7 +4287,7 @@ export interface components {
             messages: components["schemas"]["MessageOut"][];
             /**
              * Metadata
-             * @description What you sent, and `rolling_memory`, what the conversation came to, and `long_term_memory`, what the agent was reminded of, where there is something.
+             * @description What you sent, and `rolling_memory`, the summary of the conversation, and `long_term_memory`, what the agent was reminded of, where there is something.
              */
             metadata: {
                 [key: string]: components["schemas"]["JsonValue"];
@@ -4432,7 +4432,7 @@ export interface components {
         };
         /**
          * ClientTool
-         * @description A question to people: the call is shown in the space, and whoever answers it through the API is its result.
+         * @description A question to people: the call is shown in the space, and an answer through the API is its result.
          */
         ClientTool: {
             /**
@@ -9040,7 +9040,7 @@ export interface components {
         };
         /**
          * ProfileSettings
-         * @description How prompt profiles are chosen for an agent, where the house has a file of presets.
+         * @description How prompt profiles are chosen for an agent, if the server has a file of presets.
          */
         ProfileSettings: {
             /**
@@ -9294,7 +9294,7 @@ export interface components {
             created_at: string;
             /**
              * Dry Run
-             * @description Whether nothing was removed.
+             * @description Whether it was a dry run, without removals.
              * @default false
              */
             dry_run: boolean;
@@ -9926,7 +9926,7 @@ export interface components {
             messages: components["schemas"]["MessageOut"][];
             /**
              * Next
-             * @description Send it as `before` to continue, also if nothing was found yet; null: it is complete.
+             * @description Send it as `before` to continue, also after an empty page; null: it is complete.
              */
             next: string | null;
         };
@@ -10224,7 +10224,7 @@ export interface components {
             number: number;
             /**
              * Person
-             * @description Whom it is about; null: nobody.
+             * @description The person that it is about; null: nobody.
              */
             person: string | null;
             /**
@@ -10261,7 +10261,7 @@ export interface components {
         SpaceChange: {
             /**
              * Agent Run Limit
-             * @description After so many messages with which agents woke each other, they do so no more; 0: no limit.
+             * @description After this many messages in a row, agents stop waking each other; 0: no limit.
              */
             agent_run_limit?: number | null;
             /**
@@ -10314,7 +10314,7 @@ export interface components {
         SpaceCreate: {
             /**
              * Agent Run Limit
-             * @description After so many messages with which agents woke each other, they do so no more; 0: no limit. By default 12.
+             * @description After this many messages in a row, agents stop waking each other; 0: no limit. By default 12.
              */
             agent_run_limit?: number | null;
             /**
@@ -10430,7 +10430,7 @@ export interface components {
         SpaceOut: {
             /**
              * Agent Run Limit
-             * @description After so many messages with which agents woke each other, they do so no more; 0: no limit.
+             * @description After this many messages in a row, agents stop waking each other; 0: no limit.
              */
             agent_run_limit: number;
             /**
@@ -18446,7 +18446,7 @@ export interface operations {
             query?: {
                 /** @description Whose: an id or a `@handle`; without it, your own. */
                 entity?: string | null;
-                /** @description Those of all for whom you may make some. */
+                /** @description Those of everyone that you may create tokens for. */
                 everyone?: boolean;
             };
             header?: never;

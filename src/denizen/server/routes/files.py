@@ -148,7 +148,7 @@ async def get_file_usage(request: Request, caller: Admin) -> FileUsage:
 
 @router.get("/api/files/{file_id}", summary="An upload, or a file of a message")
 async def get_file(request: Request, caller: Authenticated, file_id: str) -> FileOut:
-    """For members of the space of its message; until it is attached, for whoever uploaded it."""
+    """For members of the space of its message; until it is attached, for the person who uploaded it."""
     return await _out(request, await context_of(request).runtime.files.get(FileId(file_id), reader=caller.entity.id))
 
 

@@ -39,7 +39,7 @@ async def search_messages(
 ) -> SearchPage:
     """Messages of your spaces that contain all the words, ignoring case, newest first.
 
-    A request looks at 5,000 messages at most. `next` continues the search, also if nothing was found yet.
+    A request looks at 5,000 messages at most. `next` continues the search, also after an empty page.
     """
     words, place = Words(q), None if before is None else Cursor.read(before)
     read = context_of(request).runtime.db.read

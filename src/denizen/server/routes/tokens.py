@@ -36,7 +36,7 @@ async def list_tokens(
     request: Request,
     caller: Person,
     entity: Named = None,
-    everyone: Annotated[bool, Query(description="Those of all for whom you may make some.")] = False,
+    everyone: Annotated[bool, Query(description="Those of everyone that you may create tokens for.")] = False,
 ) -> TokenList:
     """Including revoked and expired ones, never their secrets."""
     if everyone and entity is not None:
