@@ -28,6 +28,7 @@ def give_own_clock(world: World) -> None:
     for instance in world.instances:
         instance.command = [sys.executable, "-m", "denizen", "up"]
         instance.environment |= {
+            "PYTHONPATH": str(Path(__file__).parents[1] / "src"),
             "LD_PRELOAD": str(so),
             "FAKETIME_TIMESTAMP_FILE": str(path),
             "FAKETIME_NO_CACHE": "1",

@@ -53,7 +53,8 @@ def judge(lines: Sequence[Line]) -> Verdict:
         answered=len(answers),
         lost=[
             *(f"#{n} was acknowledged and is not there" for n in acknowledged if not questions[n]),
-            *(f"#{n} was not answered" for n in acknowledged if not answers[n]),
+            *(f"#{n} was not answered" for n in acknowledged if not answers[n] and asked[n]["kind"] != "panel"),
+            *_unanswered_by_panel(lines, [n for n in acknowledged if asked[n]["kind"] == "panel"]),
             *(f"the timer of #{n} did not fire" for n in sorted(timers) if not rung[n]),
             *_missing_effects(transcript, asked, effects),
             *_not_streamed(transcript, streamed, all_of_them=restored is None),
@@ -63,6 +64,7 @@ def judge(lines: Sequence[Line]) -> Verdict:
             *(f"#{n} was answered {times} times" for n, times in answers.items() if times > 1),
             *(f"the timer of #{n} fired {times} times" for n, times in rung.items() if times > 1),
             *_streamed_twice(streamed),
+            *(f"a panel answered #{n} in {times} rounds" for n, times in _rounds(lines).items() if times > 1),
         ],
         out_of_order=[*_out_of_order(transcript, acknowledged, asked), *_stream_out_of_order(streamed)],
         effects_twice=_done_twice(kept),
@@ -73,6 +75,21 @@ def _numbers(messages: Sequence[Line], kind: str, pattern: re.Pattern[str]) -> l
     """Which questions these messages are about, in their order."""
     found = (pattern.search(each["text"]) for each in messages if each["kind"] == kind)
     return [int(each[1]) for each in found if each is not None]
+
+
+def _rounds(lines: Sequence[Line]) -> Counter[int]:
+    return Counter(each["number"] for line in lines if line["what"] == "rounds" for each in line["rounds"])
+
+
+def _unanswered_by_panel(lines: Sequence[Line], numbers: Sequence[int]) -> list[str]:
+    """Every advisor has answered every question, and that question."""
+    replies = {each["number"]: each["replies"] for line in lines if line["what"] == "rounds" for each in line["rounds"]}
+    return [
+        f"#{number} was answered by a panel as {replies.get(number)}"
+        for number in numbers
+        if not replies.get(number)
+        or any(state != "done" or not text.startswith(f"re #{number} by ") for state, text in replies[number])
+    ]
 
 
 def _done_twice(lines: Sequence[Line]) -> list[str]:

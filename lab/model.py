@@ -10,6 +10,7 @@ space, after it has done what the kind of the question asks for:
 | mark | the same with `on_crash = "retry"` |
 | both | both, in the same response as the answer |
 | timer | a timer, which says `rung #12` later |
+| panel | an answer by each advisor of a panel |
 """
 
 from __future__ import annotations
@@ -60,8 +61,9 @@ def question(number: int, agent: str, space: str, kind: str) -> str:
 def decide(messages: Sequence[Message], agent: str) -> list[Call] | str:
     """The calls to make next, or the last words of the cycle."""
     first = max((at for at, each in enumerate(messages) if _text(each).startswith("[INBOX - ")), default=None)
-    if first is None:
-        return "Nothing to do."
+    if first is None:  # an advisor of a panel: the last thing that a person said is the question
+        asked = _NUMBER.findall("\n".join(_text(each) for each in messages if each["role"] == "user"))
+        return f"re #{asked[-1]} by {agent}" if asked else "Nothing to do."
     since = messages[first + 1 :]
     told = [_text(messages[first]), *(_text(each) for each in since if _text(each).startswith("[MID-CYCLE UPDATE"))]
     tasks = [
@@ -149,6 +151,8 @@ class ModelServer:
         key = request.headers.get("Idempotency-Key", "")
         if self.history is not None:
             self.history.add("effect", tool=request.match_info["tool"], number=number, key=key)
+        # It is done, and whoever asked does not know yet: for long enough that many are killed meanwhile.
+        await asyncio.sleep(self.chance.uniform(0, SLOWEST_SECONDS) * 2)
         return web.json_response({"result": f"did {number}."})
 
 

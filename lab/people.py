@@ -22,7 +22,7 @@ PAUSE_SECONDS: Final = 0.05
 class Person:
     """One token, several spaces. Everything that it sees is in the history."""
 
-    def __init__(self, history: History, instances: Sequence[Instance], token: str) -> None:
+    def __init__(self, history: History, instances: Sequence[Instance], token: str, panel: str = "") -> None:
         self.history = history
         self.instances = list(instances)
         self.answered: dict[int, float] = {}
@@ -33,7 +33,7 @@ class Person:
         self.reads = False
         """Whether its stream has begun: from then on it misses nothing."""
         self.changed = asyncio.Condition()
-        self._token = token
+        self.panel = panel
         self._numbers = count(1)
         self._turn = 0
         self._session = aiohttp.ClientSession(
@@ -121,8 +121,12 @@ class Person:
                 connection=connection,
             )
             self._count(kind, text, line["at"])
+        elif name == "panel.round" and data["all_completed"] and data["message"] is not None:
+            line = self.history.add("round", panel=data["panel"], id=data["id"])
+            self.answered.setdefault(number_of(data["message"]["text"]), line["at"])
         elif name == "ready":
             self.reads = True
+            await self._read_rounds()
         elif name == "space.statuses":
             self.statuses[data["space"]] = data["statuses"]
             shown = [[each["name"], each["cause"], each["text"]] for each in data["statuses"]]
@@ -138,12 +142,37 @@ class Person:
         elif kind == "agent" and text.startswith("rung #"):
             self.rung.add(int(text[6:]))
 
+    async def _read_rounds(self) -> None:
+        """A stream tells only those who are connected that a round is complete; whoever was away has to look."""
+        for each in await self.rounds(self.panel) if self.panel else ():
+            if all(state == "done" for state, _ in each["replies"]):
+                self.answered.setdefault(each["number"], self.history.now())
+
+    async def rounds(self, panel: str) -> list[Line]:
+        """Every round of the panel: whose question it answers, and what each advisor said to it."""
+        found: list[Line] = []
+        before = ""
+        while True:
+            page = await self.get(f"/api/panels/{panel}/rounds{before}")
+            found += page["rounds"]
+            if page["next"] is None:
+                break
+            before = f"?before={page['next']}"
+        return [
+            {
+                "number": number_of(each["message"]["text"]),
+                "replies": [[r["state"], r["content"]] for r in each["advisor_responses"].values()],
+            }
+            for each in found
+        ]
+
     async def read_anew(self, spaces: Iterable[str]) -> None:
         """Only what is there now counts as answered."""
         self.answered, self.rung, self.statuses = {}, set(), {}
         for space in spaces:
             for each in await self.transcript(space):
                 self._count(each["kind"], each["text"], self.history.now())
+        await self._read_rounds()
 
     def is_told(self, space: str, agent: str) -> bool:
         """Whether the space says why this agent has not answered."""
@@ -161,6 +190,11 @@ class Person:
             {"space": space, "seq": m["seq"], "id": m["id"], "kind": m["author"]["kind"], "text": m["text"]}
             for m in found
         ]
+
+
+def number_of(text: str) -> int:
+    """The number of the question in this text."""
+    return int(text.partition("#")[2].partition(" ")[0])
 
 
 async def _events(answer: aiohttp.ClientResponse) -> AsyncGenerator[tuple[str, str, Any]]:

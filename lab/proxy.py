@@ -44,6 +44,7 @@ class Proxy:
         self.refuses = False
         """New connections are reset."""
         self._links: set[_Link] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
         self.speaks_postgresql = speaks_postgresql
         self._server: asyncio.Server | None = None
 
@@ -54,8 +55,11 @@ class Proxy:
     async def close(self) -> None:
         assert self._server is not None
         self._server.close()
+        self.heal()
         for link in list(self._links):
-            link.end(reset=False)
+            link.end(reset=True)
+        if self._tasks:  # each ends by itself, now that its connection has
+            await asyncio.wait(self._tasks, timeout=5)
 
     def break_all(self, way: Way) -> None:
         """Every connection that there is now."""
@@ -74,6 +78,10 @@ class Proxy:
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         link = _Link(self, reader, writer)
         self._links.add(link)
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
         try:
             if not self.refuses:
                 await self.light.wait()

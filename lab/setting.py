@@ -15,6 +15,8 @@ from lab.model import question
 AGENTS: Final = ("ines", "juri", "kato")
 SPACES: Final = {"desk": ("ines",), "den": ("juri",), "shed": ("kato",), "square": AGENTS}
 """Who is there with the one person."""
+PANEL: Final = "board"
+ADVISORS: Final = ("left", "right")
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,7 @@ class Setting:
 
     agents: dict[str, str]
     spaces: dict[str, str]
+    panel: str = ""
 
 
 def settle(place: Place, world: str, **more: Any) -> Setting:
@@ -83,7 +86,11 @@ def settle(place: Place, world: str, **more: Any) -> Setting:
         )["id"]
         for name, there in SPACES.items()
     }
-    return Setting(agents, spaces)
+    panel = place.call("/api/panels", {"name": PANEL}, key="panel")["id"]
+    for name in ADVISORS:
+        advisor = {"name": name, "model": f"openai-chat:{name}"}
+        place.call(f"/api/panels/{panel}/advisors", advisor, key=f"advisor-{name}")
+    return Setting(agents, {**spaces, PANEL: panel}, panel)
 
 
 def _agent(handle: str, world: str) -> dict[str, Any]:

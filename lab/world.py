@@ -18,7 +18,7 @@ from lab.judge import Verdict, judge
 from lab.model import KINDS, ModelServer
 from lab.people import Person
 from lab.proxy import Proxy, proxy
-from lab.setting import SPACES, Place, Setting, settle
+from lab.setting import PANEL, SPACES, Place, Setting, settle
 from tests.servers import Server, fresh_database
 
 Database = Literal["sqlite", "postgresql"]
@@ -176,7 +176,7 @@ async def trial(world: World, fault: str, strike: Strike) -> Trial:
     world.trials += 1
     number, first = world.trials, len(world.history.lines)
     # In a space one question is asked after the other, or nobody could say in which order they were meant.
-    *before, after = world.chance.sample([*SPACES], 3)
+    *before, after = world.chance.sample([*SPACES, PANEL], 3)
     asking = [asyncio.create_task(_talk(world, number, name, world.chance.randint(1, 3))) for name in before]
     try:
         await world.pause()
@@ -203,7 +203,10 @@ async def trial(world: World, fault: str, strike: Strike) -> Trial:
 
 async def _talk(world: World, trial: int, name: str, questions: int) -> None:
     """Questions in one space, each when the one before is acknowledged."""
-    plan = [(world.chance.choice(SPACES[name]), world.chance.choice(KINDS)) for _ in range(questions)]
+    there = SPACES.get(name, (PANEL,))
+    plan = [(world.chance.choice(there), world.chance.choice(KINDS)) for _ in range(questions)]
+    if name == PANEL:
+        plan = [(PANEL, "panel")]
     for agent, kind in plan:
         await world.person.ask(world.setting.spaces[name], agent, kind, trial)
 
@@ -246,6 +249,7 @@ async def rest(world: World, seconds: float) -> Verdict:
         if not any(line["what"] == "restored" for line in world.history.lines):
             await _streamed(world, {each["id"] for each in messages})
         world.history.add("transcript", space=space, messages=messages)
+    world.history.add("rounds", rounds=await person.rounds(world.setting.panel))
     if world.may_check:
         await world.check()
     return judge(world.history.lines)
@@ -355,7 +359,7 @@ async def _begin(here: World, stack: AsyncExitStack) -> None:
     here.setting = await asyncio.to_thread(settle, place, f"http://127.0.0.1:{here.model.port}", **more)
     token = place.headers["Authorization"].removeprefix("Bearer ")
     await here.person.close()
-    here.person = Person(here.history, here.instances, token)
+    here.person = Person(here.history, here.instances, token, here.setting.panel)
     here.listen()
     stack.push_async_callback(_silence, here)
     await here.until_listening()

@@ -74,13 +74,10 @@ class Agent:
         """The question is in the thread, once, and the agent has come to an end."""
         config = {"configurable": {"thread_id": thread}}
         with self.locks[thread]:
-            state = self.graph.get_state(config)
-            if any(text in (each.get("content") or "") for each in state.values.get("messages", ())):
-                if state.next:
-                    self.graph.invoke(None, config, durability="sync")
-                return
-            if state.next:  # what was asked before is finished first
+            if self.graph.get_state(config).next:  # cut off: what was asked before is finished first
                 self.graph.invoke(None, config, durability="sync")
+            if any(text in (each.get("content") or "") for each in self.messages(thread)):
+                return
             asked = {"role": "user", "content": f"[INBOX - 1 new event]\n{text}"}
             self.graph.invoke({"messages": [asked]}, config, durability="sync")
 

@@ -23,13 +23,17 @@ SAID = [
     message(3, "agent", "re #1: done"),
     message(4, "agent", "re #2: done"),
     message(5, "agent", "rung #2"),
+    message(6, "human", f"@board #3 for board in {SPACE}: panel"),
 ]
 GOOD: list[Line] = [
     {"what": "asking", "number": 1, "space": SPACE, "agent": "ines", "kind": "note"},
     {"what": "acknowledged", "number": 1},
     {"what": "asking", "number": 2, "space": SPACE, "agent": "ines", "kind": "timer"},
     {"what": "acknowledged", "number": 2},
+    {"what": "asking", "number": 3, "space": SPACE, "agent": "board", "kind": "panel"},
+    {"what": "acknowledged", "number": 3},
     {"what": "effect", "tool": "note", "number": 1, "key": "a"},
+    {"what": "rounds", "rounds": [{"number": 3, "replies": [["done", "re #3 by left"], ["done", "re #3 by right"]]}]},
     *({"what": "message", **each} for each in SAID),
     {"what": "transcript", "space": SPACE, "messages": SAID},
 ]
@@ -38,7 +42,7 @@ GOOD: list[Line] = [
 def test_a_good_history_is_good() -> None:
     verdict = judge(GOOD)
     assert verdict.wrong == []
-    assert (verdict.acknowledged, verdict.answered) == (2, 2)
+    assert (verdict.acknowledged, verdict.answered) == (3, 2)
 
 
 def transcript(lines: list[Line]) -> list[Line]:
@@ -54,8 +58,8 @@ def without(*seqs: int) -> Callable[[list[Line]], None]:
 
 def with_one_more(text: str, kind: str = "agent") -> Callable[[list[Line]], None]:
     def change(lines: list[Line]) -> None:
-        lines[-1]["messages"] = [*transcript(lines), message(6, kind, text)]
-        lines.insert(-1, {"what": "message", **message(6, kind, text)})
+        lines[-1]["messages"] = [*transcript(lines), message(7, kind, text)]
+        lines.insert(-1, {"what": "message", **message(7, kind, text)})
 
     return change
 
@@ -66,6 +70,18 @@ def another_effect(lines: list[Line]) -> None:
 
 def no_effect(lines: list[Line]) -> None:
     lines[:] = [each for each in lines if each["what"] != "effect"]
+
+
+def rounds(lines: list[Line]) -> list[Line]:
+    return next(each["rounds"] for each in lines if each["what"] == "rounds")
+
+
+def failed_advisor(lines: list[Line]) -> None:
+    rounds(lines)[0]["replies"][1][0] = "failed"
+
+
+def another_round(lines: list[Line]) -> None:
+    rounds(lines).append(rounds(lines)[0])
 
 
 def swapped_answers(lines: list[Line]) -> None:
@@ -102,6 +118,14 @@ def stream_repeats(lines: list[Line]) -> None:
         (with_one_more("re #1: done"), [], 1, 0, 0),
         (with_one_more("rung #2"), [], 1, 0, 0),
         (another_effect, [], 0, 0, 1),
+        (
+            failed_advisor,
+            ["#3 was answered by a panel as [['done', 're #3 by left'], ['failed', 're #3 by right']]"],
+            0,
+            0,
+            0,
+        ),
+        (another_round, [], 1, 0, 0),
         (swapped_answers, [], 0, 1, 0),
         (swapped_questions, [], 0, 2, 0),
         (gap_in_the_stream, [f"message 2 of {SPACE} never came by the stream"], 0, 1, 0),

@@ -1,0 +1,25 @@
+"""Trials of several runs are added up."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from lab import records
+from lab.judge import Verdict
+from lab.world import Pace, Trial
+
+
+def test_runs_are_added_up_and_one_wrong_thing_is_enough(tmp_path: Path) -> None:
+    good, bad = Verdict(3, 3), Verdict(2, 1, lost=["#2 was not answered"])
+    records.add(tmp_path, "sqlite", "1:sqlite:0", "a", Pace(), [Trial("SIGKILL", [1, 2, 3], [], 1.5)], good, [])
+    records.add(tmp_path, "postgresql", "1:postgresql:0", "b", Pace(), [Trial("SIGSTOP", [1], [], 9.0)], good, [])
+    summary = records.summary(tmp_path, "sqlite")
+    assert (summary["trials"], summary["acknowledged"], summary["longest_wait_s"]) == (1, 3, 1.5)
+    assert not records.is_wrong(summary)
+
+    records.add(tmp_path, "sqlite", "2:sqlite:0", "c", Pace(), [Trial("SIGKILL", [1, 2], [], 0.5)], bad, [])
+    summary = records.summary(tmp_path, "sqlite")
+    assert (summary["trials"], summary["acknowledged"], summary["lost"]) == (2, 5, 1)
+    assert records.is_wrong(summary)
+    assert records.counted(tmp_path, "sqlite") == {"SIGKILL": 2}
+    assert "| SIGKILL | sqlite | 2 | 2 | 5 | 1.5 | 1.5 |" in records.table(tmp_path)
