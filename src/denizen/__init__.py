@@ -88,6 +88,7 @@ if TYPE_CHECKING:
         ToolMissing,
         UploadConflict,
     )
+    from denizen.files.pictures import ScaledPicture
     from denizen.files.storing import File, FileLimits
     from denizen.forgetting.forgetting import Receipt
     from denizen.ids import AgentId, EntityId, FileId, MessageId, OrganizationId, SpaceId
@@ -260,6 +261,7 @@ __all__ = [
     "Requester",
     "Round",
     "Runtime",
+    "ScaledPicture",
     "SearchResults",
     "Secret",
     "SecretKeyMissing",
@@ -423,6 +425,7 @@ _PLACES = {
     "Round": "denizen.panel.rounds",
     "Runtime": "denizen.app",
     "SearchResults": "denizen.spaces.searching",
+    "ScaledPicture": "denizen.files.pictures",
     "Secret": "denizen.access.secrets",
     "SecretKeyMissing": "denizen.errors",
     "SecretUnreadable": "denizen.errors",

@@ -11,7 +11,7 @@ from PIL import Image
 
 from denizen.errors import InvalidInput
 from denizen.files import jail, pictures, storing
-from denizen.files.pictures import SEEN, THUMBNAIL, Variant
+from denizen.files.pictures import SEEN, THUMBNAIL, ScaledPicture
 from denizen.files.tidying import tidy
 from tests.files.pictures import clear_png, photo, pixel_bomb, png
 from tests.world import World, open_world
@@ -23,7 +23,7 @@ async def world(ready_url: str) -> AsyncIterator[World]:
         yield world
 
 
-async def shown(world: World, data: bytes, size: int = THUMBNAIL, name: str = "photo.png") -> Variant | None:
+async def shown(world: World, data: bytes, size: int = THUMBNAIL, name: str = "photo.png") -> ScaledPicture | None:
     file = await world.denizen.files.upload(await world.person("Noor"), data, name=name)
     return await world.denizen.files.variant(file, size)
 

@@ -276,6 +276,8 @@ async def test_files_from_before_still_come_in(small_world: World, name: str, tm
     for each in told[1:]:
         marks[each["row"]].add(each.pop("outside", None))
         each.pop("outside_from", None)
+        if each["row"] == "passage":
+            assert each.pop("page") is None  # nor were the pages of files recalled
         if each["row"] == "message":
             # Nobody could react then, or pin.
             assert (each.pop("reactions"), each.pop("pinned_at")) == (None, None)

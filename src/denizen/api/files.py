@@ -14,7 +14,7 @@ from denizen.api.subject import EntityRef, OrganizationRef, Subject, id_of
 from denizen.clock import SECOND
 from denizen.errors import InvalidInput, NotFound, UploadConflict
 from denizen.files import attaching, pictures, storing
-from denizen.files.pictures import Broken, Variant
+from denizen.files.pictures import Broken, ScaledPicture
 from denizen.files.reading import MOST_BYTES, is_text, text_pages
 from denizen.files.storing import CHUNK_BYTES, UNKNOWN_TYPE, File
 from denizen.ids import EntityId, FileId, OrganizationId
@@ -160,7 +160,7 @@ class Files(Subject):
             start = n * CHUNK_BYTES
             yield data[max(first - start, 0) : last - start]
 
-    async def variant(self, file: FileRef, size: int = pictures.THUMBNAIL) -> Variant | None:
+    async def variant(self, file: FileRef, size: int = pictures.THUMBNAIL) -> ScaledPicture | None:
         """The picture made smaller (`denizen.files.pictures.SIZES`): upright, and without what a camera wrote into it.
 
         None if it is no picture, or one that cannot be shown.

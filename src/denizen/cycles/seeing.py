@@ -83,4 +83,4 @@ async def _bytes(db: Database, picture: Picture) -> bytes | None:
     except NotFound:
         return None
     made = await pictures.variant(db, file.content_id, SEEN)
-    return made.data if isinstance(made, pictures.Variant) else None
+    return made.data if isinstance(made, pictures.ScaledPicture) else None

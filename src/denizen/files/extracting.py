@@ -19,7 +19,7 @@ from sqlalchemy import bindparam, or_, select, update
 from denizen import failpoints
 from denizen.clock import SECOND
 from denizen.files import jail, pictures, storing
-from denizen.files.pictures import Variant
+from denizen.files.pictures import ScaledPicture
 from denizen.files.reading import Kind, cut_pages, kind_of
 from denizen.storage.database import Database, Tx, statement, value
 from denizen.storage.schema import contents, files
@@ -143,7 +143,11 @@ async def read_content(db: Database, claimed: Claim) -> Found:
         return Found(trouble="reading it has failed several times")
     if claimed.kind == "picture":
         made = await pictures.variant(db, claimed.content_id, pictures.SEEN)
-        return Found(width=made.width, height=made.height) if isinstance(made, Variant) else Found(trouble=made.trouble)
+        return (
+            Found(width=made.width, height=made.height)
+            if isinstance(made, ScaledPicture)
+            else Found(trouble=made.trouble)
+        )
     data = await db.blobs.read(storing.all_bytes, claimed.content_id)
     answer = await jail.run("text", claimed.kind, data)
     if answer.trouble is not None:

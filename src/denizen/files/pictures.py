@@ -25,7 +25,7 @@ PICTURE_TYPES: Final = frozenset({"image/avif", "image/gif", "image/jpeg", "imag
 
 
 @dataclass(frozen=True, slots=True)
-class Variant:
+class ScaledPicture:
     """A picture made smaller."""
 
     width: int
@@ -47,7 +47,7 @@ def is_picture(media_type: str) -> bool:
     return media_type in PICTURE_TYPES
 
 
-async def variant(db: Database, content_id: str, size: int) -> Variant | Broken:
+async def variant(db: Database, content_id: str, size: int) -> ScaledPicture | Broken:
     """The picture at one of `SIZES`; made now if it was not made before.
 
     The content is one whose bytes are all there. Two processes may make it at the same time; both get the one that was
@@ -65,7 +65,7 @@ async def variant(db: Database, content_id: str, size: int) -> Variant | Broken:
 _making: WeakValueDictionary[tuple[str, int], asyncio.Lock] = WeakValueDictionary()
 
 
-async def _make(db: Database, content_id: str, size: int) -> Variant | Broken:
+async def _make(db: Database, content_id: str, size: int) -> ScaledPicture | Broken:
     stored = await db.blobs.read(storing.read_variant, content_id, size)
     if stored is None:
         made = await jail.run("picture", str(size), lambda: db.blobs.read(storing.all_bytes, content_id))
@@ -75,7 +75,7 @@ async def _make(db: Database, content_id: str, size: int) -> Variant | Broken:
     return _decoded(stored or b'{"trouble": "it was removed"}\n')
 
 
-def _decoded(stored: bytes) -> Variant | Broken:
+def _decoded(stored: bytes) -> ScaledPicture | Broken:
     line, _, data = stored.partition(b"\n")
     told = json.loads(line)
-    return Broken(told["trouble"]) if "trouble" in told else Variant(told["width"], told["height"], data)
+    return Broken(told["trouble"]) if "trouble" in told else ScaledPicture(told["width"], told["height"], data)
