@@ -14,7 +14,19 @@ import denizen
 from denizen import Runtime, errors
 from denizen.api.subject import Subject
 
-BASIC_NAMES = {"ManualClock", "Runtime", "call", "forever", "reply", "say", "scripted", "skip", "think", "tool"}
+BASIC_NAMES = {
+    "ManualClock",
+    "Runtime",
+    "ToolFile",
+    "call",
+    "forever",
+    "reply",
+    "say",
+    "scripted",
+    "skip",
+    "think",
+    "tool",
+}
 IDS = {"AgentId", "EntityId", "FileId", "MessageId", "OrganizationId", "SpaceId"}
 
 

@@ -63,7 +63,10 @@ def exports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Lines]:
             elif name == "ada":
                 lines = world.denizen.agents.export((await felt(world)).ada)
             elif name == "kitchen":
-                lines = world.denizen.spaces.export((await felt(world)).kitchen)
+                past = await felt(world)
+                menu = await world.denizen.files.upload(past.noor, b"Soup.", name="menu.txt")
+                await world.denizen.spaces.post(past.kitchen, past.noor, "The menu.", files=[menu])
+                lines = world.denizen.spaces.export(past.kitchen)
             else:
                 panel = (await (asked(world) if name == "board" else moved(world)))[1]
                 lines = world.denizen.spaces.export(panel.space)

@@ -26,6 +26,7 @@ class AgentSettings(TypedDict, total=False):
     """The fields of an `AgentDefinition` except model, instructions and tools, as keyword arguments of
     `denizen.agents.create`. Settings with parts of their own can be given as dictionaries."""
 
+    purpose: str
     pays: str
     mcp: Mapping[str, McpServer | Mapping[str, Any]]
     profile: Literal["auto", "normal", "small"]

@@ -18,7 +18,7 @@ from denizen.models import codec
 from denizen.models.tokens import estimate_message
 from denizen.shapes.vocabulary import EntryKind
 from denizen.storage import chains
-from denizen.storage.database import Tx, insert_into, statement, value
+from denizen.storage.database import Tx, insert_into, statement, value, values
 from denizen.storage.schema import cycles, effects, log, overflow
 
 if TYPE_CHECKING:
@@ -121,6 +121,18 @@ _count = statement(
     )
     .where(cycles.c.agent_id == bindparam("agent_id"), cycles.c.number == bindparam("number"))
 )
+
+
+_digests = statement(
+    select(log.c.digest)
+    .where(log.c.agent_id == bindparam("agent_id"), log.c.seq >= bindparam("first"))
+    .order_by(log.c.seq)
+)
+
+
+def digests_from(tx: Tx, agent_id: AgentId, first_seq: int) -> list[bytes | None]:
+    """The digests of the entries from this number on; None for those of older versions."""
+    return values(tx, _digests, agent_id=agent_id, first=first_seq)
 
 
 def append(tx: Tx, agent_id: AgentId, entries: Sequence[Entry]) -> None:

@@ -138,7 +138,8 @@ def end_cycle_unfenced(tx: Tx, lease: Lease, cycle: OpenCycle, ending: Ending) -
     lived = tx.one(_lived, agent_id=agent_id)
     assert lived is not None
     number: int = lived[0] + 1
-    entries = [each.digest for each in (*cycle.entries, *ending.entries)]
+    # As they are stored, not as the caller has them: the chain is about the rows.
+    entries = log.digests_from(tx, agent_id, cycle.first_seq)
     digest = chains.cycle_digest(lived[1] or chains.BEGINNING, cycle.id, number, finished, entries)
     tx.run(_live_on, agent=agent_id, cycle=cycle.id, at=tx.now, new_count=number, new_head=digest)
     tx.note_head("agent", agent_id, number, digest)

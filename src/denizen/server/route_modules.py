@@ -42,7 +42,7 @@ MODULES_OF: Final[Mapping[str, tuple[str, ...]]] = {
     "messages": ("search",),
     "metrics": ("metrics",),
     "models": ("models",),
-    "organization": ("organization", "usage", "memory"),
+    "organization": ("organization", "usage", "memory", "files"),
     "panels": ("panels", "voices"),
     "profiles": ("stances",),
     "readyz": ("health",),

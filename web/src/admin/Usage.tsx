@@ -30,17 +30,8 @@ const BY: { id: By; label: string }[] = [
   { id: "model", label: "By model" },
 ];
 
-/** What agents have used, drawn and told. */
+/** What agents have used, drawn and told, and the room that files take. */
 export default function Usage(): ReactNode {
-  return (
-    <>
-      <Spending />
-      <StoredFiles />
-    </>
-  );
-}
-
-function Spending(): ReactNode {
   const [by, setBy] = useState<By>("day");
   const [range, setRange] = useState("30");
   const [measure, setMeasure] = useState<Measure>("dollars");
@@ -50,39 +41,43 @@ function Spending(): ReactNode {
     queryFn: ({ signal }) => get("/api/usage", { query: { since, until: daysAgo(0), by, limit: 50 }, signal }),
     placeholderData: keepPreviousData,
   });
+  // Files come below what grows while it loads, and would move with it.
   return (
-    <Section
-      title="Usage"
-      about="Days are in UTC. Costs appear only for models with a known price."
-      action={
-        <Button small icon={<Download size={15} />} disabled={!usage.data} onClick={() => usage.data && saveTable(usage.data)}>
-          CSV
-        </Button>
-      }
-    >
-      <div className={css.bar}>
-        <Select label="Time" value={range} onChange={(event) => setRange(event.target.value)}>
-          {RANGES.map((each) => (
-            <option key={each.id} value={each.id}>
-              {each.label}
-            </option>
-          ))}
-        </Select>
-        <Select label="Chart" value={measure} onChange={(event) => setMeasure(event.target.value as Measure)}>
-          <option value="dollars">Dollars</option>
-          <option value="tokens">Tokens</option>
-          <option value="cached">Cached tokens</option>
-          <option value="calls">Model calls</option>
-        </Select>
-      </div>
-      <Tabs label="Group by" tabs={BY} current={by} onChange={setBy}>
-        <div className={css.usage}>
-          <Loaded query={usage} lines={14}>
-            {(told) => <Shown told={told} measure={measure} />}
-          </Loaded>
+    <>
+      <Section
+        title="Usage"
+        about="Days are in UTC. Costs appear only for models with a known price."
+        action={
+          <Button small icon={<Download size={15} />} disabled={!usage.data} onClick={() => usage.data && saveTable(usage.data)}>
+            CSV
+          </Button>
+        }
+      >
+        <div className={css.bar}>
+          <Select label="Time" value={range} onChange={(event) => setRange(event.target.value)}>
+            {RANGES.map((each) => (
+              <option key={each.id} value={each.id}>
+                {each.label}
+              </option>
+            ))}
+          </Select>
+          <Select label="Chart" value={measure} onChange={(event) => setMeasure(event.target.value as Measure)}>
+            <option value="dollars">Dollars</option>
+            <option value="tokens">Tokens</option>
+            <option value="cached">Cached tokens</option>
+            <option value="calls">Model calls</option>
+          </Select>
         </div>
-      </Tabs>
-    </Section>
+        <Tabs label="Group by" tabs={BY} current={by} onChange={setBy}>
+          <div className={css.usage}>
+            <Loaded query={usage} lines={14}>
+              {(told) => <Shown told={told} measure={measure} />}
+            </Loaded>
+          </div>
+        </Tabs>
+      </Section>
+      {!usage.isPending && <StoredFiles />}
+    </>
   );
 }
 
