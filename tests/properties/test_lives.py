@@ -49,6 +49,7 @@ from denizen.errors import IdempotencyKeyReused, LeaseLost
 from denizen.ids import AgentId, CycleId, EntityId, MessageId, SpaceId, new_id
 from denizen.inbox import delivery
 from denizen.inbox.delivery import DEAD_AFTER, Delivery
+from denizen.inbox.urgency import says_only_stop
 from denizen.models import codec
 from denizen.spaces import directory, leaving, posting
 from denizen.spaces.directory import Attention
@@ -900,6 +901,8 @@ class Lives(RuleBasedStateMachine):
             for id, row in events.items()
         }
         assert stored == life.events
+        # "Stop" ends what is being written, and is not answered.
+        stops = {row["id"] for row in records(rows, "messages") if says_only_stop(row["plain"] or row["text"] or "")}
         hops = {row["id"]: (row["hop"], row["author_id"]) for row in records(rows, "messages")}
         skipped = {row["cycle_id"] for row in records(rows, "ledger") if row["kind"] == "skip"}
         over = {row["id"] for row in records(rows, "cycles") if row["number"] is not None}
@@ -907,7 +910,8 @@ class Lives(RuleBasedStateMachine):
             assert row["state"] != "taken" or row["cycle_id"] == life.cycle
             assert row["state"] != "done" or row["cycle_id"] in skipped | over
             assert row["state"] in ("taken", "done") or row["cycle_id"] is None
-            if row["message_id"] is not None and row["attempts"] == 0 and not row["wakes"]:
+            by_itself = row["message_id"] is not None and row["attempts"] == 0 and not row["wakes"]
+            if by_itself and row["message_id"] not in stops:
                 hop, author = hops[row["message_id"]]
                 assert author in self.lives
                 assert hop > posting.HOP_BUDGET

@@ -212,6 +212,8 @@ async def test_the_log_is_read_page_by_page_and_by_person_kind_and_time(house: H
     assert await found(since=at) == everything[:2]
     assert await found(until=at) == everything[2:]
     lines = (await house.call("GET", "/api/audit/export", noor)).text.splitlines()
+    unknown = await house.call("GET", "/api/audit/export?by=nobody", noor)
+    assert unknown.status_code == 404  # and not a file that breaks off
     assert [json.loads(line)["action"] for line in lines] == [each[0] for each in everything]
     assert json.loads(lines[1])["detail"] == {"before": {"tokens_per_day": 1_000}, "after": {"tokens_per_day": 2_000}}
 

@@ -71,7 +71,7 @@ async def export_audit(
 ) -> Response:
     """Every entry that `GET /api/audit` shows, one per line. The export itself is recorded, too."""
     runtime = context_of(request).runtime
-    newest = await runtime.db.write(_note_export, caller)
+    newest = await runtime.db.write(_note_export, caller, by)
     return StreamingResponse(_lines(runtime, caller, by, _wanted(kind, since, until, newest)), media_type=LINES[0])
 
 
@@ -99,8 +99,13 @@ def _page(tx: Tx, caller: Caller, by: str | None, wanted: AuditFilter, limit: in
     return audit.entries(tx, caller.entity.organization_id, caller.entity.id, replace(wanted, by=who), limit=limit)
 
 
-def _note_export(tx: Tx, caller: Caller) -> int | None:
-    """The number of the entry that tells of the export: the file holds those before it."""
+def _note_export(tx: Tx, caller: Caller, by: str | None) -> int | None:
+    """The number of the entry that tells of the export: the file holds those before it.
+
+    Raises `NotFound` if there is no `by`, before a byte of the answer is sent.
+    """
+    if by is not None:
+        find_entity(tx, caller, by)
     audit.record(tx, caller.entity.organization_id, caller.actor, "export_audit")
     found = audit.entries(tx, caller.entity.organization_id, caller.entity.id, AuditFilter(), limit=1)
     return found[0].number if found else None
