@@ -13,7 +13,7 @@ BROWSER := .venv/.browser
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help run setup test test-all tests test-hard mutants lint types format bench lab real picture features walk web \
+.PHONY: help run setup test test-all tests test-clients test-hard mutants lint types format bench lab real picture features walk web \
 	schema screenshots lock audit clean
 
 help:
@@ -22,6 +22,7 @@ help:
 	@echo "make test     check style and types, then run the tests (WORKERS=3 at a time)"
 	@echo "make test-all the same, with every test on both databases and many more examples: much longer"
 	@echo "make test-hard  run the tests under load, as another user, ... (CONDITIONS=load ONLY=tests/cli)"
+	@echo "make test-clients  run real client packages against a server (.venv-clients is kept)"
 	@echo "make mutants  put SAMPLE=200 small defects into the core, one at a time, and list those that no test finds"
 	@echo "make lint     check style and formatting only"
 	@echo "make types    check types only"
@@ -88,6 +89,10 @@ test-all: lint
 tests: $(COMPILED) $(BROWSER)
 	@$(BIN)/python hatch_build.py
 	$(BIN)/python -m pytest -n $(WORKERS) --dist=worksteal --durations=10 $(PYTEST_ARGUMENTS)
+
+# With packages of others that are no part of the lock: they are clients, and some cannot share our environment.
+test-clients: $(READY)
+	DENIZEN_TEST_CLIENTS=1 $(BIN)/python -m pytest -q -n 0 tests/clients
 
 test-hard: $(READY) $(BROWSER)
 	@$(BIN)/python hatch_build.py

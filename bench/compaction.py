@@ -1,11 +1,15 @@
 """How much of what matters is in front of an agent after its window has rolled on, without the tool `recall`.
 
-    python -m bench.compaction [--cycles N] [--planted N] [--window TOKENS] [--seed N]
+    python -m bench.compaction [--lives dev|held-out] [--cycles N] [--planted N] [--window TOKENS] [--seeds N]
 
 An agent lives N cycles of small talk, in which decisions, promises and facts are planted at random. It ends each cycle
 with one line, as agents are told to. Then each planted thing is asked for, and what the model is sent is searched for
 the words of its answer: in whole cycles, in the layers or in the `[RECALLED]` block. Beside the strategies stands a
-sliding window of the same number of tokens. The small talk has names, numbers and dates as well.
+sliding window: the newest entries of the same log that have as many tokens as a request of `layered`.
+
+The `dev` lives were in view when the layers were tuned; the `held-out` ones (the default) have other words. For
+`rolling`, a scripted writer stands in for the utility model: it keeps the sentences with a name or a number, the newest
+first, as many as it may write. A real model writes better or worse.
 """
 
 from __future__ import annotations
@@ -14,56 +18,34 @@ import argparse
 import asyncio
 import json
 import random
+import re
+import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from statistics import fmean
+from typing import Any, Final, cast, get_args
 
+import structlog
 from pydantic_ai.messages import ModelMessage, ModelRequest, ToolReturnPart
 
+from bench._planted import PADDING, Lives, Planted, plant, small_talk
 from denizen import Runtime, forever, reply
+from denizen.clock import ManualClock
+from denizen.consciousness.log import Entry
+from denizen.memory.settings import MemoryOptions
 from denizen.models import codec
 from denizen.models.scripted import Info
 from denizen.models.tokens import estimate
 
-STRATEGIES: Final = ("layered", "self_summary", "semantic")
-PEOPLE: Final = ("Mira", "Jonas", "Aylin", "Pavel", "Ines", "Tomas", "Ruth", "Emre")
-THINGS: Final = (
-    "GraphQL", "PostgreSQL", "Kubernetes", "the blue logo", "the Lyon office", "the night train", "Terraform",
-    "the second vendor", "the red sofa", "Rust", "the small hall", "Redis", "solar panels", "oat milk", "linen",
-)  # fmt: skip
-PLANTED: Final = (
-    ("Let us take {thing}, {x} is out.", "What did we take in the matter of {x}?"),
-    ("{who} gets the keys of {thing} on the {day}th.", "When does {who} get the keys?"),
-    ("{who} cannot eat {x}, it makes her ill.", "What does {who} not eat?"),
-    ("Invoice {number} belongs to {who}.", "Whose invoice is {number}?"),
-    ("We go with {thing}; {who} was against it.", "What was {who} against, and what did we do?"),
-    ("I told {who} we would have {thing} ready before the {day}th.", "What did I tell {who} we would have ready?"),
-    ("The limit for {thing} is {number} a month.", "What is the limit for {thing}?"),
-)
-TALK: Final = (
-    "It rained all {n} days, and {who} lost her umbrella again, can you believe it.",
-    "I had {n} coffees today and still yawn. {who} laughed at me in the meeting, of course.",
-    "{who} showed me pictures of the cat, {n} of them, all more or less the same.",
-    "The train was {n} minutes late, the usual. At least there was a seat by the window.",
-    "Good morning! Nothing new here. {who} says hello, by the way.",
-    "Lunch was fine, soup again. {who} had the salad and was sorry for it afterwards.",
-    "I watched that film on Saturday, the one with the {n} dwarves. Not my thing, but the music was lovely.",
-    "My neighbour painted the fence in July, and now in November he paints it again.",
-)
-PADDING: Final = (
-    "Anyway, the afternoon went by quietly, I sorted old papers and thought about how fast the year has gone, and how "
-    "everything is a little slower when it is grey outside. Later I went for a walk along the river, which was nice."
-)
-
-
-@dataclass(frozen=True)
-class Planted:
-    """Something said once that is needed later: the words that an answer needs, and the question."""
-
-    text: str
-    question: str
-    needed: tuple[str, ...]
+STRATEGIES: Final = ("layered", "self_summary", "semantic", "rolling")
+_SESSION: Final = 25
+"""After so many cycles the agent sleeps longer than a provider's cache lives."""
+_SAID: Final = re.compile(r"^\[\d+\] [^:\n]*:\d\d: \"(.*)\"$", re.MULTILINE)
+_KNOWN: Final = re.compile(r"^summary_markdown: \"(.*)\"$", re.MULTILINE)
+_TELLING: Final = re.compile(r"\d|(?<!^)(?<![.!?] )\b[A-Z][a-z]{2,}")
+_WRITTEN_CHARACTERS: Final = 3_000
 
 
 @dataclass
@@ -80,34 +62,42 @@ class Model:
             return self.summary
         if self.needed:
             sent = "\n".join(codec.dump(each) for each in messages if isinstance(each, ModelRequest))
-            self.found.append(all(word in sent for word in self.needed))
+            self.found.append(_holds(sent, self.needed))
             self.tokens = estimate(sent)
         return reply("All right.")
 
 
-def plant(chance: random.Random, count: int) -> list[Planted]:
-    """Each has a number or a pair of words of its own, so that nothing else can be taken for it."""
-    made: list[Planted] = []
-    for at in range(count):
-        text, question = PLANTED[at % len(PLANTED)]
-        who, thing = chance.choice(PEOPLE), chance.choice(THINGS)
-        values = {"who": f"{who} {at}", "thing": f"{thing} {at}", "x": f"beta-{at}", "day": chance.randint(1, 28)}
-        values["number"] = 4_000 + at
-        said = text.format(**values)
-        needed = tuple(str(values[name]) for name in ("who", "thing", "x", "number") if f"{{{name}}}" in text)
-        made.append(Planted(said, question.format(**values), needed))
-    return made
+def _holds(text: str, needed: Sequence[str]) -> bool:
+    return all(word in text for word in needed)
+
+
+def write(messages: list[ModelMessage], _info: Info) -> str:
+    """The scripted writer: what it knew before and what was said, as far as it has a name or a number."""
+    told = "\n".join(str(part.content) for part in messages[1].parts if part.part_kind == "user-prompt")
+    before = _KNOWN.search(told)
+    known: list[str] = before[1].split(" / ") if before else []
+    known += [each.split(PADDING)[0].strip() for each in cast("list[str]", _SAID.findall(told))]
+    kept, left = list[str](), _WRITTEN_CHARACTERS
+    for each in reversed(known):
+        if _TELLING.search(each) and len(each) < left:
+            kept.insert(0, each)
+            left -= len(each) + 3
+    return json.dumps({"summary_markdown": " / ".join(kept) or "Small talk.", "memory_json": {}})
 
 
 async def live(
-    strategy: str, cycles: int, planted: list[Planted], window: int, seed: int, folder: Path
-) -> dict[str, float]:
-    """One life under this strategy, then a question for each planted thing."""
+    strategy: str, lives: Lives, cycles: int, planted: Sequence[Planted], window: int, seed: int, folder: Path
+) -> tuple[dict[str, float], list[Entry]]:
+    """One life under this strategy, then a question for each planted thing; and its log before the questions."""
     chance = random.Random(seed)
-    model = Model()
+    model, clock = Model(), ManualClock()
     places = dict(zip(sorted(chance.sample(range(cycles), len(planted))), planted, strict=True))
-    sizes: list[int] = []
-    async with Runtime(f"sqlite:///{folder}/{strategy}.db") as denizen:
+    talk, sizes = small_talk(lives, seed), list[int]()
+    profile = {"modelId": "writer", "cooldownMs": 0}
+    presets = {"memoryCompaction": {"profiles": {"bench": profile}, "defaultProfile": "bench"}}
+    options = MemoryOptions(presets=lambda: presets) if strategy == "rolling" else None
+    async with Runtime(f"sqlite:///{folder}/{strategy}-{seed}.db", clock=clock, memory=options) as denizen:
+        denizen.models.register("writer", forever(write))
         noor = await denizen.people.create("Noor")
         settings = {"strategy": strategy, "max_tokens": window}
         ada = await denizen.agents.create("Ada", model=forever(model.decide), window=settings)
@@ -119,49 +109,71 @@ async def live(
             await denizen.run_until_idle()
 
         for number in range(cycles):
-            if (told := places.get(number)) is not None:
-                await say(f"{told.text} {PADDING}", f"Noor: {told.text} Answered.")
-                continue
-            text = chance.choice(TALK).format(who=chance.choice(PEOPLE), n=chance.randint(2, 40))
-            await say(f"{text} {PADDING}", f"Noor: {text} Answered; nothing pending.")
+            clock.advance(400 if number % _SESSION == 0 else 20)
+            text = told.text if (told := places.get(number)) is not None else next(talk)
+            await say(f"{text} {PADDING}", f"Noor: {text} Answered.")
+        log = await denizen.minds.log(ada)
         for told in planted:
             model.needed = told.needed
             await say(told.question, "Answered a question of Noor's.")
             sizes.append(model.tokens)
-    return {"kept": round(sum(model.found) / len(planted), 3), "tokens": sum(sizes) // len(sizes)}
+    return {"kept": fmean(model.found), "tokens": fmean(sizes)}, log
 
 
-def sliding(cycles: int, planted: int, tokens: int, seed: int) -> dict[str, float]:
-    """The share of planted things among the newest cycles that so many tokens hold, with nothing for older ones."""
-    chance = random.Random(seed)
-    places = chance.sample(range(cycles), planted)
-    cycle = estimate(f"{TALK[0]} {PADDING}") + estimate(PADDING) // 2 + 60  # inbox, call, result and last words
-    held = cycles - tokens // cycle
-    return {"kept": round(sum(place >= held for place in places) / planted, 3), "tokens": tokens}
+def sliding(log: Sequence[Entry], planted: Sequence[Planted], tokens: float) -> dict[str, float]:
+    """The share of planted things among the newest entries of the log that have so many tokens."""
+    newest, left = list[str](), tokens
+    for entry in reversed(log):
+        left -= entry.tokens
+        if left < 0:
+            break
+        newest.append(codec.dump(entry.message))
+    text = "\n".join(newest)
+    return {"kept": fmean(_holds(text, each.needed) for each in planted), "tokens": tokens}
 
 
-async def measure(cycles: int, count: int, window: int, seed: int) -> dict[str, Any]:
-    planted = plant(random.Random(seed), count)
-    with tempfile.TemporaryDirectory() as folder:
-        found = {strategy: await live(strategy, cycles, planted, window, seed, Path(folder)) for strategy in STRATEGIES}
-    tokens = int(found["layered"]["tokens"])
+async def measure(
+    lives: Lives, cycles: int, many: int, window: int, seeds: int, strategies: Sequence[str]
+) -> dict[str, Any]:
+    found: dict[str, list[dict[str, float]]] = {}
+    for seed in range(1, seeds + 1):
+        planted = plant(lives, seed, many)
+        with tempfile.TemporaryDirectory() as folder:
+            for strategy in strategies:
+                result, log = await live(strategy, lives, cycles, planted, window, seed, Path(folder))
+                found.setdefault(strategy, []).append(result)
+                if strategy == "layered":
+                    found.setdefault("sliding", []).append(sliding(log, planted, result["tokens"]))
     return {
         "bench": "compaction",
+        "lives": lives,
         "cycles": cycles,
-        "planted": count,
+        "planted": many,
         "window": window,
-        "strategies": {**found, "sliding": sliding(cycles, count, tokens, seed)},
+        "seeds": seeds,
+        "strategies": {name: _mean(each) for name, each in found.items()},
     }
+
+
+def _mean(results: Sequence[dict[str, float]]) -> dict[str, float]:
+    kept = [each["kept"] for each in results]
+    tokens = int(fmean(each["tokens"] for each in results))
+    return {"kept": round(fmean(kept), 3), "worst": round(min(kept), 3), "tokens": tokens}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--lives", choices=get_args(Lives), default="held-out")
     parser.add_argument("--cycles", type=int, default=1_000)
     parser.add_argument("--planted", type=int, default=50)
     parser.add_argument("--window", type=int, default=100_000, help="window.max_tokens")
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seeds", type=int, default=3, help="how many lives of each strategy")
+    parser.add_argument("--strategies", nargs="+", choices=STRATEGIES, default=list(STRATEGIES))
     given = parser.parse_args()
-    print(json.dumps(asyncio.run(measure(given.cycles, given.planted, given.window, given.seed))))
+    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))  # what is printed is the result
+    lives = cast("Lives", given.lives)
+    measured = measure(lives, given.cycles, given.planted, given.window, given.seeds, given.strategies)
+    print(json.dumps(asyncio.run(measured)))
 
 
 if __name__ == "__main__":

@@ -1,46 +1,73 @@
 """How much of what matters an agent recalls, and what a query costs.
 
-    python -m bench.recall [--data FILE] [--words-only] [--cycles N]
+    python -m bench.recall [--data FILE] [--half dev|held-out] [--words-only] [--cycles N] [--cache FILE]
+    python -m bench.recall --format beam --data FOLDER [--half dev|held-out] [--sample N] [--words-only]
 
 Evidence recall: each turn of a conversation is lived as a cycle, through the real messages and the real index; then
 each question is asked, and a context of at most so many tokens (characters ÷ 4, headers and names included) is chosen.
-Reported is the share of the question's evidence in it, in percent: for the newest turns (`window`), for full text, and
-with the local embedder where it is installed (`full`); with each conversation as a life of its own (`single`) and with
-all of them interleaved by date into one life (`merged`). `merged_hit` is the share of questions with all their
-evidence in the context.
+Reported is the share of the question's evidence in it, in percent (`recall`), and the share of questions with all of it
+(`hit`), for the newest turns (`window`), for full text, and with the local embedder where it is installed (`full`):
+
+- `single`: each conversation is a life of its own. `merged`: all of them are one life, interleaved by date; here also
+  by kind of question (`kinds`).
+- `short`: the merged life with each sentence as a message of its own. The evidence is all sentences of its turns.
+- `automatic`: what the merged life is shown by itself, in the block that opens a cycle, without the tool: the share of
+  the evidence, of questions that bring nothing (`nothing`), and of questions that bring something although they are
+  about people of whom the life knows nothing (`strangers`: each conversation's questions, in the merged life of the
+  others; questions that name one of their speakers are left out).
 
 FILE, or DENIZEN_RECALL_DATA, is in the format of LoCoMo (Maharana et al., 2024: data/locomo10.json in the repository
-snap-research/locomo; CC BY-NC 4.0, for measuring only). Without it, a small life is made up.
+snap-research/locomo; CC BY-NC 4.0, for measuring only). Without it, a small life is made up. With `--format beam`,
+FOLDER is a copy of the repository mohammadtavakoli78/BEAM or of its folder `chats` (Tavakoli et al.; for measuring
+only): the chats of 100K and 500K tokens. A message counts as found if a part of it is in the context.
 
-`query_ms`: the median CPU of a query in a generated life of N cycles (5,000); with everything on, the embedding of the
-question included.
+What is chosen by measuring is chosen with the questions of one half only (`--half dev`): of LoCoMo the conversations
+conv-26 and conv-30, of BEAM the chats with even numbers. `--half held-out` asks the others; the lives are the same.
+
+`index`: how many passages the merged life has, and what each takes with its words. `cpu_ms`: the median of its queries,
+with 400 results. `query_ms`: the median CPU of a query in a generated life of N cycles (5,000); with everything on, the
+embedding of the question included. `--cache` keeps what the embedder has read between runs.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import hashlib
 import json
 import os
+import pickle
 import random
-import re
+import sqlite3
 import statistics
 import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from datetime import datetime
-from functools import partial
+from collections.abc import Iterable, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import structlog
 
+from bench._recall_data import (
+    Conversation,
+    Question,
+    Turn,
+    asked_of,
+    in_sentences,
+    made_up,
+    merged,
+    read_beam,
+    read_locomo,
+    words,
+)
 from denizen import Runtime
 from denizen.agents.registry import Agent
 from denizen.clock import SECOND, Instant
+from denizen.consciousness import recollection
 from denizen.consciousness.recall.embedding import QuestionVectors, ask, meaning, reindex
 from denizen.consciousness.recall.fetching import RecalledPassage
 from denizen.consciousness.recall.passages import Piece, remember
@@ -51,113 +78,13 @@ from denizen.errors import InvalidInput
 from denizen.ids import AgentId, MessageId, new_id
 from denizen.models.embedders import LocalEmbedder, Reading
 from denizen.spaces.directory import Entity, Space
+from denizen.spaces.handles import handle_from
 from denizen.storage.database import Tx, insert_into
 from denizen.storage.schema import messages
 
 BUDGETS = (1_000, 2_000, 4_000, 8_000)
 MOST = 400
 """Passages that may fit the largest of them."""
-
-
-@dataclass(frozen=True, slots=True)
-class Turn:
-    conversation: str
-    id: str
-    who: str
-    text: str
-    at: int
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    text: str
-    evidence: frozenset[tuple[str, str]]
-
-
-@dataclass(frozen=True, slots=True)
-class Conversation:
-    turns: list[Turn]
-    questions: list[Question]
-
-
-# The data
-
-
-def read_data(path: Path) -> list[Conversation]:
-    return [_conversation(sample) for sample in json.loads(path.read_text())]
-
-
-def _conversation(sample: dict[str, Any]) -> Conversation:
-    talk, turns = sample["conversation"], list[Turn]()
-    for number in range(1, 200):
-        if f"session_{number}" not in talk:
-            continue
-        given = f"{talk[f'session_{number}_date_time'].strip()} +0000"
-        began_at = int(datetime.strptime(given, "%I:%M %p on %d %B, %Y %z").timestamp()) * SECOND
-        for at, turn in enumerate(talk[f"session_{number}"]):
-            picture = f" [shares a picture: {turn['blip_caption']}]" if turn.get("blip_caption") else ""
-            said = turn["text"] + picture
-            turns.append(Turn(sample["sample_id"], turn["dia_id"], turn["speaker"], said, began_at + at * 20 * SECOND))
-    there = {turn.id for turn in turns}
-    asked = [
-        Question(each["question"], frozenset((sample["sample_id"], id) for id in _ids(each.get("evidence")) & there))
-        for each in sample["qa"]
-    ]
-    return Conversation(turns, [question for question in asked if question.evidence])
-
-
-def _ids(evidence: Iterable[str] | None) -> set[str]:
-    """The turns that are meant: `D8:6; D9:17` is two, `D12:3-D12:5` three, and `D:11:26` is `D11:26`."""
-    found: set[str] = set()
-    for label in evidence or ():
-        given = [(int(session), int(turn)) for session, turn in re.findall(r"D:?(\d+):(\d+)", label)]
-        if "-" in label and len(given) == 2 and given[0][0] == given[1][0]:
-            given = [(given[0][0], turn) for turn in range(given[0][1], given[1][1] + 1)]
-        found |= {f"D{session}:{turn}" for session, turn in given}
-    return found
-
-
-def _words(text: str) -> list[str]:
-    return text.split()
-
-
-THINGS = _words("kettle lamp violin passport bicycle tent camera recipe map ladder canoe telescope piano scarf drill")
-PLACES = _words("attic garage cellar shed kitchen office library balcony harbour station museum market")
-
-
-def made_up(seed: int = 7) -> list[Conversation]:
-    """A few short lives in which people say where they put things, between much that does not matter."""
-    chance = random.Random(seed)
-    lives: list[Conversation] = []
-    for name, other in (("Noor", "Sam"), ("Ida", "Bo"), ("Lena", "Raj")):
-        turns: list[Turn] = []
-        questions: list[Question] = []
-        pairs = [(thing, chance.choice(PLACES)) for thing in THINGS]
-        for at, (thing, place) in enumerate(pairs):
-            day = 1_767_603_600 * SECOND + at * 86_400 * SECOND
-            for line, (who, text) in enumerate(
-                [
-                    (other, f"Have you seen the {thing} anywhere? I could use it this week."),
-                    (name, f"I put it away, it is in the {place} now."),
-                    (other, f"Thanks. {_small_talk(chance)}"),
-                    *((chance.choice((name, other)), _small_talk(chance)) for _ in range(12)),
-                ]
-            ):
-                turns.append(Turn(name, f"D{at}:{line}", who, text, day + line * 30 * SECOND))
-            questions.append(Question(f"Where did {name} put the {thing}?", frozenset({(name, f"D{at}:1")})))
-        lives.append(Conversation(turns, questions))
-    return lives
-
-
-def _small_talk(chance: random.Random) -> str:
-    return " ".join(chance.choice(WORDS) for _ in range(chance.randint(6, 22))).capitalize() + "."
-
-
-WORDS = _words(
-    "the a weather was fine today and we walked along river with friends who said that their new work is going well "
-    "but there are so many meetings I would rather read or cook something simple maybe soup then watch film about "
-    "mountains yesterday my sister called from abroad she wants to visit in spring if tickets get cheaper"
-)
 
 
 # Living it
@@ -178,7 +105,8 @@ class House:
         for turn in turns:
             key = (turn.conversation, turn.who)
             if key not in self._people:
-                handle = f"p{len(self._people)}"
+                namesakes = sum(turn.who == who for _, who in self._people)
+                handle = f"{handle_from(turn.who)}-{namesakes + 1}" if namesakes else None
                 self._people[key] = await self.runtime.people.create(turn.who, handle=handle)
             if turn.conversation not in self._spaces:
                 self._spaces[turn.conversation] = await self.runtime.spaces.create(turn.conversation, [self.agent])
@@ -192,8 +120,15 @@ class House:
             space, person = self._spaces[turn.conversation], self._people[turn.conversation, turn.who]
             row = {"space_id": space.id, "seq": number, "author_id": person.id, "text": turn.text}
             tx.run(_add_message, id=id, **row, created_at=turn.at)
-            heard = Piece("heard", turn.text, turn.at, space.id, person.id, turn.who, id)
-            remember(tx, self.agent.id, number, [heard])
+            if turn.own:
+                piece = Piece("said", turn.text, turn.at, space.id, self.agent.id, "", id)
+            else:
+                piece = Piece("heard", turn.text, turn.at, space.id, person.id, turn.who, id)
+            remember(tx, self.agent.id, number, [piece])
+
+    def audience(self, question: Question) -> frozenset[str]:
+        """The space in which the question is asked."""
+        return frozenset((self._spaces[question.here].id,)) if question.here else frozenset()
 
 
 async def house(runtime: Runtime) -> House:
@@ -202,35 +137,42 @@ async def house(runtime: Runtime) -> House:
 
 # Measuring it
 
-Chooser = Callable[[Tx, AgentId, Question, Instant], list[RecalledPassage]]
-
-
-def full_text(tx: Tx, agent_id: AgentId, question: Question, now: Instant, limit: int = 80) -> list[RecalledPassage]:
-    return search(tx, agent_id, question.text, now=now, limit=limit)
-
-
-def full(
-    tx: Tx, agent_id: AgentId, question: Question, now: Instant, limit: int = 80, *, name: str, asked: QuestionVectors
-) -> list[RecalledPassage]:
-    near = meaning(tx, agent_id, name, asked)
-    return search(tx, agent_id, question.text, now=now, limit=limit, meaning=near)
-
 
 class Remembering:
-    """The local embedder, which reads what is in two lives only once."""
+    """The local embedder, which reads what is in two lives only once; with a file, also in two runs."""
 
-    def __init__(self) -> None:
+    def __init__(self, file: Path | None = None) -> None:
         self._embedder = LocalEmbedder()
         self.name = self._embedder.name
         self._known: dict[str, Reading] = {}
+        self._file = None if file is None else sqlite3.connect(file)
+        if self._file is not None:
+            self._file.execute("CREATE TABLE IF NOT EXISTS readings (text BLOB PRIMARY KEY, reading BLOB)")
 
     async def embed(self, texts: Sequence[str], *, asking: bool = False) -> list[bytes]:
         return [reading.vector for reading in await self.read(texts, asking=asking)]
 
     async def read(self, texts: Sequence[str], *, asking: bool = False) -> list[Reading]:
-        new = [text for text in dict.fromkeys(texts) if text not in self._known]
-        self._known.update(zip(new, await self._embedder.read(new, asking=asking), strict=True))
+        new = [text for text in dict.fromkeys(texts) if text not in self._known and not self._load(text)]
+        for text, reading in zip(new, await self._embedder.read(new, asking=asking), strict=True):
+            self._known[text] = reading
+            if self._file is not None:
+                row = (_digest(text), pickle.dumps((reading.vector, reading.words, reading.states)))
+                self._file.execute("INSERT OR IGNORE INTO readings VALUES (?, ?)", row)
+        if self._file is not None:
+            self._file.commit()
         return [self._known[text] for text in texts]
+
+    def _load(self, text: str) -> bool:
+        asked = (
+            None
+            if self._file is None
+            else self._file.execute("SELECT reading FROM readings WHERE text = ?", (_digest(text),)).fetchone()
+        )
+        if asked is None:
+            return False
+        self._known[text] = Reading(*pickle.loads(asked[0]))
+        return True
 
     async def cpu(self, text: str) -> float:
         """Milliseconds of CPU that it takes to read a question."""
@@ -242,11 +184,50 @@ class Remembering:
         await self._embedder.close()
 
 
-def local() -> Remembering | None:
+def _digest(text: str) -> bytes:
+    return hashlib.sha256(text.encode()).digest()
+
+
+def local(file: Path | None = None) -> Remembering | None:
     try:
-        return Remembering()
+        return Remembering(file)
     except InvalidInput:
         return None
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """A question in a life, and how it is asked."""
+
+    agent_id: AgentId
+    question: Question
+    audience: frozenset[str]
+    now: Instant
+    embedder: str = ""
+    asked: QuestionVectors | None = None
+    """None: by words only."""
+
+
+def by_tool(tx: Tx, asking: Asking, limit: int = 80) -> list[RecalledPassage]:
+    """What the tool finds, the best first."""
+    asked = asking.asked
+    near = None if asked is None else meaning(tx, asking.agent_id, asking.embedder, asked)
+    text, audience = asking.question.text, asking.audience
+    return search(tx, asking.agent_id, text, audience=audience, now=asking.now, limit=limit, meaning=near)
+
+
+def _timed(tx: Tx, asking: Asking) -> tuple[list[RecalledPassage], float]:
+    """What the tool finds, and the milliseconds of CPU that it took."""
+    began = time.thread_time()
+    found = by_tool(tx, asking, limit=MOST)
+    return found, (time.thread_time() - began) * 1000
+
+
+def by_itself(tx: Tx, asking: Asking) -> list[RecalledPassage]:
+    """What the block shows that opens a cycle."""
+    seen = recollection.InboxCue(asking.question.text, asking.audience, before_cycle=2**40)
+    occasion = recollection.search(tx, asking.agent_id, seen, "UTC", asking.embedder, asking.asked, now=asking.now)
+    return recollection.choose(tx, asking.agent_id, occasion, tokens=recollection.MOST_TOKENS, zone="UTC")
 
 
 def window(turns: Sequence[Turn]) -> list[RecalledPassage]:
@@ -260,76 +241,179 @@ def _as_found(at: int, turn: Turn) -> RecalledPassage:
     )
 
 
+def _share(chosen: Iterable[RecalledPassage], question: Question, turns: Sequence[Turn]) -> float:
+    """The share of the question's evidence among the chosen."""
+    there = {(turns[each.cycle - 1].conversation, turns[each.cycle - 1].id) for each in chosen}
+    return len(there & question.evidence) / len(question.evidence)
+
+
 @dataclass(slots=True)
 class Tally:
-    """Recall and hits, summed over questions."""
+    """Shares of evidence, by budget and kind of question."""
 
-    recall: defaultdict[int, float]
-    hits: defaultdict[int, float]
-    questions: int = 0
+    shares: defaultdict[tuple[int, str], list[float]] = field(default_factory=lambda: defaultdict(list[float]))
 
     def add(self, found: Sequence[RecalledPassage], question: Question, turns: Sequence[Turn]) -> None:
-        self.questions += 1
         for budget in BUDGETS:
-            chosen = {
-                (turns[each.cycle - 1].conversation, turns[each.cycle - 1].id) for each in pack(found, tokens=budget)
+            self.shares[budget, question.kind].append(_share(pack(found, tokens=budget), question, turns))
+
+    def report(self, kind: str | None = None) -> dict[str, dict[str, float]]:
+        recall: dict[str, float] = {}
+        hit: dict[str, float] = {}
+        for budget in BUDGETS:
+            some = [each for (at, of), each in self.shares.items() if at == budget and kind in (None, of)]
+            shares = [share for each in some for share in each]
+            recall[str(budget)] = percent(shares)
+            hit[str(budget)] = percent([share == 1.0 for share in shares])
+        return {"recall": recall, "hit": hit}
+
+    def kinds(self) -> dict[str, Any]:
+        counts = {kind: len(each) for (budget, kind), each in self.shares.items() if budget == BUDGETS[0]}
+        return {kind: {"questions": counts[kind], **self.report(kind)} for kind in sorted(counts)}
+
+
+def percent(values: Sequence[float]) -> float:
+    return round(100 * sum(values) / max(len(values), 1), 1)
+
+
+@dataclass(slots=True)
+class Tallies:
+    """Everything that is counted for one way of finding."""
+
+    tool: defaultdict[str, Tally] = field(default_factory=lambda: defaultdict(Tally))
+    """By shape of the life."""
+    automatic: defaultdict[str, list[float]] = field(default_factory=lambda: defaultdict(list[float]))
+    """Shares of evidence, by kind of question."""
+    cpu_ms: list[float] = field(default_factory=list[float])
+    """Of the tool's queries in the merged life, without the reading of the question."""
+    nothing: list[float] = field(default_factory=list[float])
+    strangers: list[float] = field(default_factory=list[float])
+
+    def report(self) -> dict[str, Any]:
+        found: dict[str, Any] = {shape: each.report() for shape, each in self.tool.items()}
+        if "merged" in found:
+            found["merged"]["kinds"] = self.tool["merged"].kinds()
+            if self.cpu_ms:
+                found["merged"]["cpu_ms"] = round(statistics.median(self.cpu_ms), 1)
+        if self.automatic:
+            found["automatic"] = {
+                "tokens": recollection.MOST_TOKENS,
+                "recall": percent([share for each in self.automatic.values() for share in each]),
+                "nothing": percent(self.nothing),
+                "strangers": percent(self.strangers),
+                "kinds": {kind: percent(each) for kind, each in sorted(self.automatic.items())},
             }
-            share = len(chosen & question.evidence) / len(question.evidence)
-            self.recall[budget] += share
-            self.hits[budget] += share == 1.0
-
-    def report(self, sums: defaultdict[int, float]) -> dict[str, float]:
-        return {str(budget): round(100 * sums[budget] / max(self.questions, 1), 1) for budget in BUDGETS}
+        return found
 
 
-def tally() -> Tally:
-    return Tally(defaultdict(float), defaultdict(float))
+SHAPES = ("single", "merged", "short", "automatic")
 
 
-async def measure(folder: Path, lives: Sequence[Conversation], *, with_meaning: bool) -> dict[str, Any]:
-    merged_turns = sorted((turn for life in lives for turn in life.turns), key=lambda turn: turn.at)
-    merged = Conversation(merged_turns, [question for life in lives for question in life.questions])
-    embedder = local() if with_meaning else None
-    methods: dict[str, dict[str, Any]] = {"window": {}, "full_text": {}}
-    if embedder is not None:
-        methods["full"] = {}
-    for shape, several in (("single", lives), ("merged", [merged])):
-        tallies = {name: tally() for name in methods}
-        for number, life in enumerate(several):
-            await one_life(f"sqlite:///{folder}/{shape}-{number}.db", life, tallies, embedder)
-        for name, each in tallies.items():
-            methods[name][shape] = each.report(each.recall)
-            if shape == "merged":
-                methods[name]["merged_hit"] = each.report(each.hits)
-    if embedder is not None:
-        await embedder.close()
-    return methods
+async def measure(
+    folder: Path, lives: Sequence[Conversation], shapes: Iterable[str], embedder: Remembering | None
+) -> dict[str, Any]:
+    everything = merged(lives)
+    shaped = {
+        "single": [life for life in lives if life.questions],
+        "merged": [everything],
+        "short": [in_sentences(everything)],
+    }
+    methods = {"window": Tallies(), "full_text": Tallies()} | ({} if embedder is None else {"full": Tallies()})
+    wanted = list(shapes)
+    for shape, several in shaped.items():
+        automatic = shape == "merged" and "automatic" in wanted
+        for number, life in enumerate(several if shape in wanted or automatic else ()):
+            url = f"sqlite:///{folder}/{shape}-{number}.db"
+            tool = shape if shape in wanted else ""
+            await one_life(url, life, methods, embedder, tool=tool, automatic=automatic)
+    if "automatic" in wanted:
+        for number, life in enumerate(lives):
+            others = [other for other in lives if other is not life]
+            url = f"sqlite:///{folder}/without-{number}.db"
+            await strangers(url, merged(others), _strange(life, others), methods, embedder)
+    found: dict[str, Any] = {name: each.report() for name, each in methods.items()}
+    if "merged" in wanted:
+        found["index"] = _size(f"{folder}/merged-0.db")
+    return found
 
 
-async def one_life(url: str, life: Conversation, tallies: dict[str, Tally], embedder: Remembering | None) -> None:
+def _strange(life: Conversation, others: Iterable[Conversation]) -> list[Question]:
+    """Its questions that name nobody who speaks in the others."""
+    known = {name for other in others for name in other.speakers}
+    return [each for each in life.questions if not any(name in each.text for name in known)]
+
+
+async def one_life(
+    url: str,
+    life: Conversation,
+    methods: dict[str, Tallies],
+    embedder: Remembering | None,
+    *,
+    tool: str,
+    automatic: bool,
+) -> None:
     async with Runtime(url) as runtime:
-        home = await house(runtime)
-        await home.live(life.turns)
-        if embedder is not None:
-            await reindex(runtime.db, embedder)
-        now = Instant(life.turns[-1].at + 86_400 * SECOND)
+        home = await lived(runtime, life, embedder)
         newest = window(life.turns)
         for question in life.questions:
-            tallies["window"].add(newest, question, life.turns)
-            found = await runtime.db.read(full_text, home.agent.id, question, now, limit=MOST)
-            tallies["full_text"].add(found, question, life.turns)
-            if embedder is not None:
-                asked = await ask(embedder, question.text)
-                choose = partial(full, name=embedder.name, asked=asked)
-                found = await runtime.db.read(choose, home.agent.id, question, now, limit=MOST)
-                tallies["full"].add(found, question, life.turns)
+            if tool:
+                methods["window"].tool[tool].add(newest, question, life.turns)
+            for name, asking in (await askings(home, life, question, embedder)).items():
+                if tool:
+                    found, spent = await runtime.db.read(_timed, asking)
+                    methods[name].tool[tool].add(found, question, life.turns)
+                    methods[name].cpu_ms += [spent] if tool == "merged" else []
+                if automatic:
+                    shown = await runtime.db.read(by_itself, asking)
+                    methods[name].automatic[question.kind].append(_share(shown, question, life.turns))
+                    methods[name].nothing.append(not shown)
 
 
-def _cpu(tx: Tx, choose: Chooser, agent_id: AgentId, question: Question, now: Instant) -> float:
-    """Milliseconds of CPU that one query takes."""
-    began = time.thread_time()
-    choose(tx, agent_id, question, now)
-    return (time.thread_time() - began) * 1000
+async def strangers(
+    url: str,
+    life: Conversation,
+    questions: Sequence[Question],
+    methods: dict[str, Tallies],
+    embedder: Remembering | None,
+) -> None:
+    if not questions:
+        return
+    async with Runtime(url) as runtime:
+        home = await lived(runtime, life, embedder)
+        for question in questions:
+            for name, asking in (await askings(home, life, question, embedder)).items():
+                methods[name].strangers.append(bool(await runtime.db.read(by_itself, asking)))
+
+
+_INDEX = "name IN ('postings', 'passages') OR name LIKE 'ix_passages_%'"
+
+
+def _size(file: str) -> dict[str, float]:
+    """How many passages the database has, and what they and their index of words take."""
+    with closing(sqlite3.connect(file)) as database:
+        (count,) = database.execute("SELECT count(*) FROM passages").fetchone()
+        (taken,) = database.execute(f"SELECT sum(pgsize) FROM dbstat WHERE {_INDEX}").fetchone()
+    return {"passages": count, "bytes_per_passage": round(taken / max(count, 1))}
+
+
+async def lived(runtime: Runtime, life: Conversation, embedder: Remembering | None) -> House:
+    home = await house(runtime)
+    await home.live(life.turns)
+    if embedder is not None:
+        await reindex(runtime.db, embedder)
+    return home
+
+
+async def askings(
+    home: House, life: Conversation, question: Question, embedder: Remembering | None
+) -> dict[str, Asking]:
+    """How the question is asked by each method."""
+    now = Instant(life.turns[-1].at + 86_400 * SECOND)
+    plain = Asking(home.agent.id, question, home.audience(question), now)
+    if embedder is None:
+        return {"full_text": plain}
+    asked = await ask(embedder, question.text)
+    return {"full_text": plain, "full": replace(plain, embedder=embedder.name, asked=asked)}
 
 
 # What a query costs
@@ -341,8 +425,8 @@ async def cost(folder: Path, cycles: int, *, with_meaning: bool, queries: int = 
     vocabulary = [f"{a}{b}{c}" for a in CONSONANTS for b in "aeiou" for c in CONSONANTS]
     weights = [1 / (rank + 3) for rank in range(len(vocabulary))]
 
-    def sentence(words: int) -> str:
-        return " ".join(chance.choices(vocabulary, weights, k=words))
+    def sentence(length: int) -> str:
+        return " ".join(chance.choices(vocabulary, weights, k=length))
 
     turns = [
         Turn(f"room {at % 5}", str(at), f"Person {at % 7}", sentence(30), 1_600_000_000 * SECOND + at * 600 * SECOND)
@@ -354,13 +438,26 @@ async def cost(folder: Path, cycles: int, *, with_meaning: bool, queries: int = 
         home = await house(runtime)
         await home.live(turns)
         now = Instant(turns[-1].at)
-        words = [await runtime.db.read(_cpu, full_text, home.agent.id, question, now) for question in asked]
-        spent = {"full_text": words}
+        plain = [Asking(home.agent.id, question, frozenset(), now) for question in asked]
+        spent = {"full_text": [await runtime.db.read(_cpu, each) for each in plain]}
         if embedder is not None:
             await reindex(runtime.db, Scattered(embedder.name))
-            spent["full"] = [await _cpu_of_all(runtime, home, embedder, question, now) for question in asked]
+            spent["full"] = [await _cpu_of_all(runtime, embedder, each) for each in plain]
             await embedder.close()
     return {"window": 0.0} | {name: round(statistics.median(each), 2) for name, each in spent.items()}
+
+
+def _cpu(tx: Tx, asking: Asking) -> float:
+    """Milliseconds of CPU that one query takes."""
+    began = time.thread_time()
+    by_tool(tx, asking)
+    return (time.thread_time() - began) * 1000
+
+
+async def _cpu_of_all(runtime: Runtime, embedder: Remembering, plain: Asking) -> float:
+    reading = await embedder.cpu(plain.question.text)
+    asked = await ask(embedder, plain.question.text)
+    return reading + await runtime.db.read(_cpu, replace(plain, embedder=embedder.name, asked=asked))
 
 
 class Scattered:
@@ -384,28 +481,32 @@ class Scattered:
         return
 
 
-async def _cpu_of_all(runtime: Runtime, home: House, embedder: Remembering, question: Question, now: Instant) -> float:
-    embedding = await embedder.cpu(question.text)
-    asked = await ask(embedder, question.text)
-    choose = partial(full, name=embedder.name, asked=asked)
-    return embedding + await runtime.db.read(_cpu, choose, home.agent.id, question, now)
-
-
-CONSONANTS = _words("b d f g k l m n p r s t v z br dr st tr pl")
+CONSONANTS = words("b d f g k l m n p r s t v z br dr st tr pl")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=os.environ.get("DENIZEN_RECALL_DATA"))
+    parser.add_argument("--format", choices=("locomo", "beam"), default="locomo")
+    parser.add_argument("--half", choices=("dev", "held-out"), default="", help="only the questions of this half")
+    parser.add_argument("--shapes", default=",".join(SHAPES), help="which lives are measured, with commas")
+    parser.add_argument("--sample", type=int, default=0, help="of BEAM, only as many chats of each size")
     parser.add_argument("--cycles", type=int, default=5_000, help="of the generated life in which queries are timed")
     parser.add_argument("--words-only", action="store_true", help="leave out the local embedder")
+    parser.add_argument("--cache", type=Path, help="a file that keeps what the embedder has read between runs")
     given = parser.parse_args()
     structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))  # what is printed is the result
-    lives = read_data(Path(given.data)) if given.data else made_up()
+    if given.format == "beam":
+        lives = read_beam(Path(given.data), given.sample)
+    else:
+        lives = read_locomo(Path(given.data)) if given.data else made_up()
+    lives = asked_of(lives, given.half)
+    embedder = None if given.words_only else local(given.cache)
     with tempfile.TemporaryDirectory() as name:
-        methods = asyncio.run(measure(Path(name), lives, with_meaning=not given.words_only))
-        query_ms = asyncio.run(cost(Path(name), given.cycles, with_meaning=not given.words_only))
-    print(json.dumps({"bench": "recall", "methods": methods, "query_ms": query_ms}))
+        methods = asyncio.run(measure(Path(name), lives, given.shapes.split(","), embedder))
+        query_ms = asyncio.run(cost(Path(name), given.cycles, with_meaning=embedder is not None))
+    found = {"bench": "recall", "half": given.half or "all", "questions": sum(len(life.questions) for life in lives)}
+    print(json.dumps(found | {"methods": methods, "query_ms": query_ms}))
 
 
 if __name__ == "__main__":

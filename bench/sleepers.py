@@ -41,11 +41,16 @@ def found(path: Path, agents: int) -> None:
     migrate_sqlite(path)
     database = sqlite3.connect(path)
     with database:
-        _insert(database, "organizations", [{"id": _ORGANIZATION, "name": "Dormitory", "created_at": _NOW}])
-        _insert(database, "entities", [_entity("noor", "human")])
-        for table, rows in _sleepers(agents):
+        for table, rows in found_rows(agents):
             _insert(database, table, rows)
     database.close()
+
+
+def found_rows(agents: int) -> Iterator[tuple[str, Iterator[dict[str, Any]]]]:
+    """The rows of that database, table by table, parents first."""
+    yield "organizations", iter([{"id": _ORGANIZATION, "name": "Dormitory", "created_at": _NOW}])
+    yield "entities", iter([_entity("noor", "human")])
+    yield from _sleepers(agents)
 
 
 def _entity(handle: str, kind: str) -> dict[str, Any]:
@@ -95,8 +100,7 @@ def _sleepers(agents: int) -> Iterator[tuple[str, Iterator[dict[str, Any]]]]:
     )
 
 
-def _insert(database: sqlite3.Connection, table: str, rows: Iterator[dict[str, Any]] | list[dict[str, Any]]) -> None:
-    rows = iter(rows)
+def _insert(database: sqlite3.Connection, table: str, rows: Iterator[dict[str, Any]]) -> None:
     first = next(rows, None)
     if first is None:
         return

@@ -19,7 +19,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any, Final
@@ -32,6 +32,12 @@ from lab.world import DEFAULTS, Database, Pace, rest, trial, world
 from tests.servers import Server, private_postgres, private_valkey
 
 REST_SECONDS: Final = 120.0
+SHORT: Final = Pace(lease_seconds=1.0, sweep_seconds=0.2)
+SHORT_TRIALS: Final = 8
+"""The most faults in one world of a short run."""
+SLOW_TO_START: Final[tuple[Need, ...]] = ("own clock", "old servers")
+SHORT_LANES: Final = 3
+"""How many worlds live at the same time in a short run."""
 
 
 def main(arguments: list[str]) -> int:
@@ -57,7 +63,10 @@ def main(arguments: list[str]) -> int:
     for name, why in skipped().items():
         print(f"Skipped: {name}, because {why}.", file=sys.stderr)
     names = [name for name in names if given.database in FAULTS[name].databases and name not in skipped()]
-    names.sort(key=lambda name: [*TRIALS_IN_A_WORLD].index(FAULTS[name].needs))
+    # Worlds whose servers start slowly begin first: in short, the others live meanwhile.
+    names.sort(
+        key=lambda name: (FAULTS[name].needs not in SLOW_TO_START, [*TRIALS_IN_A_WORLD].index(FAULTS[name].needs))
+    )
     folder = given.keep or Path(tempfile.mkdtemp(prefix="denizen-lab-"))
     folder.mkdir(parents=True, exist_ok=True)
     try:
@@ -71,37 +80,94 @@ def main(arguments: list[str]) -> int:
 
 
 async def _run(database: Database, names: list[str], folder: Path, given: argparse.Namespace) -> None:
-    wanted = len(names) if given.short else given.trials or (10**9 if given.hours else 100)
-    deadline = time.monotonic() + (given.hours * 3_600 or 10**9)
-    pace = DEFAULTS if given.defaults else Pace()
-    done = 0
+    laboratory = _Laboratory(database, names, folder, given)
     async with AsyncExitStack() as stack:
-        model = await stack.enter_async_context(model_server(random.Random(given.seed)))
-        context = await asyncio.to_thread(prepare, model.port)
-        postgres = valkey = None
-        if database == "postgresql":
-            locks = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-            postgres = await asyncio.to_thread(stack.enter_context, private_postgres(locks / "postgres"))
-            valkey = await asyncio.to_thread(stack.enter_context, private_valkey(locks / "valkey"))
+        rehearsed = await stack.enter_async_context(model_server(random.Random(given.seed)))
+        laboratory.context = await asyncio.to_thread(prepare, rehearsed.port)
+        # Most of a trial is waiting: in short, several worlds live at the same time.
+        lanes = SHORT_LANES if given.short else 1
+        async with asyncio.TaskGroup() as tasks:
+            for number in range(lanes):
+                tasks.create_task(laboratory.work(), name=f"lane {number}")
+
+
+class _Laboratory:
+    """The worlds of one run."""
+
+    def __init__(self, database: Database, names: list[str], folder: Path, given: argparse.Namespace) -> None:
+        self.context: Any = None
+        self._database: Database = database
+        self._names = names
+        self._folder = folder
+        self._short: bool = given.short
+        self._seed: int = given.seed
+        self._pace = DEFAULTS if given.defaults else SHORT if given.short else Pace()
+        self._wanted = len(names) if given.short else given.trials or (10**9 if given.hours else 100)
+        self._deadline = time.monotonic() + (given.hours * 3_600 or 10**9)
+        self._begun = 0
+        self._worlds = self._plans()
+
+    def _plans(self) -> Iterator[tuple[str, random.Random, Need, list[str]]]:
+        """The worlds to come: the seed of each, what it must be given, and its faults."""
         for turn in itertools.count():
-            if done >= wanted or time.monotonic() > deadline:
-                break
-            seed = f"{given.seed}:{database}:{turn}"
+            if self._begun >= self._wanted or time.monotonic() > self._deadline:
+                return
+            seed = f"{self._seed}:{self._database}:{turn}"
             chance = random.Random(seed)
-            if given.short:
-                needs, plan = _in_order(names[done:])
+            if self._short:
+                needs, plan = _in_order(self._names[self._begun :])
             else:
-                needs, plan = _by_chance(names, records.counted(folder, database), chance)
-            plan = plan[: wanted - done]
-            done += await _live(
-                database, folder, context, model, chance, needs, plan, seed, deadline, postgres, valkey, pace
-            )
+                needs, plan = _by_chance(self._names, records.counted(self._folder, self._database), chance)
+            plan = plan[: self._wanted - self._begun]
+            self._begun += len(plan)
+            yield seed, chance, needs, plan
+
+    async def work(self) -> None:
+        """One world after the other, on servers of its own."""
+        async with AsyncExitStack() as stack:
+            postgres = valkey = None
+            if self._database == "postgresql":
+                locks = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+                postgres = await asyncio.to_thread(stack.enter_context, private_postgres(locks / "postgres"))
+                valkey = await asyncio.to_thread(stack.enter_context, private_valkey(locks / "valkey"))
+            for seed, chance, needs, plan in self._worlds:
+                await self._live(seed, chance, needs, plan, postgres, valkey)
+
+    async def _live(
+        self,
+        seed: str,
+        chance: random.Random,
+        needs: Need,
+        plan: list[str],
+        postgres: Server | None,
+        valkey: Server | None,
+    ) -> None:
+        """One world with these faults, one after the other."""
+        place = self._folder / "worlds" / f"{seed.replace(':', '-')}-{time.time_ns() // 10**6}"
+        given = {"postgres": postgres, "valkey": valkey, "prepare": PREPARE.get(needs), "pace": self._pace}
+        async with (
+            model_server(random.Random(seed)) as model,
+            world(self._database, place, self.context, model, chance, **given) as here,
+        ):
+            trials = []
+            for name in plan:
+                if time.monotonic() > self._deadline:
+                    break
+                trials.append(await trial(here, name, FAULTS[name].strike))
+                if trials[-1].silent:
+                    break
+                print(f"{name}: {trials[-1].wait_seconds:g} s", file=sys.stderr, flush=True)
+            verdict = await rest(here, REST_SECONDS)
+        records.add(self._folder, self._database, seed, place.name, self._pace, trials, verdict, here.findings)
+        for each in [*verdict.wrong, *here.findings, *(s for t in trials for s in t.silent)]:
+            print(f"{place.name}: {each}", file=sys.stderr, flush=True)
 
 
 def _in_order(names: list[str]) -> tuple[Need, list[str]]:
     """The faults of the next world, and what it must be given."""
     needs = FAULTS[names[0]].needs
-    return needs, list(itertools.takewhile(lambda name: FAULTS[name].needs == needs, names))[: TRIALS_IN_A_WORLD[needs]]
+    most = min(TRIALS_IN_A_WORLD[needs], SHORT_TRIALS)
+    return needs, list(itertools.takewhile(lambda name: FAULTS[name].needs == needs, names))[:most]
 
 
 def _by_chance(names: list[str], counted: Mapping[str, int], chance: random.Random) -> tuple[Need, list[str]]:
@@ -111,40 +177,6 @@ def _by_chance(names: list[str], counted: Mapping[str, int], chance: random.Rand
     needs = FAULTS[chance.choices(names, worlds)[0]].needs
     fitting = [name for name in names if FAULTS[name].needs == needs]
     return needs, chance.choices(fitting, [weights[name] for name in fitting], k=TRIALS_IN_A_WORLD[needs])
-
-
-async def _live(
-    database: Database,
-    folder: Path,
-    context: Any,
-    model: Any,
-    chance: random.Random,
-    needs: Need,
-    plan: list[str],
-    seed: str,
-    deadline: float,
-    postgres: Server | None,
-    valkey: Server | None,
-    pace: Pace,
-) -> int:
-    """One world with these faults, one after the other; how many there were."""
-    place = folder / "worlds" / f"{seed.replace(':', '-')}-{time.time_ns() // 10**6}"
-    async with world(
-        database, place, context, model, chance, postgres=postgres, valkey=valkey, prepare=PREPARE.get(needs), pace=pace
-    ) as here:
-        trials = []
-        for name in plan:
-            if time.monotonic() > deadline:
-                break
-            trials.append(await trial(here, name, FAULTS[name].strike))
-            if trials[-1].silent:
-                break
-            print(f"{name}: {trials[-1].wait_seconds:g} s", file=sys.stderr, flush=True)
-        verdict = await rest(here, REST_SECONDS)
-    records.add(folder, database, seed, place.name, pace, trials, verdict, here.findings)
-    for each in [*verdict.wrong, *here.findings, *(s for t in trials for s in t.silent)]:
-        print(f"{place.name}: {each}", file=sys.stderr, flush=True)
-    return len(trials)
 
 
 if __name__ == "__main__":

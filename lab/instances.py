@@ -66,6 +66,10 @@ def _be_denizen(environment: Mapping[str, str], log: str, arguments: list[str], 
     from lab._rehearsal import POINTS
 
     _die_with_parent()
+    # Each is given the end of a pipe by which the process that forks notices that the laboratory has ended. Whoever
+    # keeps it open keeps that process running, and with it, all the others.
+    alive: Any = forkserver._forkserver._forkserver_alive_fd  # type: ignore[attr-defined]  # noqa: SLF001
+    os.close(alive)
     output = os.open(log, os.O_APPEND | os.O_CREAT | os.O_WRONLY, 0o600)
     os.dup2(output, 1)
     os.dup2(output, 2)

@@ -6,7 +6,7 @@ import asyncio
 import random
 import re
 import shutil
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +16,7 @@ from lab.history import History
 from lab.instances import Instance, ended
 from lab.judge import Verdict, judge
 from lab.model import KINDS, ModelServer
-from lab.people import Person
+from lab.people import Person, number_of
 from lab.proxy import Proxy, proxy
 from lab.setting import PANEL, SPACES, Place, Setting, settle
 from tests.servers import Server, fresh_database
@@ -139,6 +139,14 @@ class World:
         if process.exitcode != 0:
             self.find(f"denizen check ended with {process.exitcode}: {self.instances[0].new_log()[-2000:]}")
 
+    async def judge_attempts(self, asked: Collection[int]) -> None:
+        """No event has paid for what is not its fault: attempts count what it did itself, or its model."""
+        for name, agent in self.setting.agents.items():
+            for state in ("pending", "taken"):
+                for event in (await self.person.get(f"/api/agents/{agent}/inbox?state={state}"))["events"]:
+                    if event["attempts"] and " for " in event["text"] and number_of(event["text"]) in asked:
+                        self.find(f"a fault counted as {event['attempts']} attempts of {name}: {event['text']}")
+
     def judge_logs(self) -> None:
         """No storm of tracebacks, and nothing that no log may hold."""
         for instance in self.instances:
@@ -191,6 +199,8 @@ async def trial(world: World, fault: str, strike: Strike) -> Trial:
     new = world.history.lines[first:]
     asked = {line["number"]: line for line in new if line["what"] == "asking" and line["number"] not in world.void}
     known = {line["number"]: line["at"] for line in new if line["what"] == "acknowledged"}
+    if not fault.startswith("model"):
+        await world.judge_attempts(asked.keys())
     silent = await _waited(world, asked)
     for instance in world.instances:
         await world.until_ready(instance)

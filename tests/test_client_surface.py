@@ -61,6 +61,13 @@ async def test_what_is_remembered(client: Client, house: House) -> None:
     (memory,) = (await client.memories()).memories
     assert (await client.memories(query="sings")).memories == [await client.memory(memory.id)]
     assert (await client.correct_memory(memory.id, "Noor dances.")).text == "Noor dances."
+    learned, corrected = (await client.memory_history(memory.id)).versions
+    assert (corrected.kind, corrected.by_id, corrected.current) == ("corrected", me.id, True)
+    assert [(each.kind, each.text) for each in corrected.difference][1:] == [
+        ("removed", "sings."), ("added", "dances."),
+    ]  # fmt: skip
+    assert (await client.revert_memory(memory.id, learned.id)).text == "Noor sings."
+    assert (await client.revert_memory(memory.id, corrected.id)).text == "Noor dances."
     assert (await client.memory_report()).counts == {"user": 1}
     assert (await client.set_memory_policy(house.room.id, enabled=False)).policy.enabled is False
     assert (await client.conversation_memory(house.room.id)).upto == 0
@@ -73,7 +80,7 @@ async def test_what_is_remembered(client: Client, house: House) -> None:
 
 
 async def test_an_agent_and_its_mind(client: Client, house: House) -> None:
-    await client.post(house.room.id, "Hello!")
+    await client.post(house.room.id, "The lighthouse is closed.")
     await house.runtime.run_until_idle()
     (cycle,) = (await client.cycles("@ada")).cycles
     assert (cycle.number, cycle.outcome) == (1, "acted")
@@ -82,7 +89,7 @@ async def test_an_agent_and_its_mind(client: Client, house: House) -> None:
     assert (asked.cycle, asked.step, len(asked.messages) > 0) == (1, 0, True)
     assert [each.kind for each in (await client.log("@ada", limit=2)).entries] != []
     assert (await client.mind("@ada")).cycles == 1
-    assert any("Hello" in each.text for each in await client.recall("@ada", "Hello", space=house.room.id))
+    assert any("closed" in each.text for each in await client.recall("@ada", "lighthouse", space=house.room.id))
     assert (await client.crossings("@ada")).crossings == []
     goal = await client.add_goal("@ada", "Be kind.", priority="high")
     assert (await client.change_goal("@ada", goal.number, status="done")).status == "done"

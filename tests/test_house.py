@@ -25,8 +25,10 @@ LAYERS = [
     {"welcome"},
     {"app"},
     {"api", "checker"},
+    {"bridges"},  # they post, edit and delete
     {"forgetting", "portability"},  # they reach into every room that keeps words
     {"agents"},
+    {"notifications"},
     {"panel"},  # its advisors are paid as agents are
     {"cycles"},
     {"tools"},
@@ -281,9 +283,11 @@ ONLY_CALLED_BY = {
     },
     "spaces.directory.join": {
         *{"access/space_changes.py", "agents/applying.py", "agents/managing.py", "agents/private_spaces.py"},
-        *{"panel/panels.py", "welcome.py"},
+        *{"bridges/managing.py", "bridges/receiving.py", "panel/panels.py", "welcome.py"},
     },
-    "spaces.leaving.leave": {"access/people.py", "access/space_changes.py", "forgetting/forgetting.py"},
+    "spaces.leaving.leave": {
+        *{"access/people.py", "access/space_changes.py", "bridges/managing.py", "forgetting/forgetting.py"},
+    },
     "spaces.posting.post": {"agents/messaging.py", "cycles/answering.py", "tools/prebuilt.py"},
 }
 """Functions that change the database without checking who asks, and the modules with the use cases that check it."""

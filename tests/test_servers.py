@@ -14,7 +14,7 @@ import redis
 from denizen.storage import postgresql
 from denizen.storage.migrating import HEAD
 from tests import servers
-from tests.reused_connections import idle_processes
+from tests.reused_connections import end_idle_connections, idle_processes
 
 
 def test_a_test_has_a_database_of_its_own(postgres_url: str, database_url: str) -> None:
@@ -55,6 +55,7 @@ def test_a_database_that_was_cleaned_is_as_new(ready_postgres_url: str, texts: i
 
 def test_a_connection_is_handed_on_as_new(ready_postgres_url: str) -> None:
     """Only between two transactions: one that was left inside of one ends with it, and so does one that broke."""
+    end_idle_connections()  # or another one is handed on
     backend, limit = "SELECT pg_backend_pid()", "SHOW lock_timeout"
     with closing(postgresql.connect(ready_postgres_url)) as first:
         process = first.execute(backend).fetchone()
@@ -65,7 +66,9 @@ def test_a_connection_is_handed_on_as_new(ready_postgres_url: str) -> None:
     with closing(postgresql.connect(ready_postgres_url)) as again:
         assert again.execute(backend).fetchone() == process
         assert again.execute(limit).fetchone() == as_new
-        assert again.execute("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'").fetchone() == (0,)
+        assert again.execute(
+            "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()"
+        ).fetchone() == (0,)
         again.execute("BEGIN")
     with closing(postgresql.connect(ready_postgres_url)) as other:
         assert (there := other.execute(backend).fetchone()) != process

@@ -39,6 +39,14 @@ async def test_its_private_rooms_are_those_that_every_way_in_leads_to(ready_sqli
         assert await runtime.db.read(directory.spaces_of, owner.id) == before
 
 
+async def test_its_agents_say_what_they_are_for(ready_sqlite_url: str) -> None:
+    """Whoever comes first read the beginning of their prompts: "You look after this house. You welcome …"."""
+    async with Runtime(ready_sqlite_url) as runtime:
+        owner = (await welcome(runtime, "Noor")).owner
+        living = await runtime.db.read(registry.living_agents, owner.organization_id)
+        assert all(agent.definition.purpose for agent, _ in living)
+
+
 def chatty() -> ScriptedModel:
     """A model that answers everything it is shown."""
 

@@ -39,6 +39,8 @@ export default defineConfig({
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     reportCompressedSize: false,
+    chunkSizeWarningLimit: 2_000,
+    rollupOptions: { input: ["index.html", "diagram.html"] },
   },
   server: { proxy: { "/api": "http://127.0.0.1:8420" } },
 });

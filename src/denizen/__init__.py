@@ -21,8 +21,12 @@ if TYPE_CHECKING:
     from denizen.agents.registry import Agent
     from denizen.agents.restrictions import HostAccess
     from denizen.agents.space_statuses import QueuedStatus
+    from denizen.api.bridges import BridgeReport
     from denizen.api.model_setup import LocalModels, TestResult
     from denizen.app import Runtime
+    from denizen.bridges.addresses import BridgeAddress
+    from denizen.bridges.port import BridgeKind
+    from denizen.bridges.registry import Bridge, Channel
     from denizen.clock import Clock, ManualClock
     from denizen.consciousness.log import Entry as LogEntry
     from denizen.consciousness.recall.embedding import Progress as ReindexProgress
@@ -38,6 +42,7 @@ if TYPE_CHECKING:
     from denizen.errors import (
         AddressRefused,
         AlreadySettled,
+        BridgeUnusable,
         BudgetSpent,
         BusError,
         ContentRefused,
@@ -95,6 +100,7 @@ if TYPE_CHECKING:
     from denizen.inbox.events import Event as InboxEvent
     from denizen.inbox.statuses import SpaceStatus
     from denizen.inbox.urgency import UrgentRule
+    from denizen.memory.history import MemoryVersion
     from denizen.memory.hygiene import Report as MemoryReport
     from denizen.memory.items import MemoryItem
     from denizen.memory.policy import OrganizationMemory
@@ -136,6 +142,7 @@ if TYPE_CHECKING:
     from denizen.tools.privacy_guard import Crossing
     from denizen.tools.results import ToolFile
     from denizen.tools.settings import ClientTool, GuardSettings, HttpTool, McpServer
+    from denizen.tools.skills import Skill
     from denizen.tools.tool import OutsideTool
     from denizen.trust.policy import EffectSettings
 
@@ -154,10 +161,16 @@ __all__ = [
     "AgentId",
     "AgentSettings",
     "AlreadySettled",
+    "Bridge",
+    "BridgeAddress",
+    "BridgeKind",
+    "BridgeReport",
+    "BridgeUnusable",
     "BudgetRest",
     "BudgetSettings",
     "BudgetSpent",
     "BusError",
+    "Channel",
     "ClientTool",
     "Clock",
     "ContentRefused",
@@ -210,6 +223,7 @@ __all__ = [
     "MemoryOptions",
     "MemoryPolicy",
     "MemoryReport",
+    "MemoryVersion",
     "Message",
     "MessageId",
     "Metaprompt",
@@ -271,6 +285,7 @@ __all__ = [
     "SettingsError",
     "SignatureExpired",
     "SignatureWrong",
+    "Skill",
     "Space",
     "SpaceId",
     "SpaceStatus",
@@ -317,10 +332,16 @@ _PLACES = {
     "AgentId": "denizen.ids",
     "AgentSettings": "denizen.agents.definition",
     "AlreadySettled": "denizen.errors",
+    "Bridge": "denizen.bridges.registry",
+    "BridgeAddress": "denizen.bridges.addresses",
+    "BridgeKind": "denizen.bridges.port",
+    "BridgeReport": "denizen.api.bridges",
+    "BridgeUnusable": "denizen.errors",
     "BudgetRest": "denizen.cycles.budgets",
     "BudgetSettings": "denizen.cycles.budgets",
     "BudgetSpent": "denizen.errors",
     "BusError": "denizen.errors",
+    "Channel": "denizen.bridges.registry",
     "ClientTool": "denizen.tools.settings",
     "Clock": "denizen.clock",
     "ContentRefused": "denizen.errors",
@@ -373,6 +394,7 @@ _PLACES = {
     "MemoryOptions": "denizen.memory.settings",
     "MemoryPolicy": "denizen.memory.policy:Policy",
     "MemoryReport": "denizen.memory.hygiene:Report",
+    "MemoryVersion": "denizen.memory.history",
     "Message": "denizen.spaces.posting",
     "MessageId": "denizen.ids",
     "Metaprompt": "denizen.reflection.settings",
@@ -434,6 +456,7 @@ _PLACES = {
     "SettingsError": "denizen.errors",
     "SignatureExpired": "denizen.errors",
     "SignatureWrong": "denizen.errors",
+    "Skill": "denizen.tools.skills",
     "Space": "denizen.spaces.directory",
     "SpaceId": "denizen.ids",
     "SpaceStatus": "denizen.inbox.statuses",

@@ -13,6 +13,7 @@ from denizen.api.wiring import Wiring
 if TYPE_CHECKING:
     from denizen.api.advisors import Advisors
     from denizen.api.agents import Agents
+    from denizen.api.bridges import Bridges
     from denizen.api.budgets import Budgets
     from denizen.api.calls import Calls
     from denizen.api.files import Files
@@ -174,6 +175,13 @@ class Runtime(Wiring):
         from denizen.api.webhooks import Webhooks
 
         return Webhooks(self)
+
+    @cached_property
+    def bridges(self) -> Bridges:
+        """Connect rooms elsewhere with spaces, and accounts elsewhere with people."""
+        from denizen.api.bridges import Bridges
+
+        return Bridges(self)
 
     @cached_property
     def models(self) -> ModelSetup:

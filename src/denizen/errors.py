@@ -43,6 +43,7 @@ DenizenError
 │   └── SignatureExpired    it was, but too long ago
 ├── TokenNotBelieved        a token that says it is an identity provider's is not good here
 ├── IssuerUnreachable       the identity provider does not give its keys
+├── BridgeUnusable          a bridge cannot be opened as it is defined
 ├── BusError                the bus could not be opened
 ├── PortTaken               another program listens where the server should
 ├── ServerError             a Denizen server did not do what it was asked
@@ -362,6 +363,12 @@ class IssuerUnreachable(DenizenError):
     """The identity provider does not give its keys, so nobody who comes from there can be let in."""
 
     code = "issuer_unreachable"
+
+
+class BridgeUnusable(DenizenError):
+    """The bridge cannot be opened as it is defined."""
+
+    code = "bridge_unusable"
 
 
 class BusError(DenizenError):

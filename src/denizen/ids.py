@@ -14,6 +14,8 @@ MessageId = NewType("MessageId", str)
 FileId = NewType("FileId", str)
 CycleId = NewType("CycleId", str)
 CallId = NewType("CallId", str)
+BridgeId = NewType("BridgeId", str)
+ChannelId = NewType("ChannelId", str)
 
 AgentId = EntityId
 """An agent is an entity, so its id is an entity's."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from sqlalchemy import func, literal, select
 
@@ -16,11 +17,17 @@ from denizen.spaces.directory import Entity
 from denizen.spaces.handles import handle_from
 from denizen.storage.database import Statement, Tx
 
-AGENTS = {
-    "Ada": "You look after this house. You welcome people, keep in mind what they ask you to remember, and pass "
-    "messages on to the others. You are warm and brief.",
-    "Bo": "You are an engineer: careful, precise, a little dry. You answer technical questions, count and check "
-    "things, and say so when you do not know.",
+AGENTS: Final = {
+    "Ada": registry.define(
+        purpose="Welcomes people, remembers things for them, and passes messages on.",
+        instructions="You look after this house. You welcome people, keep in mind what they ask you to remember, and "
+        "pass messages on to the others. You are warm and brief.",
+    ),
+    "Bo": registry.define(
+        purpose="Answers technical questions, counts and checks things.",
+        instructions="You are an engineer: careful, precise, a little dry. You answer technical questions, count and "
+        "check things, and say so when you do not know.",
+    ),
 }
 
 
@@ -59,9 +66,9 @@ def _welcome(tx: Tx, owner_name: str) -> World:
             home.id,
             name=name,
             handle=handle_from(name),
-            definition=registry.define(instructions=instructions),
+            definition=definition,
         )
-        for name, instructions in AGENTS.items()
+        for name, definition in AGENTS.items()
     ]
     lobby = directory.create_space(tx, home.id, name="Lobby")
     for member in (owner, *(agent.entity for agent in agents)):

@@ -22,11 +22,12 @@ def test_a_scope_never_adds_to_a_role(role: Role, scope: Role) -> None:
 
 def test_owners_may_do_what_admins_may_and_agents_nothing_of_it() -> None:
     assert [[roles.reaches(role, wanted) for wanted in PERSONAL] for role in ROLES] == [
-        [True, True, True],
-        [False, True, True],
-        [False, False, True],
-        [False, False, False],
-        [False, False, False],
+        [True, True, True, True],
+        [False, True, True, True],
+        [False, False, True, True],
+        [False, False, False, True],
+        [False, False, False, False],
+        [False, False, False, False],
     ]
 
 

@@ -134,12 +134,12 @@ async def test_the_index_of_a_whole_fork_counts_what_that_of_the_original_counts
     past = await new_life(world)
     await past.hear(*(f"Thing number {number} is here." for number in range(12)))
     await embedding.reindex(world.denizen.db, small)
-    *counts, embedder, embedded, worded = await world.denizen.db.read(_index_of, past.ada.id)
+    *counts, embedder, embedded, worded, terms = await world.denizen.db.read(_index_of, past.ada.id)
     fork = await world.denizen.agents.fork(past.ada, handle="bea")
-    assert await world.denizen.db.read(_index_of, fork.id) == (*counts, embedder, embedded // 32 * 32, worded)
+    assert await world.denizen.db.read(_index_of, fork.id) == (*counts, embedder, embedded // 32 * 32, worded, terms)
     assert embedded > 32
     assert await embedding.reindex(world.denizen.db, small) == embedded % 32
-    assert (await world.denizen.db.read(_index_of, fork.id))[-2] == embedded
+    assert (await world.denizen.db.read(_index_of, fork.id))[-3] == embedded
 
 
 async def test_what_was_cut_is_still_read_whole_by_a_fork_of_a_fork(world: World) -> None:

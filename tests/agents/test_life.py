@@ -15,11 +15,14 @@ from denizen import ManualClock, call, failpoints, reply, scripted, skip, tool
 from denizen.agents import registry
 from denizen.agents.pace import Pace
 from denizen.agents.registry import Agent
+from denizen.bus.port import Frame
+from denizen.bus.streams import agent_topic
 from denizen.consciousness import lease as leases
 from denizen.errors import InvalidInput, ModelRejected, NotFound
 from denizen.ids import AgentId, new_id
 from denizen.models.scripted import Info, Turn
 from denizen.storage.database import Tx, statement
+from denizen.storage.postgresql import PostgresqlDatabase
 from denizen.storage.schema import agents
 from tests.world import Waiting, World, listening, open_world
 
@@ -292,6 +295,77 @@ async def test_a_message_wakes_a_living_house_without_waiting_for_a_sweep(world:
 
 async def _has(asked: Awaitable[list[str]], line: str) -> bool:
     return line in await asked
+
+
+async def test_whoever_rests_has_its_cycle_opened_in_the_commit_of_the_message(ready_sqlite_url: str):
+    """One commit less: the message, its event and the open cycle are durable together."""
+    async with open_world(ready_sqlite_url) as world:
+        held = Held("Answered.")
+        ada, noor, hall = await in_a_hall(world, reply("Yes."), "Answered.", held)
+        async with world.denizen.living():
+            await world.say(noor, "one", hall)
+            await world.run()
+            before = world.denizen.db.commits
+            await world.say(noor, "two", hall)
+            assert world.denizen.db.commits == before + 1
+            assert await world.waiting(ada) == [Waiting("two", "taken")]
+            await held.begun.wait()
+            held.go_on.set()
+            await world.run()
+
+
+async def test_a_turn_waits_for_postgresql_a_dozen_times(ready_postgres_url: str):
+    """A message in, two model calls and a tool call: what is written, and what is read together, is one round trip."""
+    async with open_world(ready_postgres_url) as world:
+        ada, noor, hall = await in_a_hall(world, *[reply("Yes."), "Answered."] * 3)
+        async with world.denizen.living(), world.denizen.bus.subscribe(agent_topic(ada.id)) as life:
+            for said in ("one", "two"):
+                await world.say(noor, said, hall)
+                await world.run()
+            db = world.denizen.db
+            assert isinstance(db, PostgresqlDatabase)
+            before, slept = db.round_trips, 0
+            await world.say(noor, "three", hall)
+            async for frame in life:
+                slept += isinstance(frame, Frame) and frame.payload.get("status") == "sleeping"
+                if slept == 3:
+                    break
+            assert db.round_trips - before <= 12
+
+
+async def test_messages_that_come_together_all_reach_whoever_rests(ready_url: str):
+    """The clock stands still, so no sweep comes: whatever the first of them opens, no hint is lost."""
+    async with open_world(ready_url) as world:
+        heard = list[str]()
+
+        def read(messages: list[ModelMessage], _info: Info) -> Turn:
+            heard.append(str(messages[-1]))
+            return skip()
+
+        _ada, noor, hall = await in_a_hall(world, *[read] * 60)
+        async with world.denizen.living():
+            for turn in range(20):
+                await asyncio.gather(*(world.say(noor, f"{turn}-{number}.", hall) for number in range(3)))
+                names = [f"{turn}-{number}." for number in range(3)]
+                await until(lambda names=names: _all_in(names, heard))
+
+
+async def _all_in(names: list[str], texts: list[str]) -> bool:
+    await asyncio.sleep(0)
+    return all(any(name in text for text in texts) for name in names)
+
+
+async def test_a_message_is_posted_although_its_agent_was_taken_over_while_it_rested(ready_sqlite_url: str):
+    """The cycle that would have been opened with it is refused; the message stays, and the new holder reads it."""
+    async with open_world(ready_sqlite_url) as world, open_world(ready_sqlite_url, clock=world.clock) as other:
+        ada, noor, hall = await in_a_hall(world, *[reply("Yes."), "Answered."] * 2)
+        async with world.denizen.living():
+            await world.say(noor, "one", hall)
+            await world.run()
+            await other.denizen.db.write(leases.seize, ada.id)
+            await world.say(noor, "two", hall)
+            await world.run()
+        assert await world.transcript(hall) == ["Noor: one", "Ada: Yes.", "Noor: two", "Ada: Yes."]
 
 
 async def test_a_sweep_finds_what_hints_missed(ready_url: str):

@@ -77,6 +77,26 @@ async def test_it_is_listed_searched_reported_and_forgotten(terminal: Terminal) 
     assert (again.exit_code, "[not_found]" in again.stderr) == (1, True)
 
 
+async def test_its_history_is_shown_compared_and_reverted(terminal: Terminal) -> None:
+    """A revert is one more line of the history."""
+    memory, told = partial(terminal, "memory"), partial(terminal.told, "memory")
+    owner = terminal.house.world.owner
+    _, [_, first] = await remember(terminal)
+    now = await terminal.house.runtime.memory.correct(first, "Noor plays the cello.", by=owner)
+    shown = " ".join((await memory("log", now.id)).stdout.split())
+    assert f"1. {ONE} 20" in shown
+    assert "· learned · from 1 message 2. Noor plays the cello. 20" in shown
+    assert f"· corrected · by @{owner.handle} · current" in shown
+    assert "Noor plays the [-violin.-]{+cello.+}" in (await memory("diff", now.id)).stdout
+    assert (await told("diff", now.id, "2", "1"))["difference"][-1] == {"kind": "added", "text": "violin."}
+    none = await memory("diff", now.id, "1", "7")
+    assert (none.exit_code, "There is no version 7. There are 2" in none.stderr) == (1, True)
+    assert texts(await told("revert", now.id, "1")) == [ONE]
+    assert [each["kind"] for each in (await told("log", first))["versions"]] == ["learned", "corrected", "reverted"]
+    again = await memory("revert", first, "1")
+    assert (again.exit_code, "This version is the current text." in again.stderr) == (1, True)
+
+
 async def test_everyone_is_told_what_is_for_them(environ: dict[str, str], tmp_path: Path) -> None:
     """Also at the server's own machine. An admin forgets what they may not read; others what is of them."""
     async with elsewhere(tmp_path / "elsewhere") as there:

@@ -440,7 +440,7 @@ async def test_what_matters_to_the_inbox_comes_to_mind_by_itself(world: World):
     first, second = life.requests
     recalled = as_text(first[-1])
     assert recalled.startswith("[RECALLED — ")
-    assert 'Cycle 1, 09:00, Noor: "The word violin: it lies in the cellar."' in recalled.splitlines()
+    assert '09:00 Noor: "The word violin: it lies in the cellar."' in recalled.splitlines()
     assert as_text(first[-2]).startswith("[INBOX")
     assert [as_text(each) for each in second[: len(first)]] == [as_text(each) for each in first]
     assert [each.kind for each in (await world.denizen.minds.log(life.ada))[-5:]] == [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,8 +14,8 @@ from denizen.agents.pace import Pace
 from denizen.agents.registry import Agent
 from denizen.consciousness import lease as leases
 from denizen.consciousness import mind as minds
-from denizen.consciousness.recall.fetching import RecalledPassage
-from denizen.consciousness.recollection import NEAR, SHARED, TELLING_WORDS, mattering
+from denizen.consciousness.recall.searching import EVERYTHING, Ranking
+from denizen.consciousness.recollection import COVERED, COVERED_OF_THEM, NEAR, is_relevant
 from denizen.consciousness.selfhood import Identity
 from denizen.consciousness.window import budget
 from denizen.cycles.opening import Opened, Waking, open_cycle
@@ -95,8 +96,10 @@ async def comes_to_mind(world: World, ada: Agent, noor: Entity, kitchen: Space, 
         ("Have you read anything by Borges?", ""),
         ("Hm.", ""),
         ("And you?", ""),
+        ("What was it?", ""),
+        ("Ok, thanks!", ""),
     ],
-    ids=["a question", "a remark", "another", "one common word", "a word in passing", "nothing", "no word at all"],
+    ids=["a question", "a remark", "another", "one common word", "in passing", "nothing", "no word", "it", "thanks"],
 )
 async def test_only_what_matters_comes_to_mind(small_world: World, text: str, matters: str):
     """A search would find something for nearly all of them: the best that there is is not always good."""
@@ -132,9 +135,9 @@ async def test_the_cycle_that_matters_comes_whole_with_what_the_agent_did_in_it(
     """Not only the line of a person that has the words."""
     ada, noor, kitchen = await a_booking(world, "Please book a hotel for the puppet festival in Turin.")
     found = await comes_to_mind(world, ada, noor, kitchen, "Which puppet festival was it?")
-    lines = [line for line in found.splitlines() if line.startswith("Cycle 1, ")]
-    assert [line.split(", ", 2)[2] for line in lines] == [
-        'Noor: "Please book a hotel for the puppet festival in Turin."',
+    lines = [line for line in found.splitlines() if line.startswith(("09:", "You"))]
+    assert lines[:4] == [
+        '09:00 Noor: "Please book a hotel for the puppet festival in Turin."',
         'You: "It is booked."',
         "You did:",
         'You summed up: "Booked it for Noor."',
@@ -218,35 +221,30 @@ async def test_while_the_window_holds_the_whole_life_nothing_is_looked_for(world
 # Whether something matters
 
 
-def passage(number: int, text: str) -> RecalledPassage:
-    return RecalledPassage(number, number, 0, "heard", "", "", "", text, "", 10.0 - number)
-
-
-RARITY = {"violin": 4.0, "cellar": 4.0, "tomorrow": 2.0}
+def ranking(covered: float, *, named: bool = False) -> Ranking:
+    return Ranking(frozenset(), EVERYTHING, {1: 3.0}, 10, {"violin": 4.0, "cellar": 4.0}, 8.0, 1.0, covered, named)
 
 
 def test_it_matters_by_its_share_of_what_the_words_tell() -> None:
-    assert SHARED * 10 <= 4.0
-    assert SHARED * 10 > 2.0
-    assert mattering([passage(1, "A violin.")], RARITY, {})
-    assert not mattering([passage(1, "Until tomorrow.")], RARITY, {})
+    assert is_relevant(ranking(COVERED), {})
+    assert not is_relevant(ranking(COVERED - 0.01), {})
+
+
+def test_of_somebody_who_is_known_less_is_enough() -> None:
+    assert is_relevant(ranking(COVERED_OF_THEM, named=True), {})
+    assert not is_relevant(ranking(COVERED_OF_THEM - 0.01, named=True), {})
 
 
 def test_of_a_long_inbox_a_few_telling_words_are_enough() -> None:
-    many = {f"word{number}": 5.0 for number in range(24)}
-    enough = " ".join(f"word{number}" for number in range(int(TELLING_WORDS) + 1))
-    assert mattering([passage(1, enough)], many, {})
-    assert not mattering([passage(1, "word1 word2")], many, {})
+    long = replace(ranking(0.15), rarity={f"word{number}": 5.0 for number in range(24)})
+    assert is_relevant(long, {})
+    assert not is_relevant(replace(long, covered=0.1), {})
 
 
 def test_it_matters_by_what_it_means() -> None:
-    assert mattering([passage(1, "Strings.")], RARITY, {1: NEAR})
-    assert not mattering([passage(1, "Strings.")], RARITY, {1: NEAR - 0.01})
+    assert is_relevant(ranking(0.0), {1: NEAR})
+    assert not is_relevant(ranking(0.0), {1: NEAR - 0.01})
 
 
-def test_what_ranks_among_what_matters_comes_with_it() -> None:
-    """It stands next to it; what ranks below does not come."""
-    found = [passage(1, "It is there."), passage(2, "The violin?"), passage(3, "Hello.")]
-    assert mattering(found, RARITY, {}) == found[:2]
-    assert mattering([], RARITY, {}) == ()
-    assert mattering(found, {}, {}) == ()
+def test_without_anything_found_nothing_matters() -> None:
+    assert not is_relevant(replace(ranking(1.0), scores={}), {})

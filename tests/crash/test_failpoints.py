@@ -29,7 +29,7 @@ LIVING = [
     "release",
     "renew",
     "resume_cycle",
-    "retry_all",
+    "_retry_all",
     "skip_cycle",
     "store_reminder",
     "undo_cycle",
@@ -43,9 +43,10 @@ WITH_OTHERS = ["answer", "answer_as", "fire_due"]
 SUMMING_UP = ["claim", "keep_pass"]
 """Writes of a town whose conversations are summed up: what each pass found is remembered with it."""
 
-BY_CHANCE = ["let_go_of"]
-"""A write that only a busy machine leads to: where a lease cannot be had at once, or is renewed while its life ends.
-Nobody passes it for sure, so nobody is killed there."""
+BY_CHANCE = ["keep_today", "let_go_of"]
+"""Writes that depend on how busy the machine is: sizes are measured in lives of more than a minute, and a lease is let go
+of where it cannot be had at once, or is renewed while its life ends. Nobody passes them for sure, so nobody is killed
+there."""
 
 BETWEEN = ["model.answered", "tool.called"]
 """Points between writes."""

@@ -5,20 +5,29 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
+from starlette.datastructures import Headers
 
-from denizen import Entity, ModelRejected, Panel, forever, reply, scripted, think
+from denizen import Entity, ModelRejected, Panel, call, forever, reply, scripted, think
 from denizen.client import Client
+from denizen.server.web_files import WebFiles
 from tests.cli.conftest import Run, _logs_as_before, environ, ready_home, run  # noqa: F401  fixtures
 from tests.hesitation import Hesitation
 from tests.memory.conftest import known, remembering, utility, written
 from tests.memory.test_keeping import a_conversation
 from tests.panel.test_rounds import voices
 from tests.server.conftest import House, served
+from tests.server.test_mcp_server import client_of
+from tests.server.test_mcp_server import text as text_of_result
 from tests.server.test_openai import client, said
 from tests.server.test_panels import BOTH, speaking
+from tests.server.test_requested import WEATHER
+from tests.server.test_resending import ask, counting, transcript, turns
+from tests.server.test_side_tasks import TITLE, task_or_life
+from tests.server.test_spoken_for import answering, as_user, say, speaking_token, texts_in
 from tests.world import open_world
 
 
@@ -120,6 +129,74 @@ async def test_agents_are_models_for_clients_of_openai() -> None:
     assert answer.choices[0].message.content == "It did."
 
 
+async def test_each_user_of_a_chat_program_is_a_person() -> None:
+    """Each user of a chat program such as Open WebUI is a person with a space of their own, behind one token.
+
+    Docs: openai.md#people-behind-a-program
+    """
+    async with a_house() as (house, noor):
+        await house.world.agent("Ada", model=forever(answering))
+        _, secret = await speaking_token(house, noor)
+        sams = await say(house, secret, "My code is 4711.", as_user("1", "Sam"))
+        mias = await say(house, secret, "What is Sam's code?", as_user("2", "Mia"))
+        assert [who for who, _ in await texts_in(house.world, sams)] == ["Sam", "Ada"]
+        assert [who for who, _ in await texts_in(house.world, mias)] == ["Mia", "Ada"]
+
+
+async def test_titles_are_no_part_of_an_agents_life() -> None:
+    """Titles, tags and follow-up questions of chat programs are answered outside an agent's life.
+
+    Docs: openai.md#titles-and-other-side-tasks
+    """
+    async with a_house() as (house, noor):
+        ada = await house.world.agent("Ada", model=forever(task_or_life))
+        async with client(house, noor) as openai:
+            answer = await openai.chat.completions.create(model="ada", messages=said(TITLE))
+        assert await house.world.cycles(ada) == []
+    assert answer.choices[0].message.content == '{"title": "The build"}'
+
+
+async def test_regenerating_says_nothing_twice() -> None:
+    """A chat program that retries or regenerates says a message once; the agent gives another answer to it.
+
+    Docs: openai.md#retries-regeneration-and-parallel-requests
+    """
+    async with a_house() as (house, noor):
+        await house.world.agent("Ada", model=forever(counting))
+        for _ in range(2):
+            await ask(house, noor, turns("Hi"))
+        assert await transcript(house, noor) == ["Hi", "Answer 1.", "Answer 2."]
+
+
+async def test_a_program_gives_an_agent_tools_of_its_own() -> None:
+    """A client of OpenAI's API sends its own tools with a message; the agent calls them and reads their results.
+
+    Docs: openai.md#openais-api
+    """
+    async with a_house() as (house, noor):
+        await house.world.agent("Ada", call("weather", town="Oslo"), reply("It rains."), "Told Noor.")
+        async with client(house, noor) as openai:
+            asked = said("Weather?")
+            first = await openai.chat.completions.create(model="ada", messages=asked, tools=[WEATHER])
+            [called] = first.choices[0].message.tool_calls or []
+            result: Any = {"role": "tool", "tool_call_id": called.id, "content": "Rain"}
+            answer = await openai.chat.completions.create(model="ada", messages=[*asked, result], tools=[WEATHER])
+    assert answer.choices[0].message.content == "It rains."
+
+
+async def test_the_responses_api_of_openai() -> None:
+    """Clients of OpenAI's Responses API talk to agents, and continue with `previous_response_id`.
+
+    Docs: openai.md#responses
+    """
+    async with a_house() as (house, noor):
+        await house.world.agent("Ada", model=forever(counting))
+        async with client(house, noor) as openai:
+            first = await openai.responses.create(model="ada", input="Hi")
+            second = await openai.responses.create(model="ada", input="And?", previous_response_id=first.id)
+    assert (first.output_text, second.output_text) == ("Answer 1.", "Answer 2.")
+
+
 # Panels
 
 
@@ -212,6 +289,18 @@ async def test_only_members_see_a_panel() -> None:
     assert (asked.status_code, asked.json()["code"]) == (404, "not_found")
 
 
+async def test_agents_are_tools_of_other_programs() -> None:
+    """Coding assistants and other programs that use MCP ask agents at `/mcp`, with an access token.
+
+    Docs: mcp-server.md
+    """
+    async with a_house() as (house, noor):
+        await house.world.agent("Ada", reply("It did."), "Told Noor.")
+        async with client_of(house, noor) as mcp:
+            answer = await mcp.call_tool("ask", {"agent": "@ada", "text": "Did it pass?"})
+    assert (text_of_result(answer), answer.is_error) == ("It did.", False)
+
+
 async def test_a_panel_is_a_model_for_clients_of_openai() -> None:
     """For clients of OpenAI's API a panel is a model that answers with the replies of all advisors under their names.
 
@@ -261,3 +350,20 @@ def test_panels_on_the_command_line(run: Run) -> None:  # noqa: F811
     assert asked.exit_code == 0, asked.stderr
     assert any("Seth Godin" in line and "Martin Buber" in line for line in asked.stdout.splitlines())
     assert "> Should I open a bakery?" in run("panel", "transcript", "board").stdout
+
+
+# The web client
+
+
+def test_diagrams_are_drawn_where_they_can_do_no_harm(tmp_path: Path) -> None:
+    """A code block `mermaid` is drawn as a diagram, in a frame that can reach neither the page nor any server.
+
+    Docs: web.md
+    """
+    (tmp_path / "index.html").write_text("<title>Denizen</title>")
+    (tmp_path / "diagram.html").write_text("<title>Diagram</title>")
+    frame = WebFiles(tmp_path).answer("GET", "/diagram.html", Headers())
+    assert frame is not None
+    policy = frame.headers["Content-Security-Policy"].split("; ")
+    assert {"sandbox allow-scripts", "default-src 'none'", "script-src 'self'", "frame-ancestors 'self'"} <= set(policy)
+    assert not any("allow-same-origin" in each or "connect-src" in each for each in policy)

@@ -441,6 +441,27 @@ async def test_an_agent_searches_its_whole_past(world: World) -> None:
     assert found[0].text == "My violin is in the cellar."
 
 
+async def test_recall_forgives_spelling(world: World) -> None:
+    """Recall finds names without their accents, words with one wrong letter, and times in several languages.
+
+    Docs: recall.md
+    """
+    life = await a_life(world, ["Jürgen has my violin.", *questions(20)], max_tokens=SMALL)
+    for query, when in (("Jurgen", None), ("violn", None), ("violin", "heute")):
+        found = await world.denizen.minds.recall(life.ada, query, when=when)
+        assert found[0].text == "Jürgen has my violin."
+
+
+async def test_small_talk_recalls_nothing(world: World) -> None:
+    """A question without a word that could be looked for finds nothing.
+
+    Docs: recall.md
+    """
+    life = await a_life(world, ["Ok, thanks! What was it?", *questions(5)], max_tokens=SMALL)
+    for text in ("ok", "Thanks!", "What was it?"):
+        assert await world.denizen.minds.recall(life.ada, text) == []
+
+
 async def test_memories_survive_compaction(world: World) -> None:
     """What an agent has put into its memories stays in the system prompt, whatever leaves the window.
 

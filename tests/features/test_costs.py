@@ -292,3 +292,20 @@ async def test_calls_with_an_unknown_price_are_not_shown_as_free(world: World) -
     async with served(world) as house:
         total = (await house.call("GET", "/api/usage", noor)).json()["total"]
     assert (total["calls"], total["unpriced_calls"], total["dollars"]) == (1, 1, 0.0)
+
+
+async def test_the_size_of_the_database_is_known_by_organization(world: World) -> None:
+    """How much of the database an organization uses, and how fast that grows, is shown to its admins.
+
+    Docs: storage.md
+    """
+    _, noor, hall = await asked(world, reply("Hi."), "Greeted Noor.")
+    async with served(world) as house:
+        path = "/api/organization/size"
+        await house.call("GET", path, noor)
+        for _ in range(50):
+            await world.denizen.spaces.post(hall, noor, "A long story. " * 500)
+        world.clock.advance(86_400)
+        told = (await house.call("GET", f"{path}?all_organizations=true", noor)).json()
+    assert told["bytes_per_day"] > 0
+    assert told["bytes"] <= told["database_bytes"]

@@ -32,7 +32,7 @@ async def a_house() -> AsyncGenerator[tuple[House, Entity, Entity, Space]]:
     """The same over HTTP: Noor, who is the owner, and Sam, a member, with Ada in the kitchen."""
     async with memory() as world, served(world) as house, world.denizen.living():
         noor, sam = await world.person("Noor"), await world.person("Sam")
-        ada = await world.agent("Ada", model=forever(answering))
+        ada = await world.agent("Ada", model=forever(answering), window={"strategy": "rolling"})
         yield house, noor, sam, await world.space("Kitchen", noor, sam, ada)
 
 
@@ -491,3 +491,21 @@ async def test_people_see_and_forget_what_is_remembered() -> None:
         assert (await house.call("GET", f"/api/memory/{mine['id']}", sam)).status_code == 404
         assert (await house.call("DELETE", f"/api/memory/{mine['id']}", noor)).status_code == 204
         assert (await house.call("GET", "/api/memory", noor)).json()["memories"] == []
+
+
+async def test_a_memory_has_a_history_and_can_be_reverted() -> None:
+    """A memory has a history: each version with what changed it and why. A revert is one more change.
+
+    Docs: memory.md#history-of-a-memory
+    """
+    async with a_house() as (house, noor, _, kitchen):
+        await remembered(house.world, noor, kitchen)
+        [mine] = (await house.call("GET", "/api/memory", noor)).json()["memories"]
+        await house.call("PATCH", f"/api/memory/{mine['id']}", noor, json={"text": "Noor plays the cello."})
+        path = f"/api/memory/{mine['id']}"
+        learned, corrected = (await house.call("GET", f"{path}/history", noor)).json()["versions"]
+        assert (learned["kind"], corrected["kind"], corrected["by_id"]) == ("learned", "corrected", noor.id)
+        back = await house.call("POST", f"{path}/revert", noor, json={"version": learned["id"]})
+        assert back.json()["text"] == VIOLIN
+        kinds = [each["kind"] for each in (await house.call("GET", f"{path}/history", noor)).json()["versions"]]
+    assert kinds == ["learned", "corrected", "reverted"]

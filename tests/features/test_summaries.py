@@ -14,6 +14,9 @@ from tests.memory.conftest import answering, known, remembering, utility, writte
 from tests.memory.test_forgetting import a_life
 from tests.memory.test_keeping import a_conversation, talk
 from tests.memory.test_panels_life import a_panel, ask, shown
+from tests.memory.test_rolling_window import shown as in_prompt
+from tests.memory.test_rolling_window import talk as say_all
+from tests.memory.test_rolling_window import talking
 from tests.world import World, as_text, open_world
 
 
@@ -312,3 +315,20 @@ async def test_an_agent_can_have_summaries_in_its_window() -> None:
         ada, _, _ = await a_life(world)
         prompt = (await world.prompts(ada))[-1]
     assert any(text.startswith('user: [ROLLING MEMORY — "Violet Kitchen", messages 1–') for text in prompt)
+
+
+async def test_what_a_summary_covers_leaves_the_prompt() -> None:
+    """With the strategy `rolling`, older turns that the summary covers leave the prompt when the next era begins.
+
+    Docs: consciousness.md
+    Differs: when an era begins, so that the provider's prompt cache serves the prefix in between.
+    """
+    async with open_world("sqlite://", memory=remembering()) as world:
+        ada, noor, kitchen = await talking(world, 6)
+        assert '"This is message 0 of mine."' in await in_prompt(world, ada)
+        world.clock.advance(301)
+        await say_all(world, noor, kitchen, range(6, 7))
+        now = await in_prompt(world, ada)
+    assert "| Read until [" in now
+    assert '"This is message 0 of mine."' not in now
+    assert '"This is message 5 of mine."' in now

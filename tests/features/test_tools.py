@@ -14,6 +14,7 @@ from denizen.models.scripted import Turn
 from denizen.spaces.directory import Space
 from denizen.tools.settings import McpServer
 from tests.server.conftest import served
+from tests.tools import test_mcp
 from tests.tools.test_mcp import LIGHT
 from tests.tools.test_outside_in_life import Service, service, statuses  # noqa: F401  fixture
 from tests.world import World, listening, open_world
@@ -215,6 +216,33 @@ async def test_a_tool_runs_in_the_background(world: World) -> None:
     ada, hall = await asked(world, *turns, tools=[build])
     assert (await world.transcript(hall))[1:] == ["Ada: Building.", "Ada: It is built."]
     assert '"Built."' in await world.newest_inbox(ada)
+
+
+async def test_an_unreachable_mcp_server_is_an_alert(tmp_path: Path) -> None:
+    """An MCP server that cannot be reached is an alert under Health, with what its program wrote to standard error.
+
+    Docs: tools.md#mcp-servers
+    """
+    await test_mcp.test_a_broken_server_is_an_alert_of_the_house(tmp_path)
+
+
+async def test_agent_skills() -> None:
+    """Agent Skills (`SKILL.md` folders): the self lists name and description, the agent reads the rest when needed.
+
+    Docs: tools.md#skills
+    """
+    skill = {"description": "Bakes rye bread.", "text": "Let it rise for twelve hours."}
+    async with open_world("sqlite://") as world:
+        noor = await world.person("Noor")
+        turns = call("read_entry", entry="skill:bread"), reply("Twelve hours."), "Told Noor."
+        ada = await world.agent("Ada", *turns, skills={"bread": skill})
+        room = await world.space("Room", noor, ada)
+        await world.say(noor, "How long?", room)
+        await world.run()
+        first, second, *_ = world.model(ada).requests
+    assert "bread: Bakes rye bread." in str(first[0])
+    assert "twelve hours" not in str(first)
+    assert "Let it rise for twelve hours." in str(second)
 
 
 async def test_tools_of_an_mcp_server(world: World, tmp_path: Path) -> None:

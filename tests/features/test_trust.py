@@ -8,6 +8,7 @@ from denizen import NotAllowed, Requester
 from denizen.access import audit
 from denizen.access.audit import Actor
 from tests.server import test_openings
+from tests.server import test_provider_sign_in as provider_sign_in
 from tests.server.conftest import served
 from tests.tools import test_privacy_guard as guard
 from tests.trust import test_approvals as approvals
@@ -111,3 +112,16 @@ async def test_changes_are_in_the_audit_log(small_world: World) -> None:
     newest, *_ = await read(audit.entries, noor.organization_id, noor.id, audit.AuditFilter(), limit=50)
     assert newest.by is not None
     assert (newest.action, newest.by.name, newest.detail["fields"]) == ("edit_agent", "Noor", ["instructions"])
+
+
+async def test_people_sign_in_at_an_identity_provider() -> None:
+    """People sign in with a browser at an identity provider (OpenID Connect with PKCE); its groups decide their roles.
+
+    Docs: access.md#an-identity-provider
+    """
+    async with provider_sign_in.two_of_them(roles={"staff": "admin"}) as (_, provider, browser):
+        said = await provider_sign_in.asked(browser)
+        provider.nonce, provider.claims = said["nonce"], {"groups": ["staff"]}
+        headers = await browser.exchange(await browser.come_back(provider_sign_in.answer_to(said)))
+        me = (await browser.me(headers)).json()
+    assert (me["name"], me["role"]) == ("Mallory", "admin")

@@ -61,9 +61,9 @@ async def test_bombs_end_in_their_own_process() -> None:
 
 
 async def test_deep_and_endless_files_end() -> None:
-    nested = await jail.run("text", "html", b"<div>" * 300_000 + b"deep")
+    nested = await jail.run("text", "html", b"<div>" * 300_000 + b"deep", cpu_seconds=1)
     assert nested.trouble is not None or nested.told["pages"] == ["deep"]
-    drawn = await jail.run("text", "pdf", documents.endless_page())
+    drawn = await jail.run("text", "pdf", documents.endless_page(), cpu_seconds=1)
     assert drawn.trouble is not None or sum(map(len, drawn.told["pages"])) <= jailed.MOST_CHARACTERS
 
 

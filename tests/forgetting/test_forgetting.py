@@ -362,9 +362,13 @@ ELSEWHERE = {
     "audit": {"detail"},
     "entities": {"handle"},
     "secrets": {"name", "hint", "sealed"},
+    "addresses": {"account"},
+    "outbox": {"detail"},
+    "server_keys": {"name"},
     "identities": {"issuer", "subject"},
     "advisors": {"handle"},
     "memories": {"text", "document"},
+    "memory_changes": {"text"},
     "memory_terms": {"term"},
     "signals": {"name"},
     "voice_signals": {"name"},
@@ -377,10 +381,12 @@ WORDLESS = {
     "held_by", "shortened", "schedule", "scheme", "sealed", "embedder", "speaker_id", "subject_id",
     "by_id", "receipt", "from_space_id", "to_space_id", "settings", "tools", "voice", "part", "asked_by", "round_id",
     "colour", "error_code", "reader_id", "user_id", "owner", "scope", "category", "hash", "sources", "superseded_by",
-    "policy", "person_id", "preset", "mood", "skill", "complexity", "counters", "metaprompt", "cause",
+    "policy", "replaced", "person_id", "preset", "mood", "skill", "complexity", "counters", "metaprompt", "cause",
     "parked_cause", "floor", "action", "token_id", "payer_id", "call",
     "rule", "given_by", "call_id", "media_type", "uploader_id", "content_id", "link_key", "reactions",
-    "chain_id", "row_id", "member_id", "reading", "trouble", "file_id",
+    "chain_id", "row_id", "member_id", "reading", "trouble", "file_id", "subscription_id", "endpoint", "p256dh", "auth",
+    "bridge_id", "channel_id", "outside_id", "guest_id", "code", "code_for", "cursor", "direction",
+    "transaction_id", "emoji",
 }  # fmt: skip
 """Columns that hold identifiers, words of our own, or what no person has said."""
 

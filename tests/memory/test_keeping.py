@@ -332,7 +332,7 @@ async def test_a_sink_of_ones_own_is_handed_only_what_is_allowed(ready_sqlite_ur
         assert await world.denizen.memory.list() == []
         await world.denizen.memory.set_policy(kitchen, Policy(enabled=False))
         await talk(world, noor, kitchen, 2)
-        assert await world.denizen.memory.summarize(kitchen) == "done"
+        assert await world.denizen.memory.summarize(kitchen) == "off"
         assert len(Elsewhere.handed) == 1
 
 

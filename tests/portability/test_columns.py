@@ -32,7 +32,9 @@ TABLES: dict[str, tuple[type[BaseModel], set[str]]] = {
     "signals": (lines.SignalLine, set()),
     "reflections": (lines.ReflectionLine, set()),
     "memories": (lines.MemoryLine, {"owner", "hash", "length"}),  # computed from the others
-    "spaces": (lines.SpaceLine, {"last_seq", "agent_run", "created_at", "head"}),  # counted and dated by the import
+    "memory_changes": (lines.MemoryChangeLine, {"memory"}),  # each is in the line of its memory
+    # Counted and dated by the import; nobody elsewhere reads an imported space until somebody connects it.
+    "spaces": (lines.SpaceLine, {"last_seq", "agent_run", "created_at", "head", "bridged"}),
     "entities": (lines.EntityLine, {"metadata", "left_at", "created_at"}),  # people are found there, or made anew
     # Files are lines of their own; no reader has seen the marks before, and the rest is digested anew.
     "messages": (lines.MessageLine, {"files", "marked_at", "salt", "digest"}),

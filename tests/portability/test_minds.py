@@ -16,6 +16,8 @@ from denizen.agents.registry import Agent
 from denizen.checker import check_database
 from denizen.errors import ImportInvalid
 from denizen.ids import AgentId, SpaceId
+from denizen.memory.changes import MemoryChange
+from denizen.memory.items import MemoryItem
 from denizen.memory.policy import Policy
 from denizen.models.scripted import Info, Turn
 from denizen.portability.lives import check_agent
@@ -75,6 +77,11 @@ async def felt(world: World) -> Felt:
     await denizen.memory.set_policy(kitchen, Policy(enabled=True))
     mornings = [each for each in await denizen.memory.list(owner=_persona(noor, ada)) if "mornings" in each.text]
     await denizen.memory.forget(mornings[0].id)
+    [lisbon] = await denizen.memory.list(owner=_persona(noor, ada))
+    world.clock.advance(60)
+    porto = await denizen.memory.correct(lisbon, "Noor lives in Porto.", by=noor)
+    world.clock.advance(60)
+    await denizen.memory.revert(porto, (await denizen.memory.history(porto))[0], by=noor)
     return Felt(ada, noor, kitchen)
 
 
@@ -93,9 +100,9 @@ async def test_they_come_out_as_they_went_in(world: World, tmp_path: Path) -> No
     ada = await written(world.denizen.agents.export(past.ada), tmp_path / "ada.jsonl")
     kitchen = await written(world.denizen.spaces.export(past.kitchen), tmp_path / "kitchen.jsonl")
     assert counted(parsed(ada)) == {
-        "place": 1, "stance": 1, "feeling": 1, "signal": 1, "reflection": 1, "memory": 1, "kept_out": 1,
+        "place": 1, "stance": 1, "feeling": 1, "signal": 1, "reflection": 1, "memory": 2, "kept_out": 1,
     }  # fmt: skip
-    assert counted(parsed(kitchen)) == {"memory": 2, "kept_out": 1, "memory_policy": 1, "rolling": 1}
+    assert counted(parsed(kitchen)) == {"memory": 3, "kept_out": 1, "memory_policy": 1, "rolling": 1}
     for order in ((ada, kitchen), (kitchen, ada)):
         name = f"{order[0].stem}-first"
         async with open_world(with_tables(tmp_path / f"{name}.db"), clock=world.clock, memory=remembering()) as other:
@@ -119,6 +126,12 @@ async def _same(world: World, other: World, past: Felt) -> bool:
         )  # fmt: skip
         found = await each.denizen.memory.search("Where does Noor live?", [_persona(past.noor, past.ada)])
         assert [one.item.text for one in found] == ["Noor lives in Lisbon."]
+        versions = await each.denizen.memory.history(found[0].item)
+        assert [(one.change.kind, one.text, one.change.by_id) for one in versions] == [
+            ("learned", "Noor lives in Lisbon.", None),
+            ("corrected", "Noor lives in Porto.", past.noor.id),
+            ("reverted", "Noor lives in Lisbon.", past.noor.id),
+        ]
         assert (await each.denizen.memory.summary(past.kitchen.id)).summary == "Noor complained."
         assert (await each.denizen.memory.policy(past.kitchen.id)).enabled is True
     mine = await world.denizen.reflection.states_of_mind(past.ada.id, past.kitchen.id)
@@ -158,12 +171,17 @@ async def test_twice_in_one_house_each_has_its_own(world: World, tmp_path: Path)
     assert (await world.denizen.memory.summary(attic)).summary == "Noor complained."
     # By its hash alone, what was forgotten cannot be known of another owner.
     assert counted(parsed(await written(world.denizen.agents.export(bea), tmp_path / "bea.jsonl"))) == {
-        "place": 1, "stance": 1, "feeling": 1, "signal": 1, "reflection": 1, "memory": 1,
+        "place": 1, "stance": 1, "feeling": 1, "signal": 1, "reflection": 1, "memory": 2,
     }  # fmt: skip
-    [mine] = await world.denizen.memory.list(owner=_persona(past.noor, past.ada))
-    [copy] = await world.denizen.memory.list(owner=f"persona:{past.noor.id}:{bea}")
-    assert mine.id != copy.id
+    mine = await world.denizen.memory.list(owner=_persona(past.noor, past.ada))
+    copies = await world.denizen.memory.list(owner=f"persona:{past.noor.id}:{bea}")
+    assert {each.id for each in mine}.isdisjoint(each.id for each in copies)
+    assert [each.replaced for each in await _changes(world, copies)] == [(), (copies[1].id,), (copies[0].id,)]
     assert await check_database(world.denizen.db) == []
+
+
+async def _changes(world: World, memories: list[MemoryItem]) -> list[MemoryChange]:
+    return [each.change for each in await world.denizen.memory.history(memories[0])]
 
 
 async def test_what_is_a_persons_own_or_the_organizations_stays(small_world: World, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import asyncio
 import json
 import re
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, Literal
 
 import pytest
@@ -16,7 +16,8 @@ from pydantic import JsonValue
 from pydantic_ai.messages import ModelMessage
 
 from denizen import forever
-from denizen.errors import ModelUnreachable
+from denizen.checker import check_database
+from denizen.errors import InvalidInput, ModelUnreachable
 from denizen.ids import AgentId, EntityId
 from denizen.memory import granting, items
 from denizen.memory.audience import Owner
@@ -222,6 +223,62 @@ async def _forget(world: World, noor: Entity, kitchen: Space, secret: str, how: 
             await world.denizen.people.forget(noor)
         case _:
             await world.denizen.spaces.forget(kitchen)
+
+
+# What was forgotten does not come back by a revert
+
+_TEAS = tuple(f"Tea number {word} is served." for word in _WORDS[:5])
+_AT = st.integers(0, len(_TEAS) - 1)
+_DEEDS = st.one_of(
+    st.tuples(st.just("learn"), _AT, _AT),
+    st.tuples(st.just("correct"), _AT, _AT),
+    st.tuples(st.just("revert"), _AT, st.integers(0, 9)),
+    st.tuples(st.just("forget"), _AT, _AT),
+)
+
+
+@settings(max_examples=25)
+@given(deeds=st.lists(_DEEDS, min_size=4, max_size=14))
+def test_forgotten_text_never_comes_back_by_a_revert(used_url: str, deeds: list[tuple[str, int, int]]) -> None:
+    """Whatever was learned, corrected, reverted and forgotten before, for two owners with copies of one another."""
+    asyncio.run(_change_and_forget(used_url, deeds))
+
+
+async def _change_and_forget(url: str, deeds: list[tuple[str, int, int]]) -> None:
+    async with empty_world(url) as world:
+        noor = await world.person("Noor")
+        kitchen = await world.space("Kitchen", noor)
+        home = kitchen.organization_id
+        owners = [Owner("user", home, user_id=noor.id), Owner("conversation", home, space_id=kitchen.id)]
+        memory, gone = world.denizen.memory, set[str]()
+        for at, (deed, which, other) in enumerate(deeds):
+            found = {each.text: each for each in await memory.list(owner=owners[0].key)}
+            item = found.get(_TEAS[which])
+            if deed == "learn":
+                what = [Candidate("facts", _TEAS[which], (f"m{at}",), replaces=(_TEAS[other],))]
+                for owner in owners:
+                    await world.denizen.db.write(items.remember, owner, kitchen.id, what)
+            elif item is None:
+                continue
+            elif deed == "correct" and _TEAS[other] not in gone:
+                await memory.correct(item, _TEAS[other])
+            elif deed == "revert":
+                versions = await memory.history(item)
+                with suppress(InvalidInput):
+                    await memory.revert(item, versions[other % len(versions)])
+            elif deed == "forget":
+                linked = {each.text for each in await memory.history(item)}
+                await memory.forget(item)
+                left = {each.text for each in await memory.list()}
+                gone |= linked - left
+                assert item.text in gone
+            stored = str(await world.denizen.db.read(everything))
+            assert not [text for text in gone if text in stored]
+            for each in await memory.list():
+                versions = await memory.history(each)
+                assert each.text in {one.text for one in versions}
+                assert sum(one.current for one in versions) == 1
+        assert await check_database(world.denizen.db) == []
 
 
 # Retrieval never returns what the audience may not see

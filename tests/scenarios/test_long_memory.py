@@ -66,7 +66,7 @@ async def test_what_was_said_hundreds_of_cycles_ago_is_known_until_it_is_forgott
     assert "[COMPACTED MEMORY — cycles 1–" in before
     assert "violin" not in before
     assert "cellar" not in before
-    assert f'Cycle 1, 09:00, Noor: "{FACT}"' in recalled.splitlines()
+    assert f'09:00 Noor: "{FACT}"' in recalled.splitlines()
     assert answer == f"Ada: You said: {FACT}"
 
     await world.denizen.spaces.forget_message(fact.id, by=noor)

@@ -20,11 +20,13 @@ from denizen.ids import SpaceId
 from denizen.memory import items
 from denizen.memory.audience import Owner
 from denizen.memory.items import Candidate
+from denizen.notifications import subscriptions
 from denizen.server.application import create_app
 from denizen.spaces import directory
 from denizen.spaces.directory import Entity, Organization
 from denizen.tools import grants
 from denizen.tools.settings import ClientTool
+from tests.notifications.push_service import Browser
 from tests.world import World
 
 CONFIRM = ClientTool(name="confirm", description="Ask whether you may.")
@@ -37,6 +39,9 @@ _FILLED = {
     "file": ("file_id",),
     "call": ("call_id",),
     "webhook": ("webhook_id",),
+    "bridge": ("bridge_id",),
+    "channel": ("channel_id",),
+    "account": ("account",),
     "token": ("token_id",),
     "event": ("event_id", "event"),
     "key": ("name",),
@@ -47,6 +52,7 @@ _FILLED = {
     "round": ("round_id",),
     "memory": ("memory_id",),
     "approval": ("approval_id",),
+    "subscription": ("subscription_id",),
 }
 """What there is in a place, and how routes call it."""
 
@@ -96,6 +102,8 @@ async def build(world: World) -> Town:
     }
     people["member"] = await world.person("Mia", organization=home)
     await denizen.db.write(roles.set_role, people["admin"].id, "admin")
+    guest = await denizen.db.write(directory.create_entity, home.id, "human", name="Gus", handle="gus", guest=True)
+    people["guest"] = guest
     people["service"] = await denizen.db.write(directory.create_entity, home.id, "service", name="CI", handle="ci")
     part, ada = await _furnish(world, home, "", list(people.values()))
     people["agent"] = ada.entity
@@ -132,6 +140,10 @@ async def _furnish(world: World, home: Organization, mark: str, people: list[Ent
     await denizen.notes.set(ada, f"{mark}note".replace(" ", "_"), f"{mark}text")
     await denizen.plans.set(ada, f"{mark}plan", f"{mark}instruction", cron="0 9 * * *")
     webhook, _ = await denizen.webhooks.create(ada, f"{mark}hook")
+    url = {"url": "https://example.org/"}
+    bridge, _ = await denizen.bridges.create(f"{mark}Helpdesk", "webhook", url, organization=home)
+    garden = await denizen.spaces.create(f"{mark}Garden", people, organization=home)
+    channel = await denizen.bridges.connect(bridge, garden, f"{mark}ticket")
     await denizen.secrets.set(f"{key}_KEY", f"{mark}value of a key", organization=home)
     await denizen.agents.suspend(bo)
     await denizen.agents.trigger(bo, f"{mark}CI", text=f"{mark}text")
@@ -151,7 +163,11 @@ async def _furnish(world: World, home: Organization, mark: str, people: list[Ent
         "file": file.id,
         "call": waiting.id,
         "webhook": webhook.id,
+        "bridge": bridge.id,
+        "channel": channel.id,
+        "account": f"{mark}account".replace(" ", "-"),
         "token": token.id,
+        "subscription": await _subscribed(world, victim, token.id, key),
         "event": event.id,
         "key": f"{key}_KEY",
         "note": f"{mark}note".replace(" ", "_"),
@@ -171,6 +187,13 @@ async def _approved(world: World, agent: Agent, by: Entity, space_id: SpaceId, a
     about = {"by": by.id, "call_id": "call", "space_id": space_id}
     await world.denizen.db.write(grants.give, agent.id, "pay", arguments, given, **about)
     return (await world.denizen.calls.approvals(agent))[0].id
+
+
+async def _subscribed(world: World, who: Entity, token_id: str, name: str) -> str:
+    """A browser in which they are notified."""
+    keys = Browser().keys
+    new = subscriptions.checked(f"https://push.example/{name}", keys["p256dh"], keys["auth"])
+    return await world.denizen.db.write(subscriptions.subscribe, who.id, token_id, new)
 
 
 async def _remembered(world: World, home: Organization, text: str, space_id: SpaceId, message_id: str) -> str:

@@ -24,6 +24,10 @@ OPEN = {
     ("HEAD", "/readyz"),
     ("GET", "/login"),
     ("POST", "/api/session"),
+    ("GET", "/api/sign-in"),
+    ("GET", "/login/oidc"),
+    ("GET", "/login/oidc/callback"),
+    ("GET", "/login/oidc/logout"),
 }
 GUARDED: list[tuple[str, str]] = sorted(
     {

@@ -17,11 +17,17 @@ ONCE_BY_NATURE = {
     "/api/agents/{agent_id}/inbox/{event_id}/urgent",
     "/api/apply",
     "/api/calls/{call_id}/answer",
+    "/api/bridges/{bridge_id}/addresses",
+    "/api/bridges/{bridge_id}/channels",
+    "/api/bridges/{bridge_id}/retry",
     "/api/entities/{entity_id}/identities",
     "/api/forget",
+    "/api/push/subscriptions",
+    "/api/memory/{memory_id}/revert",
     "/api/panels/{panel_id}/rounds/{round_id}/cancel",
     "/api/spaces/{space_id}/agents/{agent_id}/ask-for-answer",
     "/api/spaces/{space_id}/continue",
+    "/hooks/bridges/{bridge_id}",
     "/api/spaces/{space_id}/stop",
     "/api/spaces/{space_id}/messages/{message_id}/try-again",
     "/api/spaces/{space_id}/members",
@@ -40,6 +46,7 @@ ONLY_ASKING = {
 """They change nothing at all."""
 AGAIN_IS_MEANT = {
     "/api/agents/{agent_id}/stances/{conversation_id}/try",
+    "/api/bridges/{bridge_id}/codes",
     "/api/panels/{panel_id}/rounds/{round_id}/retry",
     "/api/panels/{panel_id}/rounds/{round_id}/synthesis",
     "/api/panels/{panel_id}/stances/{voice}/try",
@@ -48,6 +55,7 @@ AGAIN_IS_MEANT = {
 """Whoever asks again wants it done anew."""
 TOLD_ONCE = {
     "/api/agents/{agent_id}/webhooks",
+    "/api/bridges",
     "/api/logins",
     "/api/session",
     "/api/tokens",

@@ -122,6 +122,30 @@ async def test_everyone_sees_their_own_and_nobody_anothers(house: House) -> None
     assert (await house.call("GET", "/api/memory", noor)).json()["memories"] == []
 
 
+async def test_a_history_is_read_and_reverted_by_those_who_may(house: House) -> None:
+    noor, sam, kitchen = await cast(house)
+    hers = await remembered(house, kitchen, "Noor sings.", scope="user", user_id=noor.id)
+    everyones = await remembered(house, kitchen, "Tea is at four.", scope="organization")
+    await house.call("PATCH", f"/api/memory/{hers}", noor, json={"text": "Noor dances."})
+    await house.call("PATCH", f"/api/memory/{everyones}", noor, json={"text": "Tea is at five."})
+    assert (await house.call("GET", f"/api/memory/{hers}/history", sam)).status_code == 404
+    versions = (await house.call("GET", f"/api/memory/{hers}/history", noor)).json()["versions"]
+    assert [(each["number"], each["kind"], each["text"], each["by_id"]) for each in versions] == [
+        (1, "learned", "Noor sings.", None),
+        (2, "corrected", "Noor dances.", noor.id),
+    ]
+    for_all = (await house.call("GET", f"/api/memory/{everyones}/history", sam)).json()["versions"]
+    assert [each["text"] for each in for_all] == ["Tea is at four.", "Tea is at five."]
+    # Everyone reads the organization's, and only admins change it.
+    first = {"version": for_all[0]["id"]}
+    assert (await house.call("POST", f"/api/memory/{everyones}/revert", sam, json=first)).status_code == 404
+    assert (await house.call("POST", f"/api/memory/{hers}/revert", noor, json=first)).status_code == 404
+    back = await house.call("POST", f"/api/memory/{everyones}/revert", noor, json=first)
+    assert (back.status_code, back.json()["text"]) == (200, "Tea is at four.")
+    again = await house.call("POST", f"/api/memory/{everyones}/revert", noor, json=first)
+    assert again.status_code == 422
+
+
 async def test_members_see_the_organizations_switches_and_admins_change_them(house: House) -> None:
     noor, sam, _ = await cast(house)
     path = "/api/organization/memory"

@@ -91,6 +91,10 @@ CASES: Final[dict[str, tuple[Case, ...]]] = {
     "DELETE /api/models/default": (Case(who=OWNERS),),
     "POST /api/models/test": (Case(who=OWNERS, body={"name": "demo"}),),
     "POST /api/apply": (Case(who=ADMINS),),  # restricted parts of definitions: test_definition_policy.py
+    "POST /api/bridges/{bridge_id}/channels": (Case(body={"space_id": "{space}", "room": "ticket-8"}),),
+    "POST /api/bridges/{bridge_id}/codes": (Case(code="not_found"),),  # the account has never written
+    "POST /api/bridges/{bridge_id}/addresses": (Case(code="not_found"),),
+    "DELETE /api/bridges/{bridge_id}/addresses/{account}": (Case(code="not_found"),),
     "POST /api/calls/{call_id}/answer": (Case(who=IN_SPACE),),
     "POST /api/chat": (Case(body={"agent": "{agent}", "text": "Hello.", "seconds": 1e-9}),),
     "POST /api/entities": (
@@ -124,6 +128,8 @@ CASES: Final[dict[str, tuple[Case, ...]]] = {
         Case(about="a space", who=OWNERS, body={"kind": "space", "id": "{space}"}),
     ),
     "POST /api/import": (Case(code="import_invalid"),),
+    "POST /api/push/subscriptions": (Case(code="invalid_input"),),  # web push is off here
+    "DELETE /api/push/subscriptions/{subscription_id}": (Case(code="not_found"),),  # it is somebody else's
     "DELETE /api/keys/{name}": (
         Case(about="the organization's", who=ADMINS),
         Case(about="one's own", who=PEOPLE, query={"whose": "me"}, code="not_found"),
@@ -140,6 +146,7 @@ CASES: Final[dict[str, tuple[Case, ...]]] = {
     ),
     "DELETE /api/memory/{memory_id}": (Case(who=PEOPLE - OUTSIDE),),
     "PATCH /api/memory/{memory_id}": (Case(who=PEOPLE - OUTSIDE),),
+    "POST /api/memory/{memory_id}/revert": (Case(who=PEOPLE - OUTSIDE, code="not_found"),),  # it has one version
     "PUT /api/panels/{panel_id}/advisors/group": (Case(code="not_found"),),  # no advisor is in a group
     "PUT /api/panels/{panel_id}/advisors/order": (Case(code="invalid_input"),),  # it names an unknown advisor
     "POST /api/session": (Case(who=PEOPLE, body={"secret": "{own secret}"}),),
@@ -199,7 +206,9 @@ CASES: Final[dict[str, tuple[Case, ...]]] = {
     ),
     "POST /hooks/calls/{call_id}": (Case(code="not_found"),),  # the key of the address is wrong
     "POST /hooks/{webhook_id}": (Case(code="signature_wrong"),),
+    "POST /hooks/bridges/{bridge_id}": (Case(code="signature_wrong"),),
     "POST /v1/chat/completions": (Case(body={"model": "ada", "messages": [{"role": "user", "content": "Hello."}]}),),
+    "POST /v1/responses": (Case(body={"model": "ada", "input": "Hello again."}),),
     "POST /v1/embeddings": (Case(code="invalid_input"),),  # there is no embedder
 }
 

@@ -128,7 +128,7 @@ def test_codes_of_the_table_that_are_errors_of_ours_exist() -> None:
         "bad_request", "invalid_json", "unauthorized", "method_not_allowed", "too_large", "unsupported_media_type",
         "host_refused", "idempotency_key_reused", "internal", "cross_site", "rate_limited", "not_ready",
         "agent_unavailable", "message_refused", "nested_too_deep", "request_timeout", "too_many_connections",
-        "too_many_streams", "overloaded", "range_not_satisfiable",
+        "too_many_streams", "overloaded", "range_not_satisfiable", "answer_not_in_format",
     }  # fmt: skip
     assert set(KINDS) - of_http <= {each.code for each in _error_classes()}
 
@@ -145,7 +145,8 @@ async def test_the_api_describes_itself(small_house: House) -> None:
         assert operation["summary"]
         assert "default" in operation["responses"]
         assert ("security" in operation) == (
-            name not in ("health", "ready", "receive_webhook", "answer_by_address", "open_session")
+            name
+            not in ("health", "ready", "receive_webhook", "receive_bridge_event", "answer_by_address", "open_session")
         )
     schemas = described["components"]["schemas"]
     assert all("examples" in schemas[name] for name in ("PostMessage", "MessageOut", "SpaceOut", "AgentOut", "Me"))

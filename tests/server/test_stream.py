@@ -15,12 +15,13 @@ from fastapi import FastAPI
 from denizen import Runtime, reply
 from denizen.access import tokens
 from denizen.bus.local import LocalBus
-from denizen.bus.streams import StreamDelta, StreamStarted, agent_topic, space_topic
+from denizen.bus.streams import AgentStatus, StreamDelta, StreamStarted, agent_topic, space_topic
 from denizen.clock import SECOND, Instant
 from denizen.ids import MessageId
-from denizen.models.scripted import forever, scripted
+from denizen.models.scripted import call, forever, scripted
 from denizen.server.context import Limits
 from denizen.spaces.directory import Entity, Space
+from denizen.tools.settings import ClientTool
 from tests.hesitation import Hesitation
 from tests.server.conftest import House, SentEvent, served
 from tests.world import UNHURRIED, World, open_world
@@ -186,6 +187,79 @@ async def test_an_idle_stream_beats_and_looks_for_what_it_missed(small_world: Wo
         await idle(world)
         world.clock.advance(15)
         assert await stream.next() == SentEvent(":", "heartbeat")
+
+
+async def test_a_busy_stream_looks_for_what_it_missed_as_well(small_world: World) -> None:
+    """A message whose frame was lost is found although frames of others arrive all the time."""
+    world = small_world
+    noor = await world.person("Noor")
+    kitchen = await world.space("Kitchen", noor)
+    ada = await world.agent("Ada")
+    await world.denizen.spaces.join(kitchen, ada)
+    async with served(world) as house, house.stream(noor, kitchen) as stream:
+        await stream.until("agent.status")
+        await idle(world)
+        async with elsewhere(world) as denizen:
+            await denizen.spaces.post(kitchen, noor, "Nobody heard")
+        for status in ("alive", "paused", "alive"):
+            world.clock.advance(6)
+            world.denizen.bus.publish(agent_topic(ada.id), AgentStatus(ada.id, status, 1).to_payload())
+            await stream.until("agent.status", status=status)
+        while not texts(stream.seen):
+            await stream.next()
+        assert texts(stream.seen) == [(1, "Nobody heard")]
+
+
+@pytest.mark.parametrize("of", ["space", "person"])
+async def test_a_round_that_ended_unheard_is_told(small_world: World, of: str) -> None:
+    """The process that answers may not know whether its commit arrived, or die right after it: its hint is lost."""
+    world = small_world
+    noor = await world.person("Noor")
+    panel = await world.denizen.panels.create("Board", [noor], advisors=["Seth"], model="m")
+    path = "/api/stream" if of == "person" else f"/api/spaces/{panel.id}/stream"
+    async with served(world) as house, house.listen(noor, path) as stream:
+        if of == "person":
+            await stream.until("ready")
+        await idle(world)
+        for text, heard in (("Well?", True), ("Nobody heard that either?", False)):
+            async with elsewhere(world) as denizen:
+                denizen.models.register("m", forever(lambda *_: "So it is."))
+                asked = await (world.denizen if heard else denizen).panels.ask(panel, noor, text)
+                if heard:
+                    assert not (await stream.until("panel.round", id=asked.id))[-1].data["all_completed"]
+                await denizen.run_until_idle()
+            await idle(world)
+            world.clock.advance(15)
+            [told] = [
+                each.data for each in await stream.until("panel.round", id=asked.id) if each.name == "panel.round"
+            ]
+            assert told["all_completed"]
+            assert [each["content"] for each in told["advisor_responses"].values()] == ["So it is."]
+            await idle(world)
+
+
+@pytest.mark.parametrize("of", ["space", "person"])
+async def test_a_question_that_was_asked_or_answered_unheard_is_told(small_world: World, of: str) -> None:
+    world = small_world
+    noor = await world.person("Noor")
+    confirm = ClientTool(name="confirm", description="Ask whether you may.")
+    ada = await world.agent("Ada", call("confirm"), "Thanks.", tools=[confirm])
+    kitchen = await world.space("Kitchen", noor, ada)
+    path = "/api/stream" if of == "person" else f"/api/spaces/{kitchen.id}/stream"
+    async with served(world) as house, house.listen(noor, path) as stream:
+        await stream.until("agent.status")
+        await idle(world)
+        async with elsewhere(world) as denizen:
+            denizen.models.register(ada.definition.model, world.model(ada))
+            await denizen.spaces.post(kitchen, noor, "Bring it.")
+            await denizen.run_until_idle()
+            world.clock.advance(15)
+            told = (await stream.until("call"))[-1].data
+            assert told["state"] == "waiting"
+            await idle(world)
+            await denizen.calls.answer(told["id"], "The red one.", by=noor)
+        world.clock.advance(15)
+        assert (await stream.until("call"))[-1].data["state"] == "answered"
 
 
 async def test_after_a_gap_the_database_is_read(small_world: World) -> None:

@@ -225,6 +225,31 @@ async def test_a_trace_goes_from_the_request_through_the_cycle_to_a_service(
     assert not [name for name in spans if "healthz" in name]
 
 
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/api/chat", {"agent": "@ada", "text": "Hi"}),
+        ("/v1/chat/completions", {"model": "ada", "messages": [{"role": "user", "content": "Hi"}]}),
+        ("/v1/responses", {"model": "ada", "input": "Hi", "stream": True}),
+    ],
+)
+async def test_a_trace_goes_on_through_requests_that_wait_for_an_answer(
+    ready_sqlite_url: str, collector: Collector, path: str, body: dict[str, Any]
+) -> None:
+    telemetry = watched(collector)
+    async with house_of(ready_sqlite_url, telemetry) as house, house.world.denizen.living() as residents:
+        await house.world.agent("Ada", reply("Hello."), "Greeted.")
+        noor = await house.world.person("Noor")
+        answer = await house.call("POST", path, noor, json=body, headers={"traceparent": TRACEPARENT})
+        assert answer.status_code == 200, answer.text
+        await residents.run_until_idle()
+    await telemetry.aclose()
+    spans = {span.name: span for span in collector.spans}
+    asked, cycle = spans[f"POST {path}"], spans["invoke_agent ada"]
+    assert (asked.trace_id.hex(), asked.parent_span_id.hex()) == (TRACE, PARENT)
+    assert (cycle.trace_id.hex(), cycle.parent_span_id) == (TRACE, asked.span_id)
+
+
 @pytest.mark.parametrize("wrong", ["", "00-zz-1-01", f"00-{'0' * 32}-{PARENT}-01"])
 async def test_what_is_no_traceparent_begins_a_trace_of_its_own(
     ready_sqlite_url: str, collector: Collector, wrong: str

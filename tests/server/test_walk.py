@@ -227,6 +227,7 @@ def test_only_these_are_open_to_anyone() -> None:
         "GET /healthz",
         "GET /readyz",
         "POST /api/session",
+        "POST /hooks/bridges/{bridge_id}",
         "POST /hooks/calls/{call_id}",
         "POST /hooks/{webhook_id}",
     }

@@ -1,4 +1,4 @@
-"""Writes fixtures/0026.jsonl: a small but complete life, one JSON object for each row, parents before children.
+"""Writes fixtures/0032.jsonl: a small but complete life, one JSON object for each row, parents before children.
 
     python -m tests.storage.make_fixture
 
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-FILE = Path(__file__).parent / "fixtures" / "0026.jsonl"
+FILE = Path(__file__).parent / "fixtures" / "0032.jsonl"
 START = 1_767_603_600_000_000
 """Microseconds: Monday, 5 January 2026, nine o'clock, UTC."""
 SECOND = 1_000_000
@@ -34,6 +34,7 @@ def life() -> Iterator[Row]:
     yield from inboxes()
     yield from minds()
     yield from tokens()
+    yield from browsers()
     yield from intentions()
     yield from outside()
     yield from memories()
@@ -45,6 +46,7 @@ def life() -> Iterator[Row]:
     yield from statuses()
     yield from kept_watch()
     yield from proof()
+    yield from elsewhere()
 
 
 def people() -> Iterator[Row]:
@@ -110,6 +112,7 @@ def rooms() -> Iterator[Row]:
                 "agent_run_limit": 12,
                 "agent_run": 1,
                 "created_at": START,
+                "bridged": 0 if private else 1,
             },
         )
     members = [("room", "noor", "all"), ("room", "sam", "all"), ("room", "ada", "all"), ("room", "grace", "mentions")]
@@ -122,6 +125,7 @@ def rooms() -> Iterator[Row]:
                 "role": "owner" if handle == "noor" else "member",
                 "attention": attention,
                 "read_seq": 1,
+                "notified_seq": 1,
                 "joined_at": START,
             },
         )
@@ -181,6 +185,8 @@ def attachments() -> Iterator[Row]:
             "created_at": START,
         },
     )
+    kept = {"bytes": 90_000, "file_bytes": 5, "messages": 5, "cycles": 2}
+    yield "sizes", {"organization_id": "org-1", "day": START // (86_400 * SECOND), **kept}
     yield "file_pages", {"content_id": "content-1", "page": 1, "text": "green"}
     yield "heard_files", {"agent_id": "entity-ada", "file_id": "file-1", "cycle": 1, "next_page": 1}
 
@@ -373,6 +379,7 @@ def tokens() -> Iterator[Row]:
             "entity_id": "entity-noor",
             "kind": "session" if number == 1 else "token",
             "role": "member",
+            "speaks_for_others": int(number == 2),
             "name": f"Laptop {number}",
             "digest": f"{number}" * 64,
             "created_at": START,
@@ -385,6 +392,16 @@ def tokens() -> Iterator[Row]:
         "identities",
         {"issuer": "https://id.example", "subject": "noor", "entity_id": "entity-noor", "created_at": START},
     )
+
+
+def browsers() -> Iterator[Row]:
+    """Noor is notified in her browser; of one message she was not told yet."""
+    yield "server_keys", {"name": "push", "sealed": "sealed-key", "created_at": START}
+    which = {"id": "subscription-1", "entity_id": "entity-noor", "token_id": "token-1"}
+    keys = {"endpoint": "https://push.example/abc", "p256dh": "BPoint", "auth": "secret"}
+    yield "push_subscriptions", {**which, **keys, "created_at": START}
+    what = {"subscription_id": "subscription-1", "subject_id": "message-3", "kind": "message"}
+    yield "push_notices", {**what, "tries": 1, "next_at": START + SECOND, "done_at": None, "created_at": START}
 
 
 def intentions() -> Iterator[Row]:
@@ -477,7 +494,7 @@ def memories() -> Iterator[Row]:
     yield "passages", {**whose, "number": 2, "cycle": 1, **did, "event_id": "event-1", "at": START + 2 * SECOND}
     yield "postings", {**whose, "block": 0, "term": "build", "entries": "...."}
     embedded = {"embedder": "local", "embedded": 1, "worded": 1}
-    yield "recalls", {**whose, "passages": 2, "length": 6, "settled": 1, **embedded}
+    yield "recalls", {**whose, "passages": 2, "length": 6, "settled": 1, "terms": 1, **embedded}
     yield "vectors", {**whose, "embedder": "local", "first": 1, "dimensions": 8, "codes": "........"}
     yield "wordings", {**whose, "embedder": "local", "number": 1, "codes": "...."}
 
@@ -540,6 +557,8 @@ def long_term() -> Iterator[Row]:
     learned = {"space_id": "space-room", "sources": '["message-1"]', "length": 4}
     at = {"created_at": START, "updated_at": START}
     yield "memories", {"number": 1, "id": "memory-1", **whose, **what, **learned, **at}
+    change = {"kind": "learned", "text": "Noor likes short answers.", "sources": '["message-1"]'}
+    yield "memory_changes", {"number": 1, "memory": 1, **change, "model": "demo", "created_at": START}
     yield "memory_sources", {"message_id": "message-1", "number": 1}
     yield "memory_owners", {"owner": owner, "items": 1, "length": 4}
     yield "memory_terms", {"owner": owner, "term": "short", "number": 1, "shape": 4100}
@@ -653,6 +672,45 @@ def proof() -> Iterator[Row]:
     yield "amendments", {**row, "salt": "................", "digest": "................", "created_at": START}
     yield "roster", {"kind": "organization", "id": "org-1", "member_id": ""}
     yield "roster", {"kind": "member", "id": "space-aside", "member_id": "entity-noor"}
+
+
+def elsewhere() -> Iterator[Row]:
+    """Eve writes from a room elsewhere; Noor has linked her own account."""
+    for handle, kind, role in (("harbour", "service", "service"), ("eve", "human", "guest")):
+        entity = {"id": f"entity-{handle}", "organization_id": "org-1", "kind": kind, "handle": handle}
+        yield "entities", entity | {"name": handle.title(), "metadata": "{}", "role": role, "created_at": START}
+    yield (
+        "bridges",
+        {
+            "id": "bridge-1",
+            "organization_id": "org-1",
+            "entity_id": "entity-harbour",
+            "kind": "webhook",
+            "settings": '{"url": "https://example.org/"}',
+            "sealed": "v1.sealed",
+            "parked_reason": "The address refuses the bridge (HTTP 401).",
+            "parked_until": START + 3600 * SECOND,
+            "error": "The address refuses the bridge (HTTP 401).",
+            "error_at": START,
+            "connected_at": START - SECOND,
+            "holder": None,
+            "epoch": 3,
+            "until": 0,
+            "created_at": START,
+        },
+    )
+    channel = {"id": "channel-1", "bridge_id": "bridge-1", "space_id": "space-room", "room": "pier", "cursor": "7"}
+    yield "channels", channel | {"created_at": START}
+    for account, person in (("@eve:harbour", None), ("@noor:harbour", "entity-noor")):
+        linked = None if person is None else START
+        code = {"code": "00ff", "code_for": "entity-noor", "code_until": START + SECOND, "code_tries": 1}
+        address = {"bridge_id": "bridge-1", "account": account, "guest_id": "entity-eve", "person_id": person}
+        yield "addresses", address | {"linked_at": linked, **code, "created_at": START}
+    carried = {"channel_id": "channel-1", "outside_id": "pier-1", "message_id": "message-1", "emoji": None}
+    yield "carried", carried | {"direction": "in", "created_at": START}
+    row = {"number": 1, "bridge_id": "bridge-1", "channel_id": "channel-1", "target": "pier", "message_id": "message-1"}
+    sent = {"action": "post", "transaction_id": "message-1.channel-1", "detail": None, "tries": 1, "next_at": START}
+    yield "outbox", row | sent | {"failed": None, "created_at": START}
 
 
 if __name__ == "__main__":

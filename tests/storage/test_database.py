@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from functools import partial
 
 import pytest
@@ -16,6 +17,8 @@ from denizen.storage.postgresql import CONNECTIONS
 from denizen.storage.schema import events, memberships, toolsets
 from tests.storage.conftest import Opening
 from tests.storage.notes import (
+    GET,
+    PUT,
     Gate,
     count,
     counted,
@@ -46,6 +49,47 @@ async def test_a_write_sees_its_own_changes(database: Database) -> None:
         return get(tx, "a")
 
     assert await database.write(put_then_get) == "here"
+
+
+async def test_what_was_sent_is_seen_by_the_next_statement_and_committed(database: Database) -> None:
+    def send_then_get(tx: Tx) -> str | None:
+        tx.send(PUT, name="a", text="here")
+        found = get(tx, "a")
+        tx.send(PUT, name="b", text="there")
+        return found
+
+    assert await database.write(send_then_get) == "here"
+    assert await everything(database) == ["a", "b"]
+
+
+async def test_what_cannot_be_sent_fails_the_write(database: Database, opening: Opening) -> None:
+    """Wherever the error comes: at the next answer, or at the commit, which then does not happen."""
+    await database.write(put, "a")
+    for ask in (lambda tx: get(tx, "a"), lambda _: None):
+
+        def send_twice(tx: Tx, ask: Callable[[Tx], object] = ask) -> None:
+            tx.send(PUT, name="b", text="")
+            tx.send(PUT, name="a", text="again")
+            ask(tx)
+
+        with pytest.raises(Conflict):
+            await database.write(send_twice)
+    assert await everything(database) == ["a"]
+    assert len(opening.announced) == 1
+    await database.write(put, "c")
+    assert await everything(database) == ["a", "c"]
+
+
+async def test_what_was_announced_is_answered_once_and_then_asked_again(database: Database) -> None:
+    def get_twice(tx: Tx) -> list[str | None]:
+        tx.prefetch(GET, name="a")
+        tx.prefetch(GET, name="b")
+        found = [get(tx, "b"), get(tx, "a")]
+        tx.send(PUT, name="b", text="now")
+        return [*found, get(tx, "b"), get(tx, "a")]
+
+    await database.write(put, "a", "first")
+    assert await database.write(get_twice) == [None, "first", "now", "first"]
 
 
 async def test_a_function_that_raises_leaves_nothing_behind(database: Database, opening: Opening) -> None:

@@ -176,7 +176,8 @@ def test_the_limits_hold_inside_of_a_transaction_only(ready_postgres_url: str) -
     """A pooler such as PgBouncer may give the connection to somebody else after each transaction."""
     with closing(connect(ready_postgres_url)) as connection:
         before = connection.execute(SETTINGS).fetchall()
-        connection.execute(WRITING.begin().encode(), prepare=False)
+        connection.execute("BEGIN")
+        connection.execute(WRITING.sql.encode())
         inside = dict(connection.execute(SETTINGS).fetchall())
         connection.execute("COMMIT")
         assert connection.execute(SETTINGS).fetchall() == before

@@ -65,6 +65,79 @@ async def test_a_batch_has_a_bound(database: Database) -> None:
     assert (database.commits, database.writes) == (2, sqlite.BATCH + 1)
 
 
+@pytest.mark.parametrize("page_bytes", [None, 4096])
+async def test_a_new_database_has_small_pages_and_an_older_one_keeps_its_own(
+    opening: Opening, tmp_path: Path, page_bytes: int | None
+) -> None:
+    path = tmp_path / "denizen.db"
+    if page_bytes is not None:
+        with closing(sqlite3.connect(path)) as older:
+            older.execute(f"PRAGMA page_size = {page_bytes}")
+            older.execute("CREATE TABLE older (id TEXT)")
+    database = await opening(f"sqlite:///{path}")
+    await database.write(put, "a")
+    with closing(sqlite.connect(path)) as connection:
+        assert connection.execute("PRAGMA page_size").fetchone() == (page_bytes or sqlite.PAGE_BYTES,)
+        (pages,) = connection.execute("PRAGMA wal_autocheckpoint").fetchone()
+    assert pages * (page_bytes or sqlite.PAGE_BYTES) == pytest.approx(sqlite.CHECKPOINT_BYTES, rel=0.01)
+
+
+def put_and_call_up(tx: Tx, name: str, key: str) -> None:
+    put(tx, name)
+    tx.call_up(key)
+
+
+async def test_a_write_that_stands_by_shares_the_commit_of_the_one_that_calls_it_up(
+    database: Database, opening: Opening
+) -> None:
+    """It sees what that one wrote; it is told of after what both announced, and before anything of a later commit."""
+    told = list[tuple[str, int]]()
+    ready = database.stand_by("ada", lambda: told.append(("then", len(opening.announced))), put, "second")
+    await database.write(put_and_call_up, "first", "somebody else")
+    assert not ready.done()
+    before = database.commits
+    await database.write(put_and_call_up, "third", "ada")
+    await ready
+    assert (database.commits - before, database.withdraw("ada")) == (1, False)
+    assert await everything(database) == ["first", "second", "third"]
+    assert told == [("then", 3)]
+    await database.write(put_and_call_up, "fourth", "ada")
+    assert await everything(database) == ["first", "fourth", "second", "third"]
+
+
+async def test_what_joins_after_a_write_that_was_called_up_is_announced_after_it(
+    database: Database, opening: Opening
+) -> None:
+    """They share the commit; but whoever is told of the one must know that the others are newer than what it read."""
+    gate = Gate()
+    told = list[list[str]]()
+    ready = database.stand_by("ada", lambda: told.append([each["name"] for _, each in opening.announced]), gate.hold)
+    calling = asyncio.ensure_future(database.write(put_and_call_up, "first", "ada"))
+    await asyncio.to_thread(gate.entered.wait)
+    late = asyncio.ensure_future(database.write(put, "late"))
+    await asyncio.sleep(0)  # it is queued
+    gate.open()
+    await asyncio.gather(calling, ready, late)
+    assert (database.commits, database.writes) == (1, 3)
+    assert told == [["first"]]
+    assert [each["name"] for _, each in opening.announced] == ["first", "late"]
+
+
+async def test_a_write_that_stands_by_fails_alone(database: Database) -> None:
+    ready = database.stand_by("ada", lambda: None, put_and_fail, "second")
+    await database.write(put_and_call_up, "first", "ada")
+    with pytest.raises(LookupError):
+        await ready
+    assert await everything(database) == ["first"]
+
+
+async def test_a_write_that_was_withdrawn_does_not_run(database: Database) -> None:
+    database.stand_by("ada", lambda: None, put, "second")
+    assert database.withdraw("ada")
+    await database.write(put_and_call_up, "first", "ada")
+    assert await everything(database) == ["first"]
+
+
 async def test_a_commit_that_fails_fails_every_write_in_it(
     database: Database, ready_sqlite_url: str, opening: Opening
 ) -> None:

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-from mcp.server.mcpserver import Image, MCPServer
+from mcp.server.mcpserver import Context, Image, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp_types import ToolAnnotations
 from pydantic import Field
@@ -84,6 +84,26 @@ def mail(to: Annotated[str, Field(json_schema_extra={"pattern": r"^(?!\.)[^@]+@[
 def elsewhere(city: Annotated[str, Field(json_schema_extra={"$ref": "http://127.0.0.1:9/city.json"})]) -> str:
     """Have a schema that cannot be used."""
     return city
+
+
+@server.tool()
+async def learn(name: str, context: Context) -> str:
+    """Offer another tool, and say so."""
+    server.add_tool(lambda: f"{name} is known", name=name, description="Something new.")
+    await context.notify_tools_changed()
+    return "learned"
+
+
+@server.resource("notes://today")
+def today() -> str:
+    """What is on today."""
+    return "Water the roses."
+
+
+@server.resource("notes://dot", mime_type="image/png")
+def dot() -> bytes:
+    """A picture."""
+    return b"\x89PNG-dot"
 
 
 @server.tool(name="odd.name/here")

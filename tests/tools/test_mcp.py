@@ -22,6 +22,7 @@ import structlog
 from aiohttp import web
 from pydantic import ValidationError
 
+from denizen import call, reply
 from denizen.clock import ManualClock
 from denizen.errors import InvalidInput, ToolFailed
 from denizen.ids import AgentId, CycleId
@@ -31,7 +32,9 @@ from denizen.tools.outbound import Outbound
 from denizen.tools.results import Output, ToolFile
 from denizen.tools.settings import McpServer
 from denizen.tools.tool import CallIdentity, OutsideTool
+from tests.server.conftest import served
 from tests.servers import free_port
+from tests.world import UNHURRIED, open_world
 
 REAL = str(Path(__file__).with_name("mcp_server.py"))
 LIGHT = str(Path(__file__).with_name("mcp_light.py"))
@@ -518,3 +521,145 @@ async def test_a_stream_that_is_left_is_closed_and_over() -> None:
     with pytest.raises(anyio.BrokenResourceError):
         await sending.send("Is anybody there?")
     await sending.aclose()
+
+
+# What changes, what can be read, and what is wrong
+
+
+@pytest.mark.parametrize("how", ["program", "address"])
+async def test_a_server_says_that_its_tools_have_changed(connections: McpConnections, tmp_path: Path, how: str) -> None:
+    """Whoever asks next has the new tool, and agents that are awake know that they have to ask."""
+    async with _running(tmp_path, how) as server:
+        tools = await offered(connections, server)
+        assert "sing" not in tools
+        before = connections.changes
+        heard = asyncio.Event()
+        [known] = connections._servers.values()
+        assert known._link is not None
+        note, known._link._on_change = known._link._on_change, heard.set
+        await use(tools["learn"], name="sing")
+        await heard.wait()
+        note()
+        assert connections.changes == before + 1
+        assert await use((await offered(connections, server))["sing"]) == "sing is known"
+
+
+@asynccontextmanager
+async def _running(folder: Path, how: str) -> AsyncIterator[McpServer]:
+    if how == "program":
+        yield program(folder, real=True)
+        return
+    async with serving(folder, free_port()) as url:
+        yield McpServer(url=url, allow_private=("127.0.0.1",))
+
+
+async def test_resources_are_read_by_a_tool(connections: McpConnections, tmp_path: Path) -> None:
+    tools = await offered(connections, program(tmp_path, real=True))
+    reading = tools["read_resource"]
+    assert reading.definition.description is not None
+    assert "notes://today (today)" in reading.definition.description
+    assert not reading.effect
+    assert await use(reading, uri="notes://today") == "Water the roses."
+    picture = await reading.call({"uri": "notes://dot"}, OCCASION)
+    assert isinstance(picture, Output)
+    assert picture.files == (ToolFile(b"\x89PNG-dot", "dot", "image/png"),)
+    with pytest.raises(ToolFailed, match="notes://none"):
+        await use(reading, uri="notes://none")
+    only = await offered(connections, program(tmp_path, real=True, tools=("add",)))
+    assert list(only) == ["add"], "it is a tool like any other"
+
+
+async def test_what_is_wrong_with_a_server_is_known_with_its_last_words(
+    connections: McpConnections, tmp_path: Path, clock: ManualClock
+) -> None:
+    path = tmp_path / "server"
+    path.write_text("#!/bin/sh\nseq 12 >&2\necho no licence for very-secret >&2\nexit 3\n")
+    path.chmod(0o755)
+    server = McpServer(command=str(path), env={"FOLDER": str(tmp_path), "KEY": "${KEY}"})
+    assert await connections.tools({"tests": server}, {"KEY": "very-secret"}.get, shared_by="home") == []
+    [trouble] = connections.troubles("home")
+    assert trouble.server == "tests"
+    assert "cannot be reached" in trouble.text
+    assert len(trouble.last_words) == mcp.LAST_WORDS
+    assert trouble.last_words[-2] == "12"
+    assert trouble.last_words[-1].startswith("no licence for ")
+    assert "very-secret" not in trouble.last_words[-1]
+    assert connections.troubles("elsewhere") == []
+    path.write_text(f"#!/bin/sh\nexec {sys.executable} -I -S {LIGHT}\n")
+    clock.advance(mcp.BACK_OFF_SECONDS[0])
+    assert await connections.tools({"tests": server}, {"KEY": "very-secret"}.get, shared_by="home")
+    assert connections.troubles("home") == []
+
+
+async def test_a_server_of_the_older_transport_is_refused_with_a_sentence(connections: McpConnections) -> None:
+    async def answer(request: web.Request) -> web.StreamResponse:
+        if request.method != "GET":
+            return web.Response(status=405)
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        await response.prepare(request)
+        await response.write(b"event: endpoint\ndata: /messages?session=1\n\n")
+        return response
+
+    app = web.Application()
+    app.router.add_route("*", "/sse", answer)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    try:
+        address = f"http://127.0.0.1:{runner.addresses[0][1]}/sse"
+        server = McpServer(url=address, allow_private=("127.0.0.1",))
+        assert await connections.tools({"old": server}, {}.get, shared_by="home") == []
+        [trouble] = connections.troubles("home")
+        assert "it offers the older transport HTTP+SSE, which Denizen does not use." in trouble.text
+    finally:
+        await runner.cleanup()
+
+
+async def test_an_agent_that_is_awake_has_new_tools_with_its_next_cycle(tmp_path: Path) -> None:
+    async with open_world("sqlite://", pace=UNHURRIED) as world, world.denizen.living() as residents:
+        noor = await world.person("Noor")
+        ada = await world.agent(
+            "Ada",
+            *(reply("Hi."), "Said hi."),
+            *(call("learn", name="sing"), reply("Done."), "Learned it."),
+            *(call("sing"), reply("La la."), "Sang."),
+            mcp={"tests": program(tmp_path, real=True, results="trusted")},
+        )
+        room = await world.space("Room", noor, ada)
+        await world.say(noor, "Hello.", room)
+        await residents.run_until_idle()
+        connections = world.denizen._outside._mcp
+        assert connections is not None
+        [known] = connections._servers.values()
+        assert known._link is not None
+        heard, note = asyncio.Event(), known._link._on_change
+        known._link._on_change = lambda: (note(), heard.set())[0]
+        await world.say(noor, "Learn to sing.", room)
+        await residents.run_until_idle()
+        await heard.wait()
+        await world.say(noor, "Sing.", room)
+        await residents.run_until_idle()
+        told = [each for each in await world.history(ada) if each.startswith("results: sing")]
+        assert len(told) == 1
+        assert "sing is known" in told[0]
+
+
+async def test_a_broken_server_is_an_alert_of_the_house(tmp_path: Path) -> None:
+    """For admins of its organization, with what the program wrote."""
+    path = tmp_path / "server"
+    path.write_text("#!/bin/sh\necho no licence >&2\nexit 3\n")
+    path.chmod(0o755)
+    async with open_world("sqlite://") as world, served(world) as house, world.denizen.living() as residents:
+        noor = await world.person("Noor")
+        broken = McpServer(command=str(path), env={"FOLDER": str(tmp_path)})
+        ada = await world.agent("Ada", reply("Hi."), "Said hi.", mcp={"files": broken})
+        await world.say(noor, "Hello.", await world.space("Room", noor, ada))
+        await residents.run_until_idle()
+        [alert] = (await house.call("GET", "/api/health", noor)).json()["alerts"]
+        other = await world.denizen.organizations.create("Elsewhere")
+        eve = await world.person("Eve", organization=other)
+        elsewhere = (await house.call("GET", "/api/health", eve)).json()["alerts"]
+    assert alert["code"] == "mcp_unreachable"
+    assert alert["text"].startswith("The MCP server files cannot be reached: ")
+    assert alert["text"].endswith(" It wrote: no licence")
+    assert elsewhere == []

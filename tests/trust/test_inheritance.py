@@ -77,7 +77,8 @@ class Story:
     async def is_marked(self, agent: Agent | AgentId) -> bool:
         """Whether the next request of the agent would hold text from outside."""
         agent_id = agent if isinstance(agent, str) else agent.id
-        return await self.world.denizen.db.read(origins.is_marked, agent_id)
+        [marked] = await self.marks("SELECT outside FROM minds WHERE agent_id = :agent_id", agent_id=agent_id)
+        return bool(marked)
 
 
 async def rolling_memory(story: Story) -> set[int]:

@@ -188,8 +188,8 @@ def _listen() -> socket:
 
 
 @asynccontextmanager
-async def served_to_browsers(world: World) -> AsyncGenerator[House]:
-    async with served(world, listener=_listen()) as house:
+async def served_to_browsers(world: World, **more: Any) -> AsyncGenerator[House]:
+    async with served(world, listener=_listen(), **more) as house:
         yield house
 
 
@@ -247,7 +247,8 @@ async def visiting(
         if (color_scheme, reduced_motion) != ("light", "reduce"):
             await page.emulate_media(color_scheme=color_scheme, reduced_motion=reduced_motion)
         if not first_start:
-            dismissed = "localStorage.setItem('connect a model: dismissed', 'yes')"
+            # A frame without an origin has no storage.
+            dismissed = "if (self.origin !== 'null') localStorage.setItem('connect a model: dismissed', 'yes')"
             await scripts.enter_async_context(await context.add_init_script(dismissed))
         if signed_in:
             # Once more where the connection to the server before this one was kept, and is closed.
@@ -267,7 +268,7 @@ def keep_page_key(address: str, key: str) -> str:
     """A script for pages of the house: they know the half of the session's secret that is not in the cookie, unless
     somebody has signed in or out there since."""
     known = f"localStorage.setItem('page key', {key!r}); localStorage.setItem('visited', '1')"
-    return f"if (location.origin === {address!r} && !localStorage.getItem('visited')) {{ {known} }}"
+    return f"if (self.origin === {address!r} && !localStorage.getItem('visited')) {{ {known} }}"
 
 
 def _listen_to(visitor: Visitor, kind: str, text: str) -> None:

@@ -19,7 +19,7 @@ from denizen.tools.tool import Toolbox
 from tests.server.conftest import House
 from tests.world import World, as_text
 
-WINDOW: Final = {"max_tokens": Toolbox(PREBUILT).tokens + 6_000, "strategy": "semantic", "min_recent_cycles": 4}
+WINDOW: Final = {"max_tokens": Toolbox(PREBUILT).tokens + 5_400, "strategy": "semantic", "min_recent_cycles": 4}
 """So small that cycles leave it."""
 INSTRUCTIONS: Final = "You look after this house and everyone in it. Be brief, be kind, and write down what matters."
 

@@ -6,8 +6,10 @@ import csv
 from collections.abc import AsyncGenerator
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
+import pytest
 import pytest_asyncio
 from playwright.async_api import expect
 
@@ -20,7 +22,7 @@ from denizen.inbox import parking
 from denizen.inbox.delivery import DEAD_AFTER
 from denizen.storage.database import Tx
 from tests.server.conftest import House
-from tests.web.conftest import PHONE, SharedBrowser, Visit, served_to_browsers, visiting
+from tests.web.conftest import PHONE, WIDE, SharedBrowser, Visit, served_to_browsers, visiting
 from tests.web.spending import DAY, spend
 from tests.world import UNHURRIED, open_world
 
@@ -171,7 +173,7 @@ async def test_what_agents_may_use_and_have_used(house: House, visit: Visit, tmp
     await page.get_by_role("link", name="Usage").click()
     tiles = page.get_by_role("definition")
     await expect(tiles.first).to_have_text("$7.00")
-    await expect(tiles.last).to_have_text("33%")  # of what was read, the provider had kept
+    await expect(tiles.nth(4)).to_have_text("33%")  # of what was read, the provider had kept
     await expect(page.locator(".uplot canvas")).to_be_visible()
     await page.get_by_role("tab", name="By agent").click()
     table = page.get_by_role("table")
@@ -191,6 +193,29 @@ async def test_what_agents_may_use_and_have_used(house: House, visit: Visit, tmp
     assert {row["agent"] for row in rows} == {"Ada", "Bo"}
     await page.get_by_role("tab", name="By model").click()
     await expect(table.get_by_role("row").nth(1)).to_contain_text("small")
+
+
+@pytest.mark.parametrize(("size", "scheme"), [(WIDE, "light"), (PHONE, "dark")])
+async def test_administration_shows_the_size_of_the_database(
+    house: House, visit: Visit, size: Any, scheme: str, tmp_path: Path
+) -> None:
+    world = house.world
+    noor = await world.person("Noor")
+    kitchen = await world.space("Kitchen", noor)
+    await world.denizen.organizations.create("Elsewhere")
+    await house.call("GET", "/api/organization/size", noor)
+    for _ in range(50):
+        await world.denizen.spaces.post(kitchen, noor, "A long story. " * 500)
+    world.clock.advance(DAY)
+    hers = await visit(noor, size=size, color_scheme=scheme)
+    page = await hers.open("/admin/usage")
+    sizes = page.get_by_role("region", name="Size of each organization")
+    await expect(sizes.get_by_role("row")).to_have_count(3)
+    await expect(sizes.get_by_role("row", name="Elsewhere")).to_be_visible()
+    await expect(page.get_by_text("Growth per day").first).to_be_visible()
+    await hers.check_accessibility()
+    await sizes.scroll_into_view_if_needed()
+    await page.screenshot(path=tmp_path / "size.png")
 
 
 async def test_the_daily_limit_of_the_server_is_shown_with_where_to_change_it(

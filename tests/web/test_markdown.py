@@ -1,11 +1,13 @@
-"""Markdown as people and models write it: formulas, tables, task lists, footnotes."""
+"""Markdown as people and models write it: formulas, tables, task lists, footnotes, diagrams."""
 
 from __future__ import annotations
 
 import os
+from typing import Literal
+from urllib.parse import unquote
 
 import pytest
-from playwright.async_api import expect
+from playwright.async_api import ViewportSize, expect
 
 from tests.server.conftest import House
 from tests.web.conftest import PHONE, WIDE, Visit
@@ -87,3 +89,48 @@ async def test_formulas_cost_nothing_until_there_is_one(house: House, visit: Vis
     await world.say(sam, "And \\(x\\).", kitchen)
     await expect(page.locator(".katex")).to_be_visible()
     assert [each for each in asked if "typeset" in each]
+
+
+FLOW = "```mermaid\ngraph LR\n  Kettle --> Tea\n  Tea --> Noor\n```"
+HOSTILE = (
+    '```mermaid\ngraph LR\n  A["<img src=x onerror=parent.hurt()>"] --> B\n  click A href "javascript:hurt()"\n'
+    '%%{init: {"securityLevel": "loose", "themeCSS": "* { background: url(https://evil.example/x) }"}}%%\n```'
+)
+
+
+@pytest.mark.parametrize(("size", "scheme"), [(PHONE, "light"), (WIDE, "dark")])
+async def test_a_diagram_is_drawn_in_a_frame_of_its_own(
+    house: House, visit: Visit, size: ViewportSize, scheme: Literal["light", "dark"]
+) -> None:
+    """What is not a diagram stays code, and nothing in one can reach the page."""
+    world = house.world
+    noor, sam = await world.person("Noor"), await world.person("Sam")
+    kitchen = await world.space("Kitchen", noor, sam)
+    hers = await visit(noor, size=size, color_scheme=scheme)
+    requests: list[str] = []
+    hers.page.on("request", lambda request: requests.append(request.url))
+    page = await hers.open(f"/s/{kitchen.id}")
+    await world.say(sam, "Soup.", kitchen)
+    await expect(page.get_by_role("article", name="Sam: Soup.")).to_be_visible()
+    assert not any("diagram" in each for each in requests)
+
+    await world.say(sam, FLOW, kitchen)
+    picture = page.get_by_role("img", name="Diagram, as its source says: graph LR")
+    await expect(picture).to_be_visible()
+    assert await picture.evaluate("img => img.decode().then(() => img.naturalWidth > 40 && img.naturalHeight > 20)")
+    assert "Kettle" in unquote(await picture.get_attribute("src") or "")
+    frame = next(each for each in page.frames if each.url.endswith("/diagram.html"))
+    assert await frame.evaluate("() => self.origin") == "null"
+    await page.get_by_text("Source", exact=True).click()
+    await expect(page.get_by_role("region", name="Code, mermaid")).to_contain_text("Kettle --> Tea")
+    await hers.check_accessibility()
+
+    await world.say(sam, "```mermaid\nthis is no diagram\n```", kitchen)
+    await expect(page.get_by_role("region", name="Code, mermaid").last).to_contain_text("this is no diagram")
+    await page.evaluate("() => { window.hurt = () => { window.wasHurt = true; }; }")
+    await world.say(sam, HOSTILE, kitchen)
+    await expect(page.get_by_role("article").last).to_contain_text("graph LR")
+    await world.say(sam, FLOW.replace("Noor", "Sam"), kitchen)  # drawn after the other
+    await expect(page.get_by_role("img", name="Diagram, as its source says: graph LR").last).to_be_visible()
+    assert not await page.evaluate("() => window.wasHurt ?? false")
+    assert not [each for each in requests if not each.startswith((house.address, "data:"))]

@@ -98,7 +98,7 @@ async def test_what_is_remembered_of_someone_is_found_followed_corrected_and_for
     await expect(page.get_by_text("We are six on Sunday, and I like risotto.")).to_be_visible()
     await page.go_back()
 
-    # Corrected: what it said before stands quietly beside it.
+    # Corrected: what it said before is in its history.
     tea = liked.filter(has_text="tea")
     await tea.get_by_role("button", name=re.compile("^Actions for")).click()
     await page.get_by_role("menuitem", name="Correct").click()
@@ -106,9 +106,29 @@ async def test_what_is_remembered_of_someone_is_found_followed_corrected_and_for
     await page.get_by_label("Correct text").fill("Noor takes her tea with milk.")
     await page.get_by_role("button", name="Save").click()
     await expect(tea).to_contain_text("with milk")
-    await expect(tea.get_by_text("without sugar")).to_be_hidden()
-    await tea.get_by_text("Previous versions").click()
-    await expect(tea.get_by_text("without sugar")).to_be_visible()
+    await expect(tea.get_by_text("without sugar")).to_have_count(0)
+    await tea.get_by_role("button", name="1 earlier version").click()
+    dialog = page.get_by_role("dialog", name="History of this memory")
+    versions = dialog.get_by_role("listitem")
+    await expect(versions).to_have_count(2)
+    await expect(versions.first).to_contain_text("Corrected by you")
+    await expect(versions.first.locator("del")).to_have_text(["without", "sugar."])
+    await expect(versions.first.locator("ins")).to_have_text(["with", "milk."])
+    await expect(versions.first.get_by_text("Current")).to_be_visible()
+    await expect(versions.first.get_by_role("button", name=re.compile("^Revert"))).to_have_count(0)
+    await visitor.check_accessibility()
+
+    # Reverted, from the menu, and back: the history grows.
+    await dialog.get_by_role("button", name="Revert to version 1").click()
+    await expect(dialog).to_have_count(0)
+    await expect(tea).to_contain_text("without sugar")
+    await tea.get_by_role("button", name=re.compile("^Actions for")).click()
+    await page.get_by_role("menuitem", name="History").click()
+    await expect(versions).to_have_count(3)
+    await expect(versions.first).to_contain_text("Reverted by you")
+    await dialog.get_by_role("button", name="Revert to version 2").click()
+    await expect(dialog).to_have_count(0)
+    await expect(tea).to_contain_text("with milk")
 
     # Found by words, then forgotten for good.
     await page.get_by_role("searchbox", name="Search").fill("tea")

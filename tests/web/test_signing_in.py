@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 import re
 
-from playwright.async_api import expect
+import pytest
+from playwright.async_api import ViewportSize, expect
 
 from tests.server.conftest import House
-from tests.web.conftest import Visit
+from tests.server.test_provider_sign_in import house_with, real_provider, tell_provider
+from tests.web.conftest import PHONE, WIDE, SharedBrowser, Visit, visiting
+from tests.world import UNHURRIED, open_world
 
 
 async def test_whoever_signs_in_with_a_token_sees_the_first_space(house: House, visit: Visit) -> None:
@@ -118,3 +121,25 @@ async def test_a_server_on_another_port_is_sent_the_cookie_and_can_do_nothing_wi
             assert refused.status_code == 401
     await hers.open("/")
     await expect(page.get_by_role("heading", name="Kitchen", level=1)).to_be_visible()
+
+
+@pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
+async def test_people_sign_in_at_an_identity_provider(browser: SharedBrowser, size: ViewportSize) -> None:
+    """By a button, at the provider's own page and back; and out again."""
+    async with open_world("sqlite://", pace=UNHURRIED) as world, real_provider() as provider:
+        olga = await world.person("Olga")
+        await tell_provider(provider, "alice@example.com", name="Alice", preferred_username="alice")
+        async with (
+            house_with(world, provider, create_people=True, label="Example") as house,
+            visiting(browser, house, olga, signed_in=False, size=size, color_scheme="dark", new_context=True) as hers,
+        ):
+            page = await hers.open("/login")
+            button = page.get_by_role("link", name="Sign in with Example")
+            await expect(button).to_be_visible()
+            await hers.check_accessibility()
+            await button.click()
+            await page.locator("input[name=sub]").fill("alice@example.com")
+            await page.keyboard.press("Enter")
+            await expect(page.get_by_text("No spaces yet.")).to_be_visible()
+            await hers.open("/me")
+            await expect(page.get_by_text("@alice · member of Home")).to_be_visible()

@@ -158,3 +158,5 @@ async def test_a_first_conversation_leads_somewhere(
     answer = page.get_by_role("article", name="Bo: I am Bo")
     await expect(answer.get_by_role("listitem")).to_have_count(3)
     await hers.check_accessibility()
+    await answer.get_by_role("link", name="Connect a model").click()
+    await expect(page).to_have_url(f"{house.address}/admin/models")

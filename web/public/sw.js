@@ -1,5 +1,6 @@
 /**
- * The service worker: the page opens without a connection, and notifications lead back to it.
+ * The service worker: the page opens without a connection, and notifications lead back to it. Those of web push come
+ * here while no page is open.
  *
  * It keeps the one page and the files that it loaded, never an answer of the API. The page is asked for each time, and
  * the copy is used only where the server cannot be reached. When the page is another, the files of the old one go.
@@ -47,6 +48,27 @@ async function file(request) {
   return answer;
 }
 
+self.addEventListener("push", (event) => event.waitUntil(pushed(event.data)));
+
+/** Shows what the server sends, unless somebody looks at a page: that one tells by itself. */
+async function pushed(data) {
+  const { tag, title, body, path, call } = data.json();
+  const pages = await self.clients.matchAll({ type: "window", includeUncontrolled: true });
+  if (pages.some((each) => each.focused)) return;
+  const actions = [
+    { action: "confirm", title: "Confirm" },
+    { action: "decline", title: "Decline" },
+  ];
+  await self.registration.showNotification(title, {
+    tag,
+    body,
+    icon: "/icon-192.png",
+    badge: "/icon-192.png",
+    data: { path, call },
+    actions: call ? actions : [],
+  });
+}
+
 self.addEventListener("notificationclick", (event) => {
   event.notification.close();
   event.waitUntil(clicked(event.action, event.notification.data));
@@ -56,8 +78,10 @@ self.addEventListener("notificationclick", (event) => {
 async function clicked(action, { path, call }) {
   const pages = await self.clients.matchAll({ type: "window", includeUncontrolled: true });
   const open = pages.find((each) => each.visibilityState === "visible") ?? pages[0];
-  if (action && call && open) {
-    open.postMessage({ type: "answer", call, confirmed: action === "confirm" });
+  if (action && call) {
+    const confirmed = action === "confirm";
+    if (open) open.postMessage({ type: "answer", call, confirmed });
+    else await answer(call, confirmed, path);
     return;
   }
   if (!open) {
@@ -66,4 +90,19 @@ async function clicked(action, { path, call }) {
   }
   open.postMessage({ type: "go", path });
   await open.focus().catch(() => undefined);
+}
+
+/** Answers a question while no page is open. A notification says so if that failed. */
+async function answer(call, confirmed, path) {
+  const key = await (await (await caches.open("session")).match("/page-key"))?.text();
+  const request = { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ result: { confirmed } }) };
+  if (key) request.headers["Denizen-Page-Key"] = key;
+  try {
+    const answered = await fetch(`/api/calls/${encodeURIComponent(call)}/answer`, request);
+    if (answered.ok) return;
+    throw new Error(String(answered.status));
+  } catch {
+    const body = "It may be answered already, or you are signed out or offline. Open Denizen to see.";
+    await self.registration.showNotification("Your answer was not sent", { tag: call, body, icon: "/icon-192.png", data: { path } });
+  }
 }

@@ -22,6 +22,8 @@ from denizen.storage.schema import identities
 SUBJECT_CHARACTERS: Final = 255
 """The limit of OpenID Connect."""
 _TRIED_HANDLES: Final = 50
+OF_TOKENS: Final = "token:"
+"""The beginning of issuers that are tokens of ours which speak for others: nobody signs in with those."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,8 @@ def unlink(tx: Tx, entity_id: EntityId, issuer: str, subject: str) -> None:
     """Unlink this subject from that person: its tokens, and sessions opened with them, are no longer valid."""
     if tx.run(_delete, by=storable(issuer), as_whom=storable(subject), entity=entity_id) == 0:
         raise NotFound("identity", subject)
-    tokens.revoke_foreign(tx, entity_id)
+    if not issuer.startswith(OF_TOKENS):
+        tokens.revoke_foreign(tx, entity_id)
 
 
 def create_person(

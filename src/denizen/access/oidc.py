@@ -1,4 +1,4 @@
-"""Tokens of an identity provider (OpenID Connect): JWTs, accepted only if one of its public keys has signed them.
+"""An identity provider (OpenID Connect) and its tokens: JWTs, accepted only if one of its public keys has signed them.
 
 The keys are fetched from the issuer and kept for an hour. An unknown key is looked up at most once a minute, so that an
 issuer may change keys at any time. Only algorithms with public keys are accepted.
@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast
+from urllib.parse import quote
 
 import structlog
 
@@ -44,6 +45,20 @@ class Claims:
     name: str
     handle: str
     expires_at: Instant
+    nonce: str = ""
+    """The nonce of the attempt to sign in that it was made for, if any."""
+    groups: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoints:
+    """The addresses of a provider for browsers that sign in and out."""
+
+    authorization: str
+    token: str
+    end_session: str | None
+    takes_secret_in_form: bool
+    """Whether it takes the client's secret only in the form, not in a header."""
 
 
 def looks_like_jwt(secret: str) -> bool:
@@ -54,8 +69,10 @@ def looks_like_jwt(secret: str) -> bool:
 class Issuer:
     """One identity provider, and its current public keys."""
 
-    def __init__(self, settings: OidcSettings, clock: Clock) -> None:
+    def __init__(self, settings: OidcSettings, clock: Clock, client_secret: str = "") -> None:
         self.settings = settings
+        self._client_secret = client_secret
+        self._endpoints: tuple[Instant, Endpoints] | None = None
         self.name = settings.issuer or ""
         self._clock = clock
         self._keys: dict[str, PyJWK] = {}
@@ -83,6 +100,30 @@ class Issuer:
             raise TokenNotBelieved("its signature is wrong") from error
         return self._believed(said)
 
+    async def endpoints(self) -> Endpoints:
+        """Where people sign in, from the issuer's metadata, which is kept for an hour."""
+        now = self._clock.now()
+        if self._endpoints is None or now - self._endpoints[0] > KEPT_SECONDS * SECOND:
+            self._endpoints = now, _endpoints_in(self.name, await self._metadata())
+        return self._endpoints[1]
+
+    async def redeem(self, code: str, verifier: str, redirect_uri: str) -> str:
+        """The ID token for a code that the provider gave to a browser. Raises `TokenNotBelieved` if it refuses."""
+        endpoints, client_id = await self.endpoints(), self.settings.audience or ""
+        form = {"grant_type": "authorization_code", "code": code, "redirect_uri": redirect_uri}
+        form |= {"code_verifier": verifier}
+        basic: tuple[str, str] | None = None
+        if self._client_secret and not endpoints.takes_secret_in_form:
+            basic = quote(client_id, safe=""), quote(self._client_secret, safe="")
+        else:
+            form |= {"client_id": client_id}
+            form |= {"client_secret": self._client_secret} if self._client_secret else {}
+        answer = await _fetch("POST", endpoints.token, accepted=(200, 400, 401), form=form, basic=basic)
+        token = answer.get("id_token")
+        if not isinstance(token, str):
+            raise TokenNotBelieved(f"the provider gave no ID token: {str(answer.get('error'))[:100]}")
+        return token
+
     def _believed(self, said: Mapping[str, Any]) -> Claims:
         now = self._clock.now()
         audience = said.get("aud")
@@ -100,7 +141,13 @@ class Issuer:
         if not isinstance(subject, str) or not subject:
             raise TokenNotBelieved("it names no subject")
         end = Instant(expires_at + LEEWAY_SECONDS * SECOND)
-        return Claims(self.name, subject, self._name(said, subject), self._handle(said, subject), end)
+        named = self._name(said, subject), self._handle(said, subject)
+        return Claims(self.name, subject, *named, end, str(said.get("nonce", "")), self._groups(said))
+
+    def _groups(self, said: Mapping[str, Any]) -> tuple[str, ...]:
+        found = said.get(self.settings.groups_claim)
+        given = cast("list[object]", found) if isinstance(found, list) else [found]
+        return tuple(each for each in given if isinstance(each, str))
 
     def _name(self, said: Mapping[str, Any], subject: str) -> str:
         found = said.get(self.settings.name_claim)
@@ -140,7 +187,7 @@ class Issuer:
 
     async def _fetch_keys(self) -> dict[str, PyJWK]:
         address = self.settings.jwks_url or await self._discovered()
-        document = await _get(address)
+        document = await _fetch("GET", address)
         found = document.get("keys")
         if not isinstance(found, list):
             raise IssuerUnreachable(f"What is at {address} is not a set of keys.")
@@ -148,14 +195,35 @@ class Issuer:
         return {str(key.key_id or index): key for index, key in enumerate(keys) if key is not None}
 
     async def _discovered(self) -> str:
+        return _address_in(await self._metadata(), "jwks_uri")
+
+    async def _metadata(self) -> dict[str, Any]:
         address = f"{self.name.rstrip('/')}/.well-known/openid-configuration"
-        document = await _get(address)
+        document = await _fetch("GET", address)
         # Otherwise whoever can write that page could speak for another issuer.
-        if document.get("issuer") != self.name or not isinstance(document.get("jwks_uri"), str):
-            raise IssuerUnreachable(
-                f"What is at {address} is not about {self.name}, or does not say where its keys are."
-            )
-        return _checked_address(str(document["jwks_uri"]))
+        if document.get("issuer") != self.name:
+            raise IssuerUnreachable(f"What is at {address} is not about {self.name}.")
+        return document
+
+
+def _endpoints_in(issuer: str, metadata: Mapping[str, Any]) -> Endpoints:
+    methods = metadata.get("token_endpoint_auth_methods_supported", ["client_secret_basic"])
+    challenges = metadata.get("code_challenge_methods_supported", ["S256"])
+    if "S256" not in challenges:
+        raise IssuerUnreachable(f"{issuer} does not support PKCE with S256, which signing in here needs.")
+    return Endpoints(
+        _address_in(metadata, "authorization_endpoint"),
+        _address_in(metadata, "token_endpoint"),
+        _address_in(metadata, "end_session_endpoint") if metadata.get("end_session_endpoint") else None,
+        "client_secret_post" in methods and "client_secret_basic" not in methods,
+    )
+
+
+def _address_in(metadata: Mapping[str, Any], name: str) -> str:
+    address = metadata.get(name)
+    if not isinstance(address, str) or not address.startswith(("https://", "http://")):
+        raise IssuerUnreachable(f"The issuer's metadata has no web address as its {name}.")
+    return address
 
 
 _ONLY_THE_SIGNATURE: Final[Any] = {
@@ -197,17 +265,24 @@ def _instant(said: object) -> Instant | None:
     return Instant(int(said * SECOND))
 
 
-async def _get(address: str) -> dict[str, Any]:
-    """The JSON object at that address."""
+async def _fetch(
+    method: str,
+    address: str,
+    *,
+    accepted: Sequence[int] = (200,),
+    form: Mapping[str, str] | None = None,
+    basic: tuple[str, str] | None = None,
+) -> dict[str, Any]:
+    """The JSON object that the address answers with."""
     import httpx2
 
     try:
         async with (
             asyncio.timeout(_FETCH_SECONDS),
             httpx2.AsyncClient(follow_redirects=False, trust_env=False) as client,
-            client.stream("GET", address, headers={"Accept": "application/json"}) as response,
+            client.stream(method, address, headers={"Accept": "application/json"}, data=form, auth=basic) as response,
         ):
-            if response.status_code != 200:
+            if response.status_code not in accepted:
                 raise IssuerUnreachable(f"{address} answers {response.status_code}.")
             body = bytearray()
             async for piece in response.aiter_bytes():
@@ -220,9 +295,3 @@ async def _get(address: str) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise IssuerUnreachable(f"What is at {address} is not a JSON object.")
     return cast("dict[str, Any]", found)
-
-
-def _checked_address(address: str) -> str:
-    if not address.startswith(("https://", "http://")):
-        raise IssuerUnreachable(f"The issuer says that its keys are at {address!r}, which is not a web address.")
-    return address

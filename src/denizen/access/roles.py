@@ -1,6 +1,7 @@
-"""Roles in an organization, from the most to the least powerful: owner, admin, member; agents and services apart.
+"""Roles in an organization, from the most to the least powerful: owner, admin, member, guest.
 
-A person has a role. A token has one as well, as its scope: its bearer has the lesser of the two.
+Agents and services have roles of their own. Guests are people who write through a bridge: their words are text from
+outside. A token has a role as well, as its scope: its bearer has the lesser of the two.
 """
 
 from __future__ import annotations
@@ -15,16 +16,9 @@ from denizen.shapes.vocabulary import Role
 from denizen.storage.database import Tx, statement, value
 from denizen.storage.schema import entities, organizations
 
-PERSONAL: Final[tuple[Role, ...]] = ("owner", "admin", "member")
+PERSONAL: Final[tuple[Role, ...]] = ("owner", "admin", "member", "guest")
 """The roles of people, the most powerful first."""
 ROLES: Final[tuple[Role, ...]] = (*PERSONAL, "agent", "service")
-ABOUT: Final[dict[Role, str]] = {
-    "owner": "everything, roles and the settings of the organization included",
-    "admin": "agents, their minds, people, keys, budgets",
-    "member": "spaces they are in, and talking to agents",
-    "agent": "speaking and reading in its own spaces",
-    "service": "speaking and reading in its own spaces, and telling agents of what happened",
-}
 
 
 def lesser(role: Role, scope: Role) -> Role:

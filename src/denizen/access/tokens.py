@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 from sqlalchemy import bindparam, delete, or_, select, update
 
@@ -49,6 +50,8 @@ class Token:
     kind: Kind = "token"
     role: Role = "owner"
     """Its scope: the most that its bearer may do."""
+    speaks_for_others: bool = False
+    """Whether its bearer may name the person whom a request of OpenAI's API is made for."""
 
     def is_good(self, now: Instant) -> bool:
         """Whether it is valid at that time."""
@@ -85,8 +88,20 @@ _token = (
     tokens.c.last_used_at,
     tokens.c.kind,
     tokens.c.role,
+    tokens.c.speaks_for_others,
 )
-_add = insert_into(tokens, "id", "entity_id", "kind", "role", "name", "digest", "created_at", "expires_at")
+_COLUMNS: Final = (
+    "id",
+    "entity_id",
+    "kind",
+    "role",
+    "name",
+    "digest",
+    "created_at",
+    "expires_at",
+    "speaks_for_others",
+)
+_add = insert_into(tokens, *_COLUMNS)
 _find = statement(select(*_token).where(tokens.c.digest == bindparam("digest")))
 _get = statement(select(*_token).where(tokens.c.id == bindparam("id")))
 _of_entity = statement(select(*_token).where(tokens.c.entity_id == bindparam("entity_id")).order_by(tokens.c.id))
@@ -119,7 +134,7 @@ _drop_expired = statement(
         tokens.c.expires_at <= bindparam("at"),
     )
 )
-_see = insert_ignore(tokens, ("id", "entity_id", "kind", "role", "name", "digest", "created_at", "expires_at"))
+_see = insert_ignore(tokens, _COLUMNS)
 _note_use = statement(
     update(tokens)
     .where(
@@ -139,6 +154,7 @@ def create(
     kind: Kind = "token",
     role: Role | None = None,
     below: str | None = None,
+    speaks_for_others: bool = False,
 ) -> tuple[Token, str]:
     """Create a token for this entity. Returns it with its secret, which cannot be shown again.
 
@@ -151,9 +167,13 @@ def create(
         raise InvalidInput(f"A token of {entity.name} cannot have the role {scope!r}.")
     if expires_at is not None and expires_at <= tx.now:
         raise InvalidInput("This token would already have expired. Choose a time in the future.")
+    if speaks_for_others and entity.kind == "agent":
+        raise InvalidInput("An agent speaks for itself. Create the token for a person or a service.")
     secret = _new_secret(kind)
     id = new_id() if below is None else f"{below}.{new_id()}"
-    token = Token(id, entity_id, check_name(name), tx.now, expires_at, kind=kind, role=scope)
+    token = Token(
+        id, entity_id, check_name(name), tx.now, expires_at, kind=kind, role=scope, speaks_for_others=speaks_for_others
+    )
     tx.run(_add, **_row(token, secret))
     return token, secret
 
@@ -184,6 +204,11 @@ def halves(secret: str) -> tuple[str, str]:
     return cookie, page_key
 
 
+def _token_of(row: Sequence[Any]) -> Token:
+    *known, speaks_for_others = row
+    return Token(*known, speaks_for_others=bool(speaks_for_others))
+
+
 def _row(token: Token, secret: str) -> dict[str, str | int | None]:
     return {
         "id": token.id,
@@ -194,6 +219,7 @@ def _row(token: Token, secret: str) -> dict[str, str | int | None]:
         "digest": _digest(secret),
         "created_at": token.created_at,
         "expires_at": token.expires_at,
+        "speaks_for_others": int(token.speaks_for_others),
     }
 
 
@@ -265,26 +291,26 @@ def find(tx: Tx, secret: str, kind: Kind = "token") -> Token | None:
     """The token of that kind with this secret, if it is valid now."""
     # Found by its hash, so that the time it takes reveals nothing about a guess.
     row = tx.one(_find, digest=_digest(secret))
-    token = None if row is None else Token(*row)
+    token = None if row is None else _token_of(row)
     return token if token is not None and token.kind == kind and token.is_good(tx.now) else None
 
 
 def find_any(tx: Tx, secret: str) -> Token | None:
     """The token with this secret, even if revoked or expired. Not for access checks: use `find` for those."""
     row = tx.one(_find, digest=_digest(secret))
-    return None if row is None else Token(*row)
+    return None if row is None else _token_of(row)
 
 
 def get(tx: Tx, token_id: str) -> Token:
     row = tx.one(_get, id=token_id)
     if row is None:
         raise NotFound("token", token_id)
-    return Token(*row)
+    return _token_of(row)
 
 
 def tokens_of(tx: Tx, entity_id: EntityId) -> list[Token]:
     """Every token this entity ever had, oldest first."""
-    return [Token(*row) for row in tx.all(_of_entity, entity_id=entity_id)]
+    return [_token_of(row) for row in tx.all(_of_entity, entity_id=entity_id)]
 
 
 def revoke(tx: Tx, token_id: str) -> None:

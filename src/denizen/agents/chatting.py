@@ -6,23 +6,27 @@ cycle, and is done with it. A waiting caller looks again when a hint arrives.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
 from pydantic import JsonValue
 from sqlalchemy import bindparam, select
 
 from denizen.access.requesters import Requester
-from denizen.agents import managing, registry
+from denizen.agents import managing, registry, resending
 from denizen.agents.messaging import post_message
-from denizen.agents.private_spaces import private_space
+from denizen.agents.private_spaces import private_space, private_space_id
+from denizen.agents.resending import Resent
 from denizen.clock import moment
 from denizen.cycles import budgets, ledger, pausing, records
 from denizen.cycles.ledger import Charge
 from denizen.cycles.usage import usage_of_cycles
-from denizen.errors import InvalidInput
+from denizen.errors import AlreadySettled, InvalidInput, NotFound
 from denizen.ids import AgentId, CycleId, MessageId, SpaceId
+from denizen.inbox.events import ABOUT, ALONE, OWN_TOOLS
 from denizen.inbox.statuses import Cause
 from denizen.memory import settled
 from denizen.memory.policy import Policy
@@ -37,6 +41,8 @@ from denizen.tools.calls import Call
 
 SAID: Final = 200
 """How many messages of one cycle an answer has, at most."""
+_RECENT: Final = 20
+"""How far back a repeated question is looked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +59,6 @@ class AwaitedMessage:
     """Whether the agent reflects on its cycles."""
 
 
-_event_of_message = statement(
-    select(events.c.number).where(
-        events.c.agent_id == bindparam("agent_id"),
-        events.c.message_id == bindparam("message_id"),
-        events.c.message_id.is_not(None),  # must match the condition of the partial index exactly
-    )
-)
 _event = statement(select(events.c.state, events.c.cycle_id).where(events.c.number == bindparam("number")))
 
 
@@ -79,6 +78,10 @@ class Question:
     """Changes what is remembered of the conversation."""
     files: Sequence[str] = ()
     """Ids of finished uploads."""
+    resent: Resent | None = None
+    """What a chat client says about earlier requests; None: this is always a new message."""
+    request: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue])
+    """What the program wants of the answer: a part of the agent's event (`OWN_TOOLS`, `CALL_FIRST`, `FORMAT`)."""
 
 
 def ask(tx: Tx, by: Requester, question: Question, what: Draft, id: MessageId) -> AwaitedMessage:
@@ -97,11 +100,103 @@ def ask(tx: Tx, by: Requester, question: Question, what: Draft, id: MessageId) -
         settled.settle(tx, space_id, question.policy)
     if not directory.is_member(tx, space_id, agent.id):
         raise InvalidInput(f"@{agent.entity.handle} is not in this space. Choose a space that you share, or none.")
+    request = {ALONE: True, **question.request}
+    if question.resent is not None and posting.find_message(tx, id) is None:
+        earlier = resending.find_earlier(
+            tx, space_id, person.id, agent.id, what.text, question.files, question.resent, request
+        )
+        if earlier is not None:
+            message = earlier.message
+            return AwaitedMessage(message.id, space_id, message.seq, agent.id, earlier.event, agent.reflects)
     posted = post_message(
-        tx, by, space_id, what, id=id, metadata=question.metadata, asked=agent.id, files=question.files
+        tx,
+        by,
+        space_id,
+        what,
+        id=id,
+        metadata=question.metadata,
+        asked=agent.id,
+        request=request,
+        files=question.files,
     )
-    found = tx.one(_event_of_message, agent_id=agent.id, message_id=id)
-    return AwaitedMessage(id, space_id, posted.seq, agent.id, None if found is None else found[0], agent.reflects)
+    return AwaitedMessage(
+        id, space_id, posted.seq, agent.id, resending.event_of_message(tx, agent.id, id), agent.reflects
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """The result of a program's tool, which the agent has called in a cycle that waits for it."""
+
+    call_id: str
+    event: int
+    """The event that the program waits for the answer to."""
+    result: str
+
+
+def give_results(tx: Tx, by: Requester, results: Sequence[ToolResult]) -> AwaitedMessage:
+    """Give the calls their results; the cycle that waits for them continues. Repeating it changes nothing.
+
+    Raises `NotFound` for a call that the requester may not answer.
+    """
+    by.require("member")
+    awaited: AwaitedMessage | None = None
+    for each in results:
+        call = calls.require_visible(tx, storable(each.call_id), by.entity_id)
+        row = tx.one(_asked_event, number=each.event, agent_id=call.agent_id)
+        if row is None or row[0] != call.cycle_id or call.space_id is None:
+            raise NotFound("call", each.call_id)
+        with suppress(AlreadySettled):
+            calls.answer_as(tx, call.id, each.result, by.entity_id)
+        # If the cycle has gone on without it, the answer is to the event that brings the result.
+        ids = (calls.result_event_id(call.id, late=True), calls.result_event_id(call.id))
+        brought = [resending.event_by_id(tx, call.agent_id, id) for id in ids]
+        event = next((number for number in brought if number is not None), each.event)
+        about = row[1] or json.loads(row[2] or "{}").get(ABOUT) or ""
+        awaited = awaited or AwaitedMessage(MessageId(about), call.space_id, call.after_seq, call.agent_id, event)
+    if awaited is None:
+        raise InvalidInput("messages: there is no result of a tool.")
+    return awaited
+
+
+_asked_event = statement(
+    select(events.c.cycle_id, events.c.message_id, events.c.payload).where(
+        events.c.number == bindparam("number"), events.c.agent_id == bindparam("agent_id")
+    )
+)
+
+
+def tools_of_program(tx: Tx, asked: AwaitedMessage) -> frozenset[str]:
+    """The names of the tools that the program has sent with its message."""
+    row = None if asked.event is None else tx.one(_asked_event, number=asked.event, agent_id=asked.agent_id)
+    described: list[dict[str, str]] = json.loads(row[2] or "{}").get(OWN_TOOLS, []) if row is not None else []
+    return frozenset(each["name"] for each in described)
+
+
+def find_unanswered(tx: Tx, by: Requester, question: Question) -> AwaitedMessage | None:
+    """The requester's last message in the space, if it has the same words and the agent has not answered it yet.
+
+    For clients that ask again when they have waited too long: the question is not asked twice.
+    """
+    by.require("member")
+    agent = managing.find(tx, by, question.agent)
+    if question.space is None:
+        space_id = private_space_id(by.entity_id, agent.id, question.conversation)
+    else:
+        space_id = directory.require_member(tx, SpaceId(storable(question.space)), by.entity_id).id
+    recent = posting.messages_before(tx, space_id, limit=_RECENT)
+    mine = next((each for each in reversed(recent) if each.author_id == by.entity_id), None)
+    if mine is None or mine.text.strip() != storable(question.text).strip():
+        return None
+    event = resending.event_of_message(tx, agent.id, mine.id)
+    if event is None or _state_of(tx, event) not in ("pending", "taken"):
+        return None
+    return AwaitedMessage(mine.id, space_id, mine.seq, agent.id, event, agent.reflects)
+
+
+def _state_of(tx: Tx, event: int) -> str | None:
+    row = tx.one(_event, number=event)
+    return None if row is None else row[0]
 
 
 @dataclass(frozen=True, slots=True)

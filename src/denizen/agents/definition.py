@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal, TypedDict
+from typing import Annotated, Any, Final, Literal, TypedDict
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
@@ -19,7 +19,11 @@ from denizen.reflection.settings import ReflectionSettings
 from denizen.spaces.handles import check_handle
 from denizen.tools.declaring import WILL_USE
 from denizen.tools.settings import GuardSettings, McpServer, ToolSettings
+from denizen.tools.skills import NAME, NAME_CHARACTERS, Skill
 from denizen.trust.policy import EffectSettings
+
+MOST_SKILLS: Final = 50
+SkillName = Annotated[str, Field(pattern=NAME, max_length=NAME_CHARACTERS)]
 
 
 class AgentSettings(TypedDict, total=False):
@@ -29,6 +33,7 @@ class AgentSettings(TypedDict, total=False):
     purpose: str
     pays: str
     mcp: Mapping[str, McpServer | Mapping[str, Any]]
+    skills: Mapping[str, Skill | Mapping[str, Any]]
     profile: Literal["auto", "normal", "small"]
     cycle: CycleSettings | Mapping[str, Any]
     window: WindowSettings | Mapping[str, Any]
@@ -68,6 +73,9 @@ class AgentDefinition(BaseModel):
     questions to people that are defined here."""
     mcp: dict[str, McpServer] = Field(default_factory=dict[str, McpServer])
     """Servers of the Model Context Protocol whose tools it has, by a name for each."""
+    skills: dict[SkillName, Skill] = Field(default_factory=dict[str, Skill], max_length=MOST_SKILLS)
+    """Agent Skills by their names: it sees their descriptions, and reads their instructions when it needs them. In a
+    definition file a text is a folder beside that file, with a `SKILL.md`."""
     profile: Literal["auto", "normal", "small"] = "auto"
     """`small`: a short self and only the tools to speak, skip, look back and set a timer, beside its own; for small
     models. `auto`: small where its model takes fewer than 16,000 tokens."""

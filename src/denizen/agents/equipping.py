@@ -108,6 +108,7 @@ class Equipment:
         models, sieve, limits = await self.check(agent)
         model_name = self._named(definition.model)
         recalling, reading = recall_tool(self.db, self.embedder), read_entry_tool(self.db)
+        mcp_changes = self.outside.mcp_changes if definition.mcp else None
         custom = await self._custom_tools(agent)
         about = definition.effects, definition.instructions
         context = await self._smallest_context(models)
@@ -127,6 +128,7 @@ class Equipment:
             models=models,
             default_model=self.server_models.default,
             models_revision=self.server_models.chosen.revision,
+            mcp_changes=mcp_changes,
             routes=self.routes,
             steps=self.steps,
             sieve=None if sieve is None else self._within_limits(sieve, agent, limits),
@@ -149,7 +151,10 @@ class Equipment:
         await self.server_models.refresh(self.db)
 
     def is_outdated(self, faculties: CycleDeps) -> bool:
-        """Whether an operator has chosen another model or address since the agent was equipped."""
+        """Whether an operator has chosen another model or address since the agent was equipped, or an MCP server has
+        changed its tools."""
+        if faculties.mcp_changes not in (None, self.outside.mcp_changes):
+            return True
         return faculties.models_revision != self.server_models.chosen.revision
 
     async def _smallest_context(self, models: Mapping[str, Model]) -> int | None:
@@ -213,12 +218,19 @@ class Equipment:
             settings=agent.definition.reflection,
             configuration=self.prompt_config.configuration(),
             model_for=model_for,
-            purse=Purse(
-                PurseDeps(self.db, self.clock, self.prices, self.server_budget, self.telemetry.metrics),
-                AgentPayer(agent.id, agent.entity.organization_id, agent.definition.budget, "reflection"),
-            ),
+            purse=self.purse_of(agent, "reflection"),
             classifier=self.prompt_config.classifier,
         )
+
+    def purse_of(self, agent: Agent, purpose: str) -> Purse:
+        """Pays from this agent's budget for calls outside of its cycles; its ledger names the purpose."""
+        deps = PurseDeps(self.db, self.clock, self.prices, self.server_budget, self.telemetry.metrics)
+        return Purse(deps, AgentPayer(agent.id, agent.entity.organization_id, agent.definition.budget, purpose))
+
+    async def utility_model_of(self, agent: Agent) -> NamedModel:
+        """The cheap model of the provider of this agent's model."""
+        await self.refresh()
+        return await self.model_for(agent, utility_model_for(self._named(agent.definition.model)))
 
     def _named(self, model: str) -> str:
         return self.server_models.default if model == "default" else model

@@ -18,8 +18,9 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from denizen.agents.documents import KINDS, AgentDocument, Document, PersonDocument, Plain, plain
-from denizen.errors import DefinitionsInvalid
+from denizen.errors import DefinitionsInvalid, InvalidInput
 from denizen.nearest import nearest
+from denizen.tools.skills import Skill, read_folder
 
 MOST_VALUES: Final = 100_000
 """The limit for one file. Aliases of aliases make a small file a large one."""
@@ -35,6 +36,10 @@ def _nothing_beside(name: str) -> str:
     raise FileNotFoundError(2, "No such file", name)
 
 
+def _no_folder(name: str) -> Mapping[str, str]:
+    raise FileNotFoundError(2, "No such folder", name)
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
     """A file that was read."""
@@ -44,6 +49,8 @@ class Source:
     text: str
     beside: Callable[[str], str] = _nothing_beside
     """Reads another file, named relative to this one. May raise `OSError` or `UnicodeDecodeError`."""
+    folder: Callable[[str], Mapping[str, str]] = _no_folder
+    """Reads all files of a folder, named relative to this one, by their paths in it. May raise the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,12 +189,41 @@ def _document(source: Source, parsed: _Parsed, problems: list[str]) -> Document 
     value = {**value, "kind": kind}
     if isinstance(value.get("instructions_file"), str) and kind == "agent":
         value = _with_instructions(source, value, wrong)
+    if isinstance(value.get("skills"), dict) and kind == "agent":
+        value = {**value, "skills": _with_folders(source, value["skills"], wrong)}
     try:
         return KINDS[kind].model_validate(value)
     except ValidationError as error:
         for path, message in sorted(_explain(error, KINDS[kind], value), key=lambda each: parsed.line(each[0])):
             wrong(path, message)
         return None
+
+
+def _with_folders(source: Source, skills: dict[str, Any], wrong: Callable[[Path, str], None]) -> dict[str, Any]:
+    """The skills of the document; a text is replaced by the skill in the folder of that name."""
+    found = dict(skills)
+    for name, value in skills.items():
+        if not isinstance(value, str):
+            continue
+        try:
+            found[name] = {**plain_skill(read_folder(name, source.folder(value))), "source": value}
+        except UnicodeDecodeError:
+            wrong(("skills", name), f"{value!r} has a file that is not text. Remove it from the folder")
+        except OSError as error:
+            wrong(("skills", name), f"{value!r} cannot be read: {error.strerror or error}")
+        except ValidationError as error:
+            said = error.errors(include_url=False, include_input=False)[0]["msg"].removeprefix("Value error, ")
+            wrong(("skills", name), f"{value!r}: {said}")
+        except InvalidInput as error:
+            wrong(("skills", name), f"{value!r}: {error}".rstrip("."))
+        else:
+            continue
+        del found[name]
+    return found
+
+
+def plain_skill(skill: Skill) -> dict[str, Any]:
+    return cast("dict[str, Any]", plain(skill))
 
 
 def _with_instructions(source: Source, value: dict[str, Any], wrong: Callable[[Path, str], None]) -> dict[str, Any]:

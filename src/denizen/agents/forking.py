@@ -229,7 +229,7 @@ def _state_after(tx: Tx, original: Agent, at: int | None) -> _State:
 _index = statement(
     select(
         recalls.c.passages, recalls.c.forgotten, recalls.c.length, recalls.c.settled, recalls.c.embedder,
-        recalls.c.embedded, recalls.c.worded,
+        recalls.c.embedded, recalls.c.worded, recalls.c.terms,
     ).where(recalls.c.agent_id == bindparam("agent_id"))
 )  # fmt: skip
 _counted = statement(
@@ -239,7 +239,7 @@ _counted = statement(
     ).where(passages.c.agent_id == bindparam("agent_id"))
 )
 _add_index = insert_into(
-    recalls, "agent_id", "passages", "forgotten", "length", "settled", "embedder", "embedded", "worded"
+    recalls, "agent_id", "passages", "forgotten", "length", "settled", "embedder", "embedded", "worded", "terms"
 )
 _copy_postings = _of_agent(postings, postings.c.block < bindparam("end"), postings.c.block >= bindparam("oldest"))
 _copy_vectors = _of_agent(vectors, vectors.c.embedder == bindparam("name"), vectors.c.first <= bindparam("newest"))
@@ -253,7 +253,7 @@ def _copy_index(tx: Tx, agent_id: AgentId, fork_id: AgentId) -> None:
         return
     copied = tx.one(_counted, agent_id=fork_id)
     assert copied is not None  # aggregates always return a row
-    _, _, length, settled, embedder, embedded, worded = row
+    _, _, length, settled, embedder, embedded, worded, terms = row
     newest, forgotten = copied
     whole_rows = newest // VECTORS_IN_A_ROW * VECTORS_IN_A_ROW
     whose = {"agent": agent_id, "fork": fork_id}
@@ -271,6 +271,7 @@ def _copy_index(tx: Tx, agent_id: AgentId, fork_id: AgentId) -> None:
         embedder=embedder,
         embedded=min(embedded, whole_rows),
         worded=min(worded, whole_rows),
+        terms=terms,
     )
 
 

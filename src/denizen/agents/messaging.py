@@ -13,7 +13,7 @@ from pydantic import JsonValue
 from denizen.access.requesters import Requester, find_space
 from denizen.agents import managing
 from denizen.errors import InvalidInput
-from denizen.ids import AgentId, MessageId, SpaceId
+from denizen.ids import AgentId, ChannelId, MessageId, SpaceId
 from denizen.inbox import stop_requests
 from denizen.panel import rounds
 from denizen.spaces import ask_again, directory, posting
@@ -33,22 +33,42 @@ def post_message(
     metadata: Mapping[str, JsonValue] | None = None,
     urgent: bool = False,
     asked: AgentId | None = None,
+    request: Mapping[str, JsonValue] | None = None,
     files: Sequence[str] = (),
+    hop: int = 0,
+    via: ChannelId | None = None,
+    history_from: int | None = None,
 ) -> Posted:
     """Post a message to a space that the requester is in. In a panel, a person's message also begins a turn.
 
     `reply_to` is a message of the space, or a question there; raises `InvalidInput` for anything else. If an
     agent in the space waits for the answer to a question, this is the answer. `asked` is the agent whose answer
-    the author waits for: then only a question of that agent is answered. `files` are ids of finished uploads.
+    the author waits for: then only a question of that agent is answered. `request` is what a program says that waits
+    for it. `files` are ids of finished uploads. `hop`, `via` and `history_from` are those of a message from
+    elsewhere, as in `posting.post`.
     """
     author_id, where = by.entity_id, SpaceId(storable(space_id))
     replied = None if reply_to is None else MessageId(storable(reply_to))
-    question = calls.question_for(tx, where, author_id, what, replied)
+    posting.prefetch_post(tx, where, author_id, id)
+    question = None if history_from is not None else calls.question_for(tx, where, author_id, what, replied)
     if question is not None and asked not in (None, question.agent_id):
         question = None
     meant = question.agent_id if question is not None else asked
     posted = posting.post(
-        tx, where, author_id, what, id=id, reply_to=replied, metadata=metadata, urgent=urgent, asked=meant, files=files
+        tx,
+        where,
+        author_id,
+        what,
+        id=id,
+        reply_to=replied,
+        metadata=metadata,
+        urgent=urgent,
+        hop=hop,
+        asked=meant,
+        request=request,
+        files=files,
+        via=via,
+        history_from=history_from,
     )
     # After the post, which refuses those who are not in the space: they must not learn which messages it has.
     if replied is not None and not (posting.is_in_space(tx, replied, where) or calls.is_shown_in(tx, replied, where)):

@@ -8,7 +8,7 @@ from uuid import UUID, uuid5
 from denizen.access.requesters import Requester
 from denizen.agents import managing
 from denizen.agents.registry import Agent
-from denizen.ids import SpaceId
+from denizen.ids import AgentId, EntityId, SpaceId
 from denizen.spaces import directory
 from denizen.spaces.directory import Entity, Space
 from denizen.spaces.handles import MAX_NAME_CHARS
@@ -24,9 +24,14 @@ def open_private_space(tx: Tx, by: Requester, agent_named: str) -> Space:
     return private_space(tx, directory.get_entity(tx, by.entity_id), managing.find(tx, by, agent_named))
 
 
+def private_space_id(person_id: EntityId, agent_id: AgentId, named: str = "") -> SpaceId:
+    """The id of the private space of these two, whether it exists or not."""
+    return SpaceId(str(uuid5(_PRIVATE, storable(f"{person_id} {agent_id} {named}"))))
+
+
 def private_space(tx: Tx, person: Entity, agent: Agent, named: str = "") -> Space:
     """The private space of these two, created on first use; with a name, another one of theirs."""
-    id = SpaceId(str(uuid5(_PRIVATE, storable(f"{person.id} {agent.id} {named}"))))
+    id = private_space_id(person.id, agent.id, named)
     title = f"{person.name} and {agent.name}" + (f": {named}" if named else "")
     name = " ".join("".join(char if char.isprintable() else " " for char in storable(title)).split())
     space = directory.found_space(tx, person.organization_id, id, name=name[:MAX_NAME_CHARS], private=True)

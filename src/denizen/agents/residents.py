@@ -32,6 +32,7 @@ from denizen.consciousness.window import Budget
 from denizen.cycles import alerts
 from denizen.cycles.budgets import release_due
 from denizen.cycles.cycle import CycleDeps, think
+from denizen.cycles.ending import undo_cycle
 from denizen.cycles.opening import Opened, Stale, Waking, open_cycle, resume_cycle
 from denizen.cycles.outcome import Acted, Failed, Paused, Rested
 from denizen.cycles.pausing import stays_paused
@@ -53,6 +54,7 @@ from denizen.profiles import choosing
 from denizen.reflection import records as reflection
 from denizen.reflection.afterthoughts import Afterthoughts
 from denizen.reflection.cursor import Claimant
+from denizen.spaces import sizes
 from denizen.storage.database import Database, Tx
 from denizen.tools import calls, privacy_guard
 from denizen.tools.background_calls import BackgroundCalls, again, is_being_cancelled
@@ -87,10 +89,23 @@ class _Life:
     task: asyncio.Task[None] | None = None
     kept: set[int] = field(default_factory=set[int])
     """The numbers of events that triage has found worth thinking about."""
+    hints: int = 0
+    """How often it was told that there may be something to do."""
+    hints_then: int = 0
+    """How often that was when a cycle was opened by the write that woke it."""
 
     @property
     def epoch(self) -> int | None:
         return None if self.lease is None else self.lease.epoch
+
+    def wake(self) -> None:
+        self.hints += 1
+        self.woken.set()
+
+    def called_up(self) -> None:
+        """Its cycle was opened by the write that woke it."""
+        self.woken.set()
+        self.hints_then = self.hints
 
 
 class Residents:
@@ -179,7 +194,7 @@ class Residents:
         """This agent may have something to do. Unless it lives here, it is left to the instance that ranks first."""
         life = self._lives.get(agent_id)
         if life is not None:
-            life.woken.set()
+            life.wake()
         elif first_to_try(agent_id, self._peers) == self._instance:
             self.wake(agent_id)
 
@@ -196,7 +211,7 @@ class Residents:
         """Activate this agent here, unless it lives here already or this instance is full."""
         life = self._lives.get(agent_id)
         if life is not None:
-            life.woken.set()
+            life.wake()
         elif len(self._lives) >= MOST_LIVES:
             self._let_one_go()
         elif not self._tasks.stopping:
@@ -324,6 +339,11 @@ class Residents:
             if first_to_try(panel_id, self._peers) == self._instance:
                 self.panel_afterthoughts.found(panel_id)
 
+    async def measure(self) -> None:
+        """Store once a day what organizations use. It goes through all spaces, so a start does not do it."""
+        if first_to_try("files", self._peers) == self._instance:
+            await sizes.keep_daily(self._db)
+
     async def _sweep_regularly(self) -> None:
         self._sweeps += 1
         if self._sweeps % SWEEPS_BETWEEN_TRIES == 0:
@@ -335,6 +355,7 @@ class Residents:
         late = abs(self._clock.now() - self._looked_back) >= LOOK_BACK_SECONDS * SECOND
         if late or not set(self._known_peers) <= set(self._peers):
             await self.look_back()
+            await self.measure()
             self._looked_back = self._clock.now()
         self._known_peers = self._peers
 
@@ -454,24 +475,33 @@ class Residents:
         if resumed is not None and not await self._one(faculties, mind, resumed, life):
             return
         mind = await self._compact(faculties, mind, life)
-        while not self._tasks.stopping:
-            life.woken.clear()
+        opened: Opened | None = None
+        while opened is not None or not self._tasks.stopping:
+            if opened is None:
+                life.woken.clear()
             if self._is_outdated(faculties):
+                if opened is not None:
+                    await self._db.write(undo_cycle, lease, opened.cycle, "opened too early", counts=False, delay=False)
+                    opened = None
                 mind, faculties = await self._load(lease)
                 mind = await self._compact(faculties, mind, life)
-            if not await self._worth_thinking(faculties, lease, mind.identity, mind.version, life):
-                if not life.woken.is_set() and not await self._rest(life):
+            if opened is None:
+                if not await self._worth_thinking(faculties, lease, mind.identity, mind.version, life):
+                    if not life.woken.is_set() and not await self._rest(life):
+                        return
+                    continue
+                if mind.window.strategy == "rolling" and await self._db.read(compaction.begins_era, mind):
+                    mind = await self._compact(faculties, mind, life, anew=True)
+                waking = await self._waking(mind, faculties)
+                if self._tasks.stopping:
                     return
-                continue
-            waking = await self._waking(mind, faculties)
-            if self._tasks.stopping:
-                return
-            opened = await self._open(mind, faculties.reminder, waking)
-            if opened == "stale":
-                mind, faculties = await self._load(lease)
-                mind = await self._compact(faculties, mind, life)
-                life.woken.set()
-            elif opened is not None:
+                found = await self._open(mind, faculties.reminder, waking)
+                if found == "stale":
+                    mind, faculties = await self._load(lease)
+                    mind = await self._compact(faculties, mind, life)
+                    continue
+                opened = found
+            if opened is not None:
                 if opened.era is not None:
                     mind.begin_era(opened.era)
                 faculties.toolboxes[mind.era.profile].archived = True
@@ -480,25 +510,17 @@ class Residents:
                 if not await self._one(faculties, mind, opened.cycle, life):
                     return
                 mind = await self._compact(faculties, mind, life)
-            if not life.woken.is_set() and not await self._rest(life):
-                return
+                opened = None
+            if not life.woken.is_set():
+                rested = await self._rest(life, _ready_waking(mind, faculties))
+                if rested is False:
+                    return
+                opened = rested if isinstance(rested, Opened) else None
 
     async def _waking(self, mind: Mind, faculties: CycleDeps) -> Waking:
-        semantic = mind.window.strategy == "semantic"
-        recalling = await remind(self._db, faculties.embedder, mind) if semantic else None
-        inbox, toolboxes = mind.budget.inbox, faculties.toolboxes
-        waking = Waking(
-            mind.identity,
-            mind.version,
-            mind.era,
-            inbox,
-            toolboxes,
-            mind.next_seq,
-            recalling,
-            faculties.profiling(),
-            profile=faculties.profile,
-            sees=sees(faculties.model),
-        )
+        waking = _plain_waking(mind, faculties)
+        if mind.window.strategy == "semantic":
+            waking = replace(waking, recalling=await remind(self._db, faculties.embedder, mind))
         if faculties.reminder is None:
             return waking
         return replace(waking, unreminded=faculties.reminder.not_yet(mind), remembered=shown_in(mind.past))
@@ -537,11 +559,14 @@ class Residents:
         # A paused cycle may have been answered meanwhile: the event that woke it must not be lost.
         return not isinstance(outcome, Paused | Rested)
 
-    async def _compact(self, faculties: CycleDeps, mind: Mind, life: _Life) -> Mind:
-        """The mind with room for the next cycle. If compaction takes long, waiting events come first."""
+    async def _compact(self, faculties: CycleDeps, mind: Mind, life: _Life, *, anew: bool = False) -> Mind:
+        """The mind with room for the next cycle. If compaction takes long, waiting events come first.
+
+        With `anew`, it is compacted in any case.
+        """
         tools, profile = faculties.toolboxes[mind.era.profile].tokens, faculties.profile
         try:
-            while compaction.is_due(mind, tools):
+            while anew or compaction.is_due(mind, tools):
                 work = compaction.compact if faculties.profiling() is None else compact_and_review
                 tools = faculties.toolboxes[profile].tokens
                 done = await self._db.write(work, mind.lease, compaction.crowded(mind, tools, profile))
@@ -550,6 +575,8 @@ class Residents:
                     mind.settle(*done)
                     full = alerts.window_full(mind.tokens + tools, mind.budget.request)
                     alerts.give(faculties.bus, mind.lease.agent_id, full)
+                    if mind.window.strategy == "rolling" and faculties.reminder is None:
+                        alerts.give(faculties.bus, mind.lease.agent_id, alerts.NO_SUMMARIES)
                     break
                 if life.woken.is_set():
                     break
@@ -563,14 +590,31 @@ class Residents:
             mind.unsettled = False
         return mind
 
-    async def _rest(self, life: _Life) -> bool:
-        """Stay warm; True when woken, False when it is time to release the lease."""
+    async def _rest(self, life: _Life, waking: Waking | None = None) -> bool | Opened:
+        """Stay warm; True when woken, False when it is time to release the lease.
+
+        With `waking`, the write that wakes the agent may open its cycle in the same commit, which is then returned.
+        """
+        if life.leaving or self._tasks.stopping:
+            return False
         life.resting = True
         self._tasks.changed.set()
+        lease, early = life.lease, None
+        if waking is not None and lease is not None:
+            early = self._db.stand_by(lease.agent_id, life.called_up, open_cycle, lease, waking)
         try:
             await self._clock.wait(life.woken, self._pace.warm_seconds)
         finally:
             life.resting = False
+            if early is not None and lease is not None and self._db.withdraw(lease.agent_id):
+                early = None  # nothing called it up
+        if early is not None:
+            opened = await early
+            if life.hints == life.hints_then:
+                life.woken.clear()  # every hint so far was about what the cycle has taken
+            if isinstance(opened, Opened):
+                return opened
+            life.woken.set()
         if life.leaving:
             life.woken.clear()
         return life.woken.is_set() and not self._tasks.stopping
@@ -620,8 +664,33 @@ def _count_compaction(faculties: CycleDeps, outcome: str) -> None:
         faculties.telemetry.metrics.compactions.add(1, outcome)
 
 
+def _plain_waking(mind: Mind, faculties: CycleDeps) -> Waking:
+    """The input of the next cycle, except what has to be searched for."""
+    return Waking(
+        mind.identity,
+        mind.version,
+        mind.era,
+        mind.budget.inbox,
+        faculties.toolboxes,
+        mind.next_seq,
+        profiling=faculties.profiling(),
+        profile=faculties.profile,
+        sees=sees(faculties.model),
+    )
+
+
+def _ready_waking(mind: Mind, faculties: CycleDeps) -> Waking | None:
+    """The input of the next cycle if it does not depend on what will wake the agent, or on when."""
+    if faculties.sieve is not None or faculties.reminder is not None or mind.window.strategy in ("semantic", "rolling"):
+        return None
+    waking = _plain_waking(mind, faculties)
+    return waking if waking.profiling is None else None
+
+
 def _identity(agent: Agent) -> Identity:
-    return Identity(agent.entity, agent.definition.instructions, agent.definition.zone)
+    definition = agent.definition
+    skills = [(name, each.description) for name, each in definition.skills.items()]
+    return Identity(agent.entity, definition.instructions, definition.zone, skills)
 
 
 def _load_mind(tx: Tx, lease: Lease, agent: Agent, budget: Budget) -> Mind:

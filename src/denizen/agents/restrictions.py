@@ -209,6 +209,11 @@ def policy_exceptions(definition: AgentDefinition) -> list[tuple[str, str]]:
             *(["only_read"] if server.only_read else []),
         ]
         found += [(f"mcp.{name} says `{each}`", server.model_dump_json()) for each in said]
+    found += [
+        (f"skills.{name} says `results: trusted`", skill.model_dump_json())
+        for name, skill in definition.skills.items()
+        if skill.results == "trusted"
+    ]
     if definition.effects.after_outside_text == "allow":
         found.append(("effects.after_outside_text is `allow`", ""))
     rules = [each for each in definition.effects.rules if each.do == "allow"]

@@ -13,9 +13,9 @@ from denizen.errors import InvalidInput
 from denizen.forgetting import forgetting
 from denizen.forgetting.forgetting import Receipt
 from denizen.memory import access, hygiene, items, rolling, settled, sinks
-from denizen.memory.access import Correction
+from denizen.memory.history import MemoryVersion
 from denizen.memory.hygiene import Report
-from denizen.memory.items import MemoryItem
+from denizen.memory.items import Correction, MemoryItem
 from denizen.memory.keeping import Rolling
 from denizen.memory.policy import OrganizationMemory, Policy
 from denizen.memory.rolling import ConversationSummary
@@ -108,6 +108,21 @@ class Memory(Subject):
         vectors = await sinks.vectors_of(runtime.embedder, [said])
         what = Correction(said, vectors.get(said), "" if runtime.embedder is None else runtime.embedder.name)
         return await runtime.db.write(access.correct, _requester(by), id_of(memory), what)
+
+    async def history(
+        self, memory: MemoryItem | str, *, by: EntityRef | Requester | None = None
+    ) -> builtins.list[MemoryVersion]:
+        """The versions of the memory and of those that it is linked to, the oldest first."""
+        return await self._runtime.db.read(access.history, _requester(by), id_of(memory))
+
+    async def revert(
+        self, memory: MemoryItem | str, version: MemoryVersion | str, *, by: EntityRef | Requester | None = None
+    ) -> MemoryItem:
+        """Let the text of an earlier version hold again. That is one more change: nothing is removed from the history.
+
+        Raises `NotFound` where the version was forgotten.
+        """
+        return await self._runtime.db.write(access.revert, _requester(by), id_of(memory), id_of(version))
 
     async def forget(
         self, memory: MemoryItem | str, *, by: EntityRef | Requester | None = None, dry_run: bool = False

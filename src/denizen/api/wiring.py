@@ -18,6 +18,7 @@ from denizen.agents.instance_lock import InstanceLock
 from denizen.agents.pace import Pace
 from denizen.agents.prompt_config import PromptConfig
 from denizen.agents.restrictions import NO_ACCESS, DefinitionPolicy, HostAccess
+from denizen.bridges import registry as bridge_registry
 from denizen.bus.local import LocalBus
 from denizen.bus.port import Bus
 from denizen.bus.streams import PANEL, WAKE, woken
@@ -30,7 +31,7 @@ from denizen.cycles.server_models import FOUND_NOTHING, ServerModels
 from denizen.errors import InvalidInput, StorageError
 from denizen.files.storing import TO_READ, File, FileLimits
 from denizen.forgetting.erasing import empty_write_ahead_log
-from denizen.ids import AgentId, FileId, OrganizationId, SpaceId, new_id
+from denizen.ids import AgentId, EntityId, FileId, OrganizationId, SpaceId, new_id
 from denizen.inbox import parking
 from denizen.inbox.stop_requests import STOP, StopHints, hinted
 from denizen.models.catalog import Models
@@ -44,6 +45,7 @@ from denizen.reflection.sentiment import Classifier
 from denizen.reflection.settings import ReflectionSettings
 from denizen.spaces import directory
 from denizen.spaces.directory import Organization
+from denizen.spaces.outbox import TO_SEND
 from denizen.storage.database import Announcement, Database, Tx
 from denizen.storage.migrating import is_current
 from denizen.storage.opening import open_database
@@ -62,6 +64,9 @@ if TYPE_CHECKING:
     from denizen.agents.advising import Advising
     from denizen.agents.equipping import Equipment
     from denizen.agents.residents import Residents
+    from denizen.bridges.managing import BridgePolicy
+    from denizen.bridges.port import BridgeKind, IncomingFile
+    from denizen.bridges.running import BridgeRunner
     from denizen.cycles.speaking import LiveTexts
     from denizen.cycles.steps import Choose, PrepareStep
     from denizen.cycles.stopping import Stop
@@ -74,6 +79,7 @@ if TYPE_CHECKING:
     from denizen.panel.asking import PanelDeps
     from denizen.panel.moderator import Moderator
     from denizen.panel.reflecting import Reflecting
+    from denizen.tools.mcp import McpTrouble
 
 log_line = structlog.get_logger(__name__)
 
@@ -124,6 +130,7 @@ class Wiring:
         lock_folder: Path | None = None,
         host_access: HostAccess = NO_ACCESS,
         file_limits: FileLimits | None = None,
+        bridge_kinds: Iterable[BridgeKind] = (),
     ) -> None:
         self.file_limits = file_limits or FileLimits()
         self.clock: Clock = clock or SystemClock()
@@ -181,6 +188,10 @@ class Wiring:
         self._moderator: Moderator | None = None
         self._make_recallable: Callable[[AgentId], None] | None = None
         self._file_reading: Background | None = None
+        self._bridge_runner: BridgeRunner | None = None
+        self._bridge_kinds = tuple(bridge_kinds)
+        self.hint_news: Callable[[], None] | None = None
+        """Called after something was said or asked here: somebody may want to be notified."""
         self._closing = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
@@ -303,6 +314,10 @@ class Wiring:
         """Registers a tool that agents can be given by its name."""
         self._tools[tool.name] = tool
 
+    def mcp_troubles(self, organization_id: OrganizationId) -> list[McpTrouble]:
+        """The MCP servers of the organization's agents that this process could not reach when it last tried."""
+        return self._outside.mcp_troubles(organization_id)
+
     async def tools_for(self, organization_id: OrganizationId) -> list[OutsideTool]:
         """Returns the tools that agents of this organization can be given by name."""
         if await self.db.read(directory.first_organization) == organization_id:
@@ -351,6 +366,11 @@ class Wiring:
                     self._stop_hints.hint(*told)
                 if self._shared_bus:
                     self._bus.publish(topic, {**payload, "by": self.instance})
+            elif topic == TO_SEND:
+                if self._bridge_runner is not None:
+                    self._bridge_runner.hint(str(payload["bridge"]))
+                if self._shared_bus:
+                    self._bus.publish(topic, {**payload, "by": self.instance})
             elif topic == RECALLABLE:
                 # Lost if no agents run here: the next process that runs them looks for waiting ones.
                 if self._make_recallable is not None:
@@ -360,6 +380,8 @@ class Wiring:
                     self._on_message_posted(payload)
                 elif payload.get("type") == "round.changed":
                     self._look_back_at(SpaceId(str(payload["space"])))
+                elif payload.get("type") == "call.changed" and self.hint_news is not None:
+                    self.hint_news()
                 self._bus.publish(topic, payload)
 
     def _read_files(self) -> None:
@@ -378,6 +400,8 @@ class Wiring:
             self.telemetry.metrics.posts.add(1)
         if self.keeper is not None:
             self.keeper.hint(SpaceId(str(payload["space"])), int(str(payload["seq"])))
+        if self.hint_news is not None:
+            self.hint_news()
 
     @asynccontextmanager
     async def living(self) -> AsyncGenerator[Residents]:
@@ -410,7 +434,7 @@ class Wiring:
         )
         if not self._has_lived:
             # It may have other keys, models and tools than the last process.
-            await self.db.write(parking.retry_all)
+            await self.db.write(_retry_all)
             self._has_lived = True
         async with AsyncExitStack() as stack:
             if self._lock is not None:
@@ -424,18 +448,22 @@ class Wiring:
             self._moderator = await stack.enter_async_context(self._new_moderator())
             if self.keeper is not None:
                 await stack.enter_async_context(self.keeper.following())
+            self._bridge_runner = await stack.enter_async_context(self._new_bridge_runner())
             self._residents = await stack.enter_async_context(residents)
             stack.callback(self._forget_residents)
             # After them: a hint may come at once. Earlier ones are found by the sweep.
             if self._shared_bus:
                 from denizen.agents.hints import hearing_stops, listening
+                from denizen.bridges.hints import hearing_bridges
                 from denizen.panel.hints import overhearing
 
                 await stack.enter_async_context(listening(self._bus, residents, self.instance))
                 await stack.enter_async_context(hearing_stops(self._bus, self._stop_hints, self.instance))
                 await stack.enter_async_context(overhearing(self._bus, self._moderator, self.instance))
+                await stack.enter_async_context(hearing_bridges(self._bus, self._bridge_runner, self.instance))
             self._moderator.hint()
             await budgets.reconsider_server(self.db)
+            await self._bridge_runner.look()
             await residents.look_back()
             await residents.sweep()
             yield residents
@@ -451,6 +479,42 @@ class Wiring:
             sweep_seconds=pace.sweep_seconds,
             grace_seconds=pace.grace_seconds,
         )
+
+    @cached_property
+    def bridge_policy(self) -> BridgePolicy:
+        """The kinds of bridges here, and what they may reach."""
+        from denizen.bridges.managing import BridgePolicy
+        from denizen.bridges.webhook.kind import WEBHOOK
+
+        return BridgePolicy({each.name: each for each in (WEBHOOK, *self._bridge_kinds)}, self._policy.access)
+
+    def _new_bridge_runner(self) -> BridgeRunner:
+        from denizen.api.files import Files
+        from denizen.bridges.running import BridgeDeps, BridgeRunner
+
+        pace = self._pace
+        deps = BridgeDeps(
+            self.db,
+            self.clock,
+            self.vault,
+            self._outside.outbound,
+            self.bridge_policy,
+            self.store_incoming_file,
+            Files(self).read,
+        )
+        return BridgeRunner(
+            deps,
+            instance=self.instance,
+            lease_seconds=pace.lease_seconds,
+            sweep_seconds=pace.sweep_seconds,
+            grace_seconds=pace.grace_seconds,
+        )
+
+    async def store_incoming_file(self, author: EntityId, file: IncomingFile, file_id: FileId) -> File:
+        """Uploads a file that came through a bridge, once."""
+        from denizen.api.files import Files
+
+        return await Files(self).upload(author, file.data, name=file.name, media_type=file.media_type, id=file_id)
 
     def panel_deps(self) -> PanelDeps:
         """What the advisors of panels answer with."""
@@ -490,20 +554,25 @@ class Wiring:
         self._moderator = None
         self._make_recallable = None
         self._file_reading = None
+        self._bridge_runner = None
 
     async def drain(self) -> None:
         """Begins no more cycles here; waits until running ones have finished, or hands them back after
         `grace_seconds`.
         """
         self.draining = True
-        if self._residents is not None and self._moderator is not None:
+        if self._residents is not None and self._moderator is not None and self._bridge_runner is not None:
             await asyncio.gather(self._residents.stop(), self._moderator.stop())
+            # Last: it sends what they have said.
+            await self._bridge_runner.stop()
 
     def hurry(self) -> None:
         """Hands back at once whatever is still finishing: it continues elsewhere, or later."""
         if self._residents is not None and self._moderator is not None:
             self._residents.hurry()
             self._moderator.hurry()
+        if self._bridge_runner is not None:
+            self._bridge_runner.hurry()
 
     async def missing(self) -> list[str]:
         """Returns what this instance lacks to take work: `database`, `schema`, `bus`, or that it is `draining`."""
@@ -538,6 +607,8 @@ class Wiring:
 
     async def _until_idle(self, residents: Residents) -> None:
         assert self._moderator is not None
+        assert self._bridge_runner is not None
+        await self._bridge_runner.settled()
         await residents.run_until_idle()
         while await self._moderator.run_until_idle():
             await residents.run_until_idle()
@@ -546,6 +617,7 @@ class Wiring:
             await self.keeper.settled()
         if self._file_reading is not None:
             await self._file_reading.settled()
+        await self._bridge_runner.settled()
 
     def equipment(self) -> Equipment:
         from denizen.agents.equipping import Equipment
@@ -631,6 +703,12 @@ def _make_bus(redis_url: str | None, clock: Clock) -> Bus:
     from denizen.bus.redis import RedisBus
 
     return RedisBus(redis_url, clock=clock)
+
+
+def _retry_all(tx: Tx) -> None:
+    """Has agents and bridges that wait for a change try again."""
+    parking.retry_all(tx)
+    bridge_registry.probe(tx)
 
 
 def _only_organization(tx: Tx) -> OrganizationId:

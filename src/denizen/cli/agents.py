@@ -30,6 +30,7 @@ STYLES: Final = {"alive": "green", "sleeping": "cyan", "paused": "yellow", "susp
 
 _Model = Annotated[str | None, typer.Option(help="Its model: `provider:name`, or `default`.")]
 _Instructions = Annotated[str | None, typer.Option(help="Its role, in your words.")]
+_Purpose = Annotated[str | None, typer.Option(help="What it is for, in a line that people see in lists.")]
 _File = Annotated[
     Path | None, typer.Option("--instructions-file", exists=True, dir_okay=False, help="The same, from a file.")
 ]
@@ -69,6 +70,7 @@ def create(
     handle: Annotated[
         str | None, typer.Option(help="The handle to mention it by (default: made from the name).")
     ] = None,
+    purpose: _Purpose = None,
     model: _Model = None,
     instructions: _Instructions = None,
     instructions_file: _File = None,
@@ -77,7 +79,7 @@ def create(
     as_json: AsJson = False,
 ) -> None:
     """Create an agent. It sleeps until something reaches its inbox."""
-    fields = _fields(model, _role(instructions, instructions_file), setting)
+    fields = _fields(purpose, model, _role(instructions, instructions_file), setting)
     if handle is not None:
         fields["handle"] = handle
 
@@ -94,6 +96,7 @@ def edit(
     api: Api,
     agent: AgentName,
     name: Annotated[str | None, typer.Option(help="The new name.")] = None,
+    purpose: _Purpose = None,
     model: _Model = None,
     instructions: _Instructions = None,
     instructions_file: _File = None,
@@ -104,13 +107,13 @@ def edit(
     as_json: AsJson = False,
 ) -> None:
     """Change an agent. Options that are not given stay unchanged. Takes effect with its next cycle."""
-    changes = _fields(model, _role(instructions, instructions_file), setting)
+    changes = _fields(purpose, model, _role(instructions, instructions_file), setting)
     for key in unset or ():
         _put(changes, key, None)
     if name is not None:
         changes["name"] = name
     if not changes:
-        raise InvalidInput("Nothing to change. Use --name, --model, --instructions, --set or --unset.")
+        raise InvalidInput("Nothing to change. Use --name, --purpose, --model, --instructions, --set or --unset.")
     _print(api.use(lambda client: client.edit_agent(agent, changes)), as_json)
 
 
@@ -159,13 +162,17 @@ def _confirm(question: str) -> None:
 # Arguments
 
 
-def _fields(model: str | None, instructions: str | None, settings: Iterable[str] | None) -> dict[str, JsonValue]:
+def _fields(
+    purpose: str | None, model: str | None, instructions: str | None, settings: Iterable[str] | None
+) -> dict[str, JsonValue]:
     fields: dict[str, JsonValue] = {}
     for each in settings or ():
         key, sign, value = each.partition("=")
         if not sign:
             raise InvalidInput(f"--set {each}: write KEY=VALUE, such as cycle.max_steps=5.")
         _put(fields, key, _value(value))
+    if purpose is not None:
+        fields["purpose"] = purpose
     if model is not None:
         fields["model"] = model
     if instructions is not None:
@@ -214,7 +221,7 @@ def _table(found: Sequence[Agent], width: int) -> Table:
             Text(name),
             Text(status, style=STYLES.get(status, "")),
             Text(model),
-            Text(_cut(each.about, max(width - taken - _BETWEEN, 10)), style="dim"),
+            Text(_cut(each.purpose or each.about, max(width - taken - _BETWEEN, 10)), style="dim"),
         )
     return table
 

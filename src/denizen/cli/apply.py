@@ -20,11 +20,14 @@ from denizen.cli.console import print_json, stderr, stdout
 from denizen.cli.findings import counted
 from denizen.errors import DefinitionsInvalid, RequestRefused
 from denizen.shapes.definitions import Applied, ChangeOut, FieldChangeOut
+from denizen.tools.skills import SKILL_FILE
 
 SUFFIXES: Final = (".yaml", ".yml", ".json")
 """The files that are read from a folder."""
 STDIN: Final = "-"
 _SHOWN_CHARACTERS: Final = 100
+_FILE_BYTES: Final = 1024 * 1024
+"""The largest file of a skill that is read."""
 
 _MARKS: Final = {"created": ("+", "green"), "changed": ("~", "yellow"), "unchanged": ("=", "dim")}
 
@@ -123,16 +126,45 @@ def _files(name: str) -> list[str]:
     if name == STDIN or not path.is_dir():
         return [name]
     inside = sorted(each for each in path.rglob("*") if each.suffix in SUFFIXES and each.is_file())
-    kept = [str(each) for each in inside if not any(part.startswith(".") for part in each.relative_to(path).parts)]
+    kept = [
+        str(each)
+        for each in inside
+        if not any(part.startswith(".") for part in each.relative_to(path).parts) and not _is_of_skill(each, path)
+    ]
     if not kept:
         raise FileNotFoundError(2, f"there is no {' or '.join(SUFFIXES)} in this folder")
     return kept
 
 
+def _is_of_skill(file: Path, top: Path) -> bool:
+    """Whether the file belongs to a skill: then it is not a definition."""
+    return any((folder / SKILL_FILE).is_file() for folder in file.parents if folder.is_relative_to(top))
+
+
 def _source(name: str) -> Source:
     folder = Path() if name == STDIN else Path(name).parent
     text = sys.stdin.read() if name == STDIN else Path(name).read_text("utf-8-sig")
-    return Source("stdin" if name == STDIN else name, text, lambda other: (folder / other).read_text("utf-8-sig"))
+    return Source(
+        "stdin" if name == STDIN else name,
+        text,
+        beside=lambda other: (folder / other).read_text("utf-8-sig"),
+        folder=lambda other: _texts_below(folder / other),
+    )
+
+
+def _texts_below(folder: Path) -> dict[str, str]:
+    """The files of a folder by their paths in it, without hidden ones and without following links."""
+    if not folder.is_dir():
+        raise FileNotFoundError(2, "there is no such folder")
+    found: dict[str, str] = {}
+    for each in sorted(folder.rglob("*")):
+        path = each.relative_to(folder)
+        if each.is_symlink() or not each.is_file() or any(part.startswith(".") for part in path.parts):
+            continue
+        if each.stat().st_size > _FILE_BYTES:
+            raise OSError(27, f"{path} is larger than {_FILE_BYTES:,} bytes")
+        found[path.as_posix()] = each.read_text("utf-8-sig")
+    return found
 
 
 # Output

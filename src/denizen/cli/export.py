@@ -51,15 +51,34 @@ def export(
 
 def import_(
     api: Api,
-    file: Annotated[Path, typer.Argument(help="A file made by `denizen export`; `-` reads stdin.")],
+    file: Annotated[
+        Path, typer.Argument(help="A file made by `denizen export`, or by the program of --from; `-` reads stdin.")
+    ],
+    program: Annotated[
+        str | None,
+        typer.Option("--from", help="Another program: letta, chatgpt, openwebui, openclaw or hermes."),
+    ] = None,
     handle: Annotated[str | None, typer.Option(help="Handle of the agent, if its own is taken.")] = None,
     name: Annotated[str | None, typer.Option(help="Name of the agent or space (default: unchanged).")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="With --from: only show what would be imported.")] = False,
+    trusted: Annotated[
+        bool, typer.Option("--trusted", help="With --from: the text counts as yours, not as text from outside.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Import an exported file: all of it or, with an error that names the line, nothing.
 
-    An agent is suspended until `denizen agents resume`.
+    An agent is suspended until `denizen agents resume`. With --from, conversations of another program become the
+    history of an agent, once.
     """
+    if program is not None:
+        from denizen.cli.foreign_import import import_foreign
+
+        options = {"dry_run": dry_run, "trusted": trusted, "as_json": as_json}
+        import_foreign(api, program, file, handle=handle, name=name, **options)
+        return
+    if dry_run or trusted:
+        raise InvalidInput("--dry-run and --trusted are for files of other programs: name the program with --from.")
     with tempfile.TemporaryDirectory(prefix="denizen-") as folder:
         source = _readable(file, Path(folder))
         try:

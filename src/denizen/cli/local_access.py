@@ -70,11 +70,26 @@ class LocalAccess:
         return await self._runtime.db.read(_tokens, self._owner, entity, everyone)
 
     async def create_token(
-        self, name: str, *, entity: str | None = None, role: str | None = None, expires_at: datetime | None = None
+        self,
+        name: str,
+        *,
+        entity: str | None = None,
+        role: str | None = None,
+        expires_at: datetime | None = None,
+        speaks_for_others: bool = False,
     ) -> TokenCreated:
         who = self._owner if entity is None else await self._runtime.people.find(entity, organization=self._home)
         until, scope = None if expires_at is None else instant(expires_at), cast("Role | None", role)
-        made = await self._change("create_token", who.id, tokens.create, who.id, name, role=scope, expires_at=until)
+        made = await self._change(
+            "create_token",
+            who.id,
+            tokens.create,
+            who.id,
+            name,
+            role=scope,
+            expires_at=until,
+            speaks_for_others=speaks_for_others,
+        )
         return _new_token(*made)
 
     async def rotate_token(self, token_id: str) -> TokenCreated:

@@ -43,6 +43,7 @@ COMMANDS: Final = (
         "Manage webhooks of services.",
         "Work with agents",
     ),
+    Entry("bridges", "denizen.cli.bridges:app", "Connect rooms elsewhere with spaces.", "Work with agents"),
     Entry("agents", "denizen.cli.agents:app", "Manage agents.", "Work with agents"),
     Entry("spaces", "denizen.cli.spaces:app", "Manage spaces.", "Work with agents"),
     Entry("panel", "denizen.cli.panel.command:app", "Ask several advisors at once.", "Work with agents"),

@@ -1,4 +1,4 @@
-"""The quick form of `denizen check`, for `denizen doctor`."""
+"""The quick form of `denizen check`, and the size of the database, for `denizen doctor`."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ _SHOWN: Final = 3
 
 
 async def examine(settings: Settings) -> list[Finding]:
-    """Returns whether rows are missing in a database of this version; nothing if there is none."""
+    """Returns whether rows are missing in a database of this version, and its size; nothing if there is none."""
     from denizen.checker import check_quickly
+    from denizen.cli import size_check
     from denizen.cli.house import has_database
     from denizen.clock import SystemClock
     from denizen.storage.opening import open_database
@@ -31,9 +32,10 @@ async def examine(settings: Settings) -> list[Finding]:
     try:
         lost = [] if db.missing is None else [Finding("Lost data", "problem", db.missing)]
         found = [] if large else await db.read(check_quickly)
+        size = await db.read(size_check.examine)
     finally:
         await db.close()
-    return [*lost, *_findings(found, large=large)]
+    return [*lost, *_findings(found, large=large), size]
 
 
 def _findings(found: Sequence[Violation], *, large: bool) -> list[Finding]:

@@ -36,13 +36,21 @@ def create(
     name: Annotated[str, typer.Option(help="The purpose of the token.")] = "command line",
     role: Annotated[str | None, typer.Option(help=f"Maximum role of the token: {', '.join(PERSONAL)}.")] = None,
     days: Annotated[float | None, typer.Option(min=0.001, help="Days until it expires (default: never).")] = None,
+    speaks_for_others: Annotated[
+        bool,
+        typer.Option("--speaks-for-others", help="Let its bearer name the person of a request to /v1 (Open WebUI)."),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Create an access token. Its secret is shown only once."""
     if role is not None and role not in PERSONAL:
         raise InvalidInput(f"--role is one of {', '.join(PERSONAL)}, not {role!r}.")
     until = None if days is None else datetime.now(UTC) + timedelta(days=days)
-    made = api.use_access(lambda access: access.create_token(name, entity=entity, role=role, expires_at=until))
+    made = api.use_access(
+        lambda access: access.create_token(
+            name, entity=entity, role=role, expires_at=until, speaks_for_others=speaks_for_others
+        )
+    )
     _show(made, as_json)
 
 
@@ -115,4 +123,6 @@ def age_of(age: timedelta) -> str:
 def _state(token: ListedToken) -> str:
     if token.revoked_at is not None:
         return "revoked"
+    if token.speaks_for_others:
+        return "speaks for others"
     return "" if token.expires_at is None else f"until {token.expires_at:%Y-%m-%d %H:%M} UTC"

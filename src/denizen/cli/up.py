@@ -8,8 +8,8 @@ import shutil
 import signal
 import socket
 import sys
-from collections.abc import Callable
-from contextlib import AsyncExitStack
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -26,6 +26,7 @@ from denizen.cli.house import TOKEN_FILE, announced_address, open_house
 from denizen.cli.importing import importing
 from denizen.ids import EntityId
 from denizen.masking import masked
+from denizen.notifications.pushing import Pusher
 from denizen.server.alerting import Receiver, keep_telling
 from denizen.server.application import create_app
 from denizen.server.connections import raise_descriptor_limit
@@ -38,6 +39,7 @@ from denizen.spaces import directory
 from denizen.spaces.directory import Entity
 from denizen.spaces.handles import MAX_NAME_CHARS
 from denizen.storage.database import Tx
+from denizen.tools.outbound import Outbound
 from denizen.welcome import World
 
 
@@ -73,9 +75,19 @@ async def _up(settings: Settings) -> None:
         receiver = _receiver_of_alerts(settings)
         if receiver is not None:
             await stack.enter_async_context(receiver.outbound)
+        push = await stack.enter_async_context(_pushing(runtime, settings))
         tasks = await stack.enter_async_context(asyncio.TaskGroup())
         limits = Limits(**settings.limits.model_dump())
-        app = create_app(runtime, limits=limits, reach=reach, oidc=settings.oidc, on_demand=True)
+        known = settings.oidc_client_secret
+        app = create_app(
+            runtime,
+            limits=limits,
+            reach=reach,
+            oidc=settings.oidc,
+            oidc_client_secret="" if known is None else known.get_secret_value(),
+            push=push,
+            on_demand=True,
+        )
         tasks.create_task(serve_on(app, listener, ready=ready, stop=stop, tls=tls), name="http server")
         tasks.create_task(keep_telling(runtime, receiver, stop), name="alerts to owners")
         await ready.wait()
@@ -164,6 +176,27 @@ def _receiver_of_alerts(settings: Settings) -> Receiver | None:
     if url is None:
         return None
     return Receiver(url, None if secret is None else secret.get_secret_value(), settings.alerts.allow_private)
+
+
+@asynccontextmanager
+async def _pushing(runtime: Runtime, settings: Settings) -> AsyncGenerator[Pusher | None]:
+    """Notifies people in their browsers inside the block, unless that is switched off."""
+    if not settings.push.enabled:
+        yield None
+        return
+    async with Outbound() as outbound:
+        pusher = Pusher(
+            runtime.db,
+            runtime.clock,
+            runtime.vault,
+            outbound,
+            public_url=runtime.public_url,
+            allow_private=settings.push.allow_private,
+        )
+        runtime.hint_news = pusher.hint
+        async with pusher.running():
+            yield pusher
+        runtime.hint_news = None
 
 
 def _tls(settings: Settings) -> Tls | None:

@@ -52,9 +52,16 @@ class Administration(Connection):
         entity: str | None = None,
         role: str | None = None,
         expires_at: datetime | None = None,
+        speaks_for_others: bool = False,
     ) -> TokenCreated:
         """Creates a token for the caller or, if permitted, for another. Its secret is shown only once."""
-        wanted = those_given(name=name, entity=entity, role=role, expires_at=iso(expires_at))
+        wanted = those_given(
+            name=name,
+            entity=entity,
+            role=role,
+            expires_at=iso(expires_at),
+            speaks_for_others=speaks_for_others or None,
+        )
         return await self._ask(TokenCreated, "POST", "/api/tokens", json=wanted)
 
     async def rotate_token(self, token_id: str) -> TokenCreated:

@@ -16,6 +16,7 @@ from denizen.shapes.agents import AgentDetail, AgentOut, AgentPage
 from denizen.shapes.chat import ChatAnswer
 from denizen.shapes.health import HealthOut
 from denizen.shapes.models import AgentModels, TestOut
+from denizen.shapes.sizes import SizeOut
 from denizen.shapes.usage import BudgetOut, UsageOut
 from denizen.shapes.webhooks import TriggerAccepted, WebhookCreated, WebhookList, WebhookOut
 
@@ -157,6 +158,11 @@ class Agents(Connection):
 
     async def budget(self) -> BudgetOut:
         return await self._ask(BudgetOut, "GET", "/api/organization/budget")
+
+    async def size(self, *, all_organizations: bool = False) -> SizeOut:
+        """How much of the database your organization uses, and how fast that grows; for operators, all of them."""
+        asked = {"all_organizations": "true"} if all_organizations else {}
+        return await self._ask(SizeOut, "GET", "/api/organization/size", params=asked)
 
     async def set_budget(self, **limits: float | None) -> BudgetOut:
         """Replaces all limits: `dollars_per_day`, `tokens_per_day`, `dollars`, `tokens`."""

@@ -5,7 +5,14 @@ from __future__ import annotations
 from pydantic import JsonValue
 
 from denizen.client.connection import Connection, path_to, those_given
-from denizen.shapes.memory import ConversationMemory, MemoryOut, MemoryPage, OrganizationMemoryOut, ReportOut
+from denizen.shapes.memory import (
+    ConversationMemory,
+    MemoryHistory,
+    MemoryOut,
+    MemoryPage,
+    OrganizationMemoryOut,
+    ReportOut,
+)
 
 
 class Remembering(Connection):
@@ -32,6 +39,14 @@ class Remembering(Connection):
     async def correct_memory(self, memory_id: str, text: str) -> MemoryOut:
         """Corrects the text of the memory."""
         return await self._ask(MemoryOut, "PATCH", path_to("memory", memory_id), json={"text": text})
+
+    async def memory_history(self, memory_id: str) -> MemoryHistory:
+        """Returns the versions of the memory, the oldest first."""
+        return await self._ask(MemoryHistory, "GET", path_to("memory", memory_id, "history"))
+
+    async def revert_memory(self, memory_id: str, version: str) -> MemoryOut:
+        """Lets the text of the version with this id hold again."""
+        return await self._ask(MemoryOut, "POST", path_to("memory", memory_id, "revert"), json={"version": version})
 
     async def forget_memory(self, memory_id: str) -> None:
         """Forgets the memory and its copies for good."""

@@ -14,17 +14,18 @@ from typing import Final, Literal, NamedTuple
 from sqlalchemy import bindparam, delete, func, select, update
 
 from denizen.consciousness import conversation_summaries, eras, layers, selfhood
+from denizen.consciousness.conversation_summaries import Summaries
 from denizen.consciousness.layers import Digest, LayerCycle, Segment, Shape
 from denizen.consciousness.lease import Lease, fence
 from denizen.consciousness.log import Entry
 from denizen.consciousness.mind import Mind
 from denizen.consciousness.selfhood import Era, Identity
 from denizen.consciousness.settings import Profile, WindowSettings
-from denizen.consciousness.window import Budget, keep, shown
+from denizen.consciousness.window import Budget, first_of_last, keep, shown
 from denizen.ids import AgentId
 from denizen.inbox.format import speaker
 from denizen.models.tokens import PER_MESSAGE, estimate
-from denizen.storage.database import Tx, insert_ignore, statement, values
+from denizen.storage.database import Tx, insert_ignore, statement, value, values
 from denizen.storage.schema import cycles, effects, entities, minds, passages, spaces
 from denizen.storage.schema import layers as layer_rows
 
@@ -75,6 +76,13 @@ def is_due(mind: Mind, tool_tokens: int) -> bool:
     return mind.unsettled or mind.tokens - mind.standing_tokens + mind.layer_tokens > full
 
 
+def begins_era(tx: Tx, mind: Mind) -> bool:
+    """Whether a new era begins with the next cycle: then no cached prefix is lost if the window moves."""
+    row = tx.one(_era, agent_id=mind.lease.agent_id)
+    assert row is not None
+    return selfhood.era_ends(tx.now, version=mind.version, era_version=row[0], last_cycle_at=row[1])
+
+
 def crowded(mind: Mind, tool_tokens: int, profile: Profile = "normal") -> Crowded:
     """What compaction needs to know of a mind between two cycles."""
     who = (mind.identity, mind.version, mind.window, mind.budget, mind.era)
@@ -91,6 +99,10 @@ _mind = statement(
     select(minds.c.cycle_count, minds.c.window_from, minds.c.news).where(minds.c.agent_id == bindparam("agent_id"))
 )
 _number = statement(select(cycles.c.number).where(cycles.c.id == bindparam("id")))
+_first_seq = statement(
+    select(cycles.c.first_seq).where(cycles.c.agent_id == bindparam("agent_id"), cycles.c.number == bindparam("number"))
+)
+_era = statement(select(minds.c.era_version, minds.c.last_cycle_at).where(minds.c.agent_id == bindparam("agent_id")))
 _read_outside = statement(
     select(cycles.c.id).where(
         cycles.c.agent_id == bindparam("agent_id"),
@@ -117,20 +129,23 @@ def compact(tx: Tx, lease: Lease, mind: Crowded) -> Compacted | Unfinished:
     characters = selfhood.list_characters(mind.budget.inbox)
     text = selfhood.render(mind.identity, seen, characters=characters, compacted=True, profile=mind.profile)
     room = _room(mind.budget, mind.correction, text, mind.tool_tokens)
-    shape, rolled_characters = _shape(mind, room)
-    target = int(room * mind.window.target_share) - _most_tokens(shape, count) - rolled_characters // 4
+    characters = _layer_characters(mind, room)
+    written = _read_summaries(tx, mind, characters)
+    shape = layers.shape(
+        characters // 2 if written.text else characters, grouped=mind.window.strategy != "self_summary"
+    )
+    target = int(room * mind.window.target_share) - _most_tokens(shape, count) - len(written.text) // 4
     recent = mind.window.min_recent_cycles
-    kept = keep(mind.past, mind.shortened, target=target, half=room // 2, recent_cycles=recent)
-    staying = mind.past[kept.first :]
+    past = mind.past[_first_unsummarized(tx, mind, written) :]
+    kept = keep(past, mind.shortened, target=target, half=room // 2, recent_cycles=recent)
+    staying = past[kept.first :]
     last = _number_of(tx, staying[0]) - 1 if staying else count
     told = _text_of_layers(tx, lease.agent_id, last, shape, mind.identity.zone)
     if told is None:
         return "unfinished"
     # A cycle is marked if any before it was: the last one stands for all that the layers summarize.
     outside = bool(told) and tx.one(_read_outside, agent_id=lease.agent_id, number=last) is not None
-    if rolled_characters:
-        written, from_outside = conversation_summaries.read(tx, lease.agent_id, rolled_characters)
-        told, outside = conversation_summaries.before(written, told), outside or from_outside
+    told, outside = conversation_summaries.before(written.text, told), outside or written.outside
     first = staying[0].seq if staying else mind.next_seq
     era = replace(mind.era, number=mind.era.number + 1, text=text, layers=told or None, shortened=kept.shortened)
     era = replace(era, outside=outside)
@@ -148,15 +163,34 @@ def _number_of(tx: Tx, entry: Entry) -> int:
     return row[0]
 
 
-def _shape(mind: Crowded, room: int) -> tuple[Shape, int]:
-    """The size of the layers: by the window, not by how much of it the self takes now, unless that is very much.
-
-    And how many characters of it are for the utility model's summaries of the agent's conversations.
-    """
+def _layer_characters(mind: Crowded, room: int) -> int:
+    """The size of the layers: by the window, not by how much of it the self takes now, unless that is very much."""
     tokens = min(int((mind.budget.request - mind.tool_tokens) * mind.window.layer_share), room // 4) - PER_MESSAGE
-    characters = max(4 * tokens, 0)
-    written = characters // 2 if mind.window.strategy == "rolling" else 0
-    return layers.shape(characters - written, grouped=mind.window.strategy != "self_summary"), written
+    return max(4 * tokens, 0)
+
+
+def _read_summaries(tx: Tx, mind: Crowded, characters: int) -> Summaries:
+    """The utility model's summaries of the agent's conversations, in at most half of the room of the layers.
+
+    If there are none, the layers have all of it.
+    """
+    if mind.window.strategy != "rolling":
+        return Summaries()
+    return conversation_summaries.read(tx, mind.identity.entity.id, characters // 2)
+
+
+def _first_unsummarized(tx: Tx, mind: Crowded, written: Summaries) -> int:
+    """The index of the first entry that stays although there is room: cycles that are summarized leave the window,
+    but for the most recent ones.
+    """
+    if not written.text or not mind.past:
+        return 0
+    agent_id = mind.identity.entity.id
+    first = conversation_summaries.first_uncovered(tx, agent_id, _number_of(tx, mind.past[0]), written)
+    seq = value(tx, _first_seq, agent_id=agent_id, number=first)
+    recent = first_of_last(mind.past, mind.window.min_recent_cycles)
+    uncovered = (at for at, entry in enumerate(mind.past[:recent]) if seq is not None and entry.seq >= seq)
+    return next(uncovered, recent)
 
 
 def _most_tokens(shape: Shape, cycles: int) -> int:
@@ -164,11 +198,7 @@ def _most_tokens(shape: Shape, cycles: int) -> int:
 
 
 def _text_of_layers(tx: Tx, agent_id: AgentId, last: int, shape: Shape, zone: str) -> str | None:
-    """The text of the layers for the cycles up to `last`; None if it needs more reads than one transaction may do.
-
-    The extension point for other strategies: anything that summarizes these cycles in so many characters can replace
-    it.
-    """
+    """The text of the layers for the cycles up to `last`; None if it needs more reads than one transaction may do."""
     making = _Digests(tx, agent_id, zone)
     segments = shape.segments(last)
     groups: list[tuple[Segment, Digest]] = []

@@ -1,7 +1,8 @@
 """A utility model's summaries of an agent's conversations, shown before the layers: the strategy `rolling`.
 
-They are written elsewhere, in the background; here they are read and rendered. The layers cover every cycle as always,
-in less room: so nothing is lost if nothing was written yet, or no model was available.
+They are written elsewhere, in the background; here they are read and rendered. Cycles that they cover leave the window
+when an era begins. The layers cover every cycle as always: so nothing is lost if nothing was written yet, or no model
+was available; then they have all the room.
 """
 
 from __future__ import annotations
@@ -12,13 +13,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import bindparam, or_, select
+from sqlalchemy import bindparam, case, func, or_, select
 
-from denizen.ids import AgentId
+from denizen.ids import AgentId, SpaceId
 from denizen.inbox.format import one_line, quoted_name, visible
 from denizen.inbox.statements import plain_statement, statements_in
 from denizen.storage.database import Tx, statement
-from denizen.storage.schema import memberships, rollings, spaces
+from denizen.storage.schema import memberships, messages, passages, rollings, spaces
 
 MARK: Final = "[ROLLING MEMORY — "
 HEADER: Final = MARK + "{name}, messages 1–{upto}]"
@@ -31,6 +32,7 @@ _LEAST_CHARACTERS: Final = 200
 class Conversation:
     """The summary of one conversation."""
 
+    space_id: SpaceId
     name: str
     upto: int
     summary: str
@@ -40,7 +42,7 @@ class Conversation:
 
 
 _of_agent = statement(
-    select(spaces.c.name, rollings.c.upto, rollings.c.summary, rollings.c.memory, rollings.c.outside)
+    select(spaces.c.id, spaces.c.name, rollings.c.upto, rollings.c.summary, rollings.c.memory, rollings.c.outside)
     .join(spaces, spaces.c.id == rollings.c.space_id)
     .join(memberships, memberships.c.space_id == rollings.c.space_id)
     .where(
@@ -54,21 +56,37 @@ _of_agent = statement(
 )
 
 
-def read(tx: Tx, agent_id: AgentId, characters: int) -> tuple[str, bool]:
-    """The summaries of the conversations that the agent is in, in at most this many characters; empty if there are
-    none.
+@dataclass(frozen=True, slots=True)
+class Summaries:
+    """The summaries of an agent's conversations, as they are shown."""
 
-    And whether any of it was made from text from outside.
-    """
+    text: str = ""
+    """Empty if there are none."""
+    outside: bool = False
+    """Whether any of it was made from text from outside."""
+    spaces: frozenset[SpaceId] = frozenset()
+    """The conversations that it summarizes."""
+
+
+def read(tx: Tx, agent_id: AgentId, characters: int) -> Summaries:
+    """The summaries of the conversations that the agent is in, in at most this many characters."""
     rows = tx.all(_of_agent, agent_id=agent_id)
-    told = [Conversation(row[0], row[1], row[2], json.loads(row[3]), bool(row[4])) for row in rows]
-    text = render(told, characters)
-    return text, bool(text) and any(each.outside for each in told)
+    told = [
+        Conversation(space_id, name, upto, summary, json.loads(memory), bool(outside))
+        for space_id, name, upto, summary, memory, outside in rows[: _most_shown(characters)]
+    ]
+    return Summaries(
+        render(told, characters), any(each.outside for each in told), frozenset(each.space_id for each in told)
+    )
+
+
+def _most_shown(characters: int) -> int:
+    return max(characters // _LEAST_CHARACTERS, 0)
 
 
 def render(conversations: Sequence[Conversation], characters: int) -> str:
     """The conversations, the last summarized first, each with an equal share of the room."""
-    told = conversations[: max(characters // _LEAST_CHARACTERS, 0)]
+    told = conversations[: _most_shown(characters)]
     if not told:
         return ""
     share = characters // len(told) - 2
@@ -101,6 +119,40 @@ def _lines(conversation: Conversation) -> Iterator[str]:
             if plain_statement(text) not in stated:
                 stated.add(plain_statement(text))
                 yield f"{category}: {text}"
+
+
+_first_of_spaces = statement(
+    select(
+        messages.c.space_id,
+        func.min(passages.c.cycle),
+        func.min(case((messages.c.seq > func.coalesce(rollings.c.upto, 0), passages.c.cycle))),
+    )
+    .select_from(
+        passages.join(messages, messages.c.id == passages.c.message_id).outerjoin(
+            rollings, (rollings.c.space_id == messages.c.space_id) & (rollings.c.reader_id == "")
+        )
+    )
+    .where(
+        passages.c.agent_id == bindparam("agent_id"),
+        passages.c.cycle >= bindparam("first"),
+        passages.c.message_id.is_not(None),
+    )
+    .group_by(messages.c.space_id)
+)
+_last_passage = statement(select(func.max(passages.c.cycle)).where(passages.c.agent_id == bindparam("agent_id")))
+
+
+def first_uncovered(tx: Tx, agent_id: AgentId, first: int, shown: Summaries) -> int:
+    """The number of the first cycle from `first` on that has a message which the shown summaries do not cover.
+
+    The messages of a cycle are known by its passages: a cycle that has none yet is not covered.
+    """
+    row = tx.one(_last_passage, agent_id=agent_id)
+    uncovered = [first if row is None or row[0] is None else max(row[0] + 1, first)]
+    for space_id, any_message, after_the_summary in tx.all(_first_of_spaces, agent_id=agent_id, first=first):
+        found = after_the_summary if space_id in shown.spaces else any_message
+        uncovered += [] if found is None else [found]
+    return min(uncovered)
 
 
 _BLOCK = re.compile(re.escape(MARK) + r"[^\n]*(?:\n\|[^\n]*)*")

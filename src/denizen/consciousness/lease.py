@@ -6,6 +6,7 @@ refused, because each carries its epoch and the take-over has incremented it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -128,8 +129,14 @@ def let_go_of(tx: Tx, agent_id: AgentId, holder: str) -> bool:
     return tx.run(_let_go_of, agent=agent_id, by=holder) == 1
 
 
-def fence(tx: Tx, lease: Lease) -> None:
-    """Raise unless the lease is still held. The first line of every write of a cycle."""
+def fence(tx: Tx, lease: Lease, prefetch: Callable[[Tx], None] | None = None) -> None:
+    """Raise unless the lease is still held. The first line of every write of a cycle.
+
+    `prefetch` announces what the write will ask next, so that it is answered in the same round trip.
+    """
+    if prefetch is not None:
+        tx.prefetch(_fence, agent_id=lease.agent_id)
+        prefetch(tx)
     row = tx.one(_fence, agent_id=lease.agent_id)
     if row is None or row[0] != lease.epoch or row[1] != lease.holder:
         raise LeaseLost(f"Another process thinks for the agent {lease.agent_id} now.")

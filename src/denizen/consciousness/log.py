@@ -130,6 +130,11 @@ _digests = statement(
 )
 
 
+def prefetch_digests(tx: Tx, agent_id: AgentId, first_seq: int) -> None:
+    """Announce `digests_from`."""
+    tx.prefetch(_digests, agent_id=agent_id, first=first_seq)
+
+
 def digests_from(tx: Tx, agent_id: AgentId, first_seq: int) -> list[bytes | None]:
     """The digests of the entries from this number on; None for those of older versions."""
     return values(tx, _digests, agent_id=agent_id, first=first_seq)

@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from sqlalchemy import bindparam, select
 
+from denizen.clock import Instant
 from denizen.consciousness import log
 from denizen.consciousness.log import Entry
-from denizen.consciousness.recall.embedding import Meaning
+from denizen.consciousness.recall import settling
+from denizen.consciousness.recall.embedding import QuestionVectors, kinship, meaning
 from denizen.consciousness.recall.fetching import Filter, PassageAccess, RecalledPassage
 from denizen.consciousness.recall.rendering import pack_cycles, render
 from denizen.consciousness.recall.searching import Ranking, rank, read
-from denizen.consciousness.recall.terms import count_terms
 from denizen.ids import AgentId, CycleId
 from denizen.inbox.events import Event
 from denizen.inbox.format import entry_text
@@ -32,20 +33,23 @@ from denizen.storage.schema import log as log_rows
 
 HEADER: Final = "[RECALLED — from your older cycles, what may matter to this inbox; call recall for more]"
 MOST_TOKENS: Final = 2_000
-MOST_PASSAGES: Final = 20
+MOST_PASSAGES: Final = 100
+JUDGED: Final = 20
 WHOLE_CYCLES: Final = 3
 """How many cycles are recalled whole, at most."""
 _PASSAGES_OF_A_CYCLE: Final = 50
 QUERY_CHARACTERS: Final = 2_000
-# Measured on conversations of LoCoMo, some 400 turns each: of questions about what was said, 87 of 100 find something
-# relevant by its words, of questions about another conversation 2 to 7, of remarks from another one 18 to 28. By
-# meaning, with the local embedder: most, hardly any and a third, chosen by the same data, so not a blind test.
-SHARED: Final = 0.35
-"""A passage is relevant if it has this share of the information in the inbox's words, each weighted by rarity."""
+# Chosen with questions of the dev half of LoCoMo, and of people of whom the life knows nothing (docs/recall.md).
+COVERED: Final = 0.46
+"""The inbox is about the past if a passage with its neighbours has this share of the information in its words, each
+weighted by rarity.
+"""
+COVERED_OF_THEM: Final = 0.3
+"""The same if the inbox names somebody who speaks in the passages."""
 TELLING_WORDS: Final = 2.5
 """For a long inbox, at most the information of this many words that never occurred before is required."""
-NEAR: Final = 1.0
-"""Or if it is nearer in meaning, by this many standard deviations, than passages are to one another on average."""
+NEAR: Final = 1.8
+"""Or if one of them is nearer in meaning, by this many standard deviations, than passages are to one another."""
 _SLACK_TOKENS: Final = 30
 """For the header, and the frame of a message."""
 
@@ -71,8 +75,6 @@ class RecallInput:
     recalled: frozenset[int]
     """The passages that were recalled before and are still shown."""
     ranking: Ranking
-    near: Mapping[int, float] = field(default_factory=dict[int, float])
-    """How near in meaning the passages are (`embedding.kinship`), if known."""
 
 
 def recalled_in(entries: Iterable[Entry]) -> frozenset[int]:
@@ -108,11 +110,36 @@ def _audience(events: Iterable[Event]) -> frozenset[str]:
     return frozenset(event.space_id for event in events if event.space_id is not None)
 
 
-def search(tx: Tx, agent_id: AgentId, seen: InboxCue, zone: str, meaning: Meaning | None) -> Ranking:
-    """The best-ranked passages; whether they are relevant is decided when they are read."""
-    only = Filter(before_cycle=seen.before_cycle)
-    audience = seen.audience
-    return rank(tx, agent_id, seen.query, audience=audience, only=only, zone=zone, meaning=meaning, limit=MOST_PASSAGES)
+def search(
+    tx: Tx,
+    agent_id: AgentId,
+    seen: InboxCue,
+    zone: str,
+    embedder: str = "",
+    asked: QuestionVectors | None = None,
+    *,
+    now: Instant | None = None,
+) -> Ranking:
+    """The best-ranked passages if they are relevant, otherwise none; `asked` is the meaning of the inbox."""
+    near = None if asked is None else meaning(tx, agent_id, embedder, asked)
+    only, audience = Filter(before_cycle=seen.before_cycle), seen.audience
+    ranking = rank(
+        tx,
+        agent_id,
+        seen.query,
+        audience=audience,
+        only=only,
+        zone=zone,
+        now=now,
+        meaning=near,
+        limit=MOST_PASSAGES,
+        judged=JUDGED,
+    )
+    best = list(ranking.scores)[:JUDGED]
+    kin: Mapping[int, float] = {}
+    if asked is not None and near is not None:
+        kin = kinship(tx, agent_id, embedder, asked, best, settling.extent(tx, agent_id).passages)
+    return ranking if is_relevant(ranking, kin) else replace(ranking, scores={})
 
 
 def come_to_mind(
@@ -121,11 +148,8 @@ def come_to_mind(
     """A new entry, not yet written, with what is relevant to these events, or None. Call it before they are logged."""
     # Other events than those that were seen may have been taken: their own spaces decide what may be shown.
     ranking = replace(occasion.ranking, audience=_audience(events))
-    found = mattering(read(tx, agent_id, ranking), ranking.rarity, occasion.near)
     tokens = min(MOST_TOKENS, occasion.inbox_tokens // 2) - _SLACK_TOKENS
-    new = [each for each in found if each.number not in occasion.recalled]
-    whole = _whole_cycles(tx, agent_id, new, ranking, occasion.recalled)
-    chosen = pack_cycles(new, whole, tokens=max(tokens, 0), zone=occasion.zone)
+    chosen = choose(tx, agent_id, ranking, tokens=max(tokens, 0), zone=occasion.zone, recalled=occasion.recalled)
     if not chosen:
         return None
     from pydantic_ai.messages import ModelRequest, UserPromptPart
@@ -134,6 +158,15 @@ def come_to_mind(
     numbers = json.dumps([each.number for each in chosen])
     message, outside = ModelRequest(parts=[UserPromptPart(text)]), outside_of(tx, agent_id, chosen) or None
     return log.entry(seq, cycle_id, "recalled", message, request=numbers, outside=outside)
+
+
+def choose(
+    tx: Tx, agent_id: AgentId, ranking: Ranking, *, tokens: int, zone: str, recalled: frozenset[int] = frozenset()
+) -> list[RecalledPassage]:
+    """As much of what was found as fits, the best first, in order of time: whole cycles, then single passages."""
+    new = [each for each in read(tx, agent_id, ranking) if each.number not in recalled]
+    whole = _whole_cycles(tx, agent_id, new, ranking, recalled)
+    return pack_cycles(new, whole, tokens=tokens, zone=zone)
 
 
 def _whole_cycles(
@@ -167,22 +200,14 @@ def outside_of(tx: Tx, agent_id: AgentId, found: Iterable[RecalledPassage]) -> t
     return (*((EARLIER,) if marked else ()), *kept, *read)
 
 
-def mattering(
-    found: Sequence[RecalledPassage], rarity: Mapping[str, float], near: Mapping[int, float]
-) -> Sequence[RecalledPassage]:
-    """The relevant passages, the best first, and those that rank among them because of their neighbours.
+def is_relevant(ranking: Ranking, kin: Mapping[int, float]) -> bool:
+    """Whether what was found is about the inbox: by shared words, or by meaning.
 
     A search always finds something: scores compare passages with one another and do not say that any is relevant.
     """
-    least = min(SHARED * sum(rarity.values()), TELLING_WORDS * max(rarity.values(), default=0.0))
-    matter = [
-        at
-        for at, each in enumerate(found)
-        if near.get(each.number, 0.0) >= NEAR or (least > 0 and _shared(each, rarity) >= least)
-    ]
-    return found[: matter[-1] + 1] if matter else ()
-
-
-def _shared(found: RecalledPassage, rarity: Mapping[str, float]) -> float:
-    terms = count_terms(found.text)
-    return sum(told for term, told in rarity.items() if term in terms)
+    if not ranking.scores:
+        return False
+    told = sum(ranking.rarity.values()) or 1.0
+    share = COVERED_OF_THEM if ranking.named else COVERED
+    enough = min(share, TELLING_WORDS * max(ranking.rarity.values(), default=0.0) / told)
+    return ranking.covered >= enough > 0 or max(kin.values(), default=0.0) >= NEAR

@@ -9,10 +9,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from denizen.clock import SECOND
 from denizen.consciousness import stances
 from denizen.consciousness.settings import Profile
 from denizen.ids import AgentId, SpaceId
-from denizen.inbox.format import plain_name, quoted_name
+from denizen.inbox.format import one_line, plain_name, quoted_name
 from denizen.plans.facts import facts_of
 from denizen.spaces import directory
 from denizen.spaces.directory import Company, Entity, Space
@@ -78,6 +79,9 @@ PRECEDENCE: Final = (
 )
 """Included only if both apply."""
 
+SKILLS: Final = 'SKILLS (read one before you use it: read_entry("skill:NAME")):'
+"""Included only if the agent has any."""
+
 COMPACTED: Final = """\
 - Your oldest cycles are no longer shown word for word. [COMPACTED MEMORY] sums up groups of them, [EARLIER CYCLES] \
 has the last line of each, [ROLLING MEMORY] sums up a conversation. Before you say that you do not know something, \
@@ -92,6 +96,8 @@ class Identity:
     entity: Entity
     instructions: str
     zone: str = "UTC"
+    skills: Sequence[tuple[str, str]] = ()
+    """Names and descriptions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +181,11 @@ def list_characters(inbox_tokens: int) -> int:
     return min(SECTION_CHARACTERS, 2 * inbox_tokens)
 
 
+def era_ends(now: int, *, version: int, era_version: int, last_cycle_at: int) -> bool:
+    """Whether the next cycle begins a new era: the agent was changed, or has slept longer than a provider's cache."""
+    return era_version != version or now - last_cycle_at > CACHE_SECONDS * SECOND
+
+
 def render(
     identity: Identity,
     seen: Surroundings,
@@ -192,6 +203,9 @@ def render(
     ]
     if identity.instructions.strip():
         sections.append(f"YOUR ROLE:\n{identity.instructions.strip()}")
+    if identity.skills:
+        known = [f"{name}: {one_line(description)}" for name, description in identity.skills]
+        sections.append("\n".join([SKILLS, *_capped(known, SECTION_CHARACTERS, "")]))
     spaces = [line for key, line in facts.items() if key.startswith("space:")]
     sections.append("\n".join(["YOUR SPACES:", *(_newest(spaces, characters, seen.older) or ["  (none yet)"])]))
     for kind in _INTENTIONS:

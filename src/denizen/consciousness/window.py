@@ -106,7 +106,7 @@ def keep(entries: Sequence[Entry], shortened: Mapping[int, int], *, target: int,
     views |= {each.seq: 0 for each in entries if each.kind in ("recalled", "remembered")}
     sizes = [0 if views.get(each.seq) == 0 else _short(each, views.get(each.seq)).tokens for each in entries]
     first = _first_within(entries, sizes, target)
-    recent = _first_of_last(entries, recent_cycles)
+    recent = first_of_last(entries, recent_cycles)
     if recent < first:
         over = sum(sizes[recent:]) - half
         for at in range(recent, len(entries)):
@@ -123,7 +123,7 @@ def keep(entries: Sequence[Entry], shortened: Mapping[int, int], *, target: int,
     return Kept(first, {seq: characters for seq, characters in views.items() if seq >= left})
 
 
-def _first_of_last(entries: Sequence[Entry], cycles: int) -> int:
+def first_of_last(entries: Sequence[Entry], cycles: int) -> int:
     """The index at which the last `cycles` cycles begin."""
     firsts = [at for at, each in enumerate(entries) if at == 0 or entries[at - 1].cycle_id != each.cycle_id]
     return firsts[-cycles] if len(firsts) >= cycles else 0

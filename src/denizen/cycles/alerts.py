@@ -1,4 +1,4 @@
-"""Alerts for the owner of an agent: an expensive cycle, a window that stays full, a failed compaction.
+"""Alerts for the owner of an agent: an expensive cycle, a window that stays full, a failed compaction, no summaries.
 
 An alert is a log line and a frame on the agent's topic. It changes nothing, and nothing waits for it.
 """
@@ -25,7 +25,7 @@ WINDOW_SHARE: Final = 0.9
 class Alert:
     """One alert."""
 
-    kind: Literal["dear_cycle", "window_full", "compaction_failed"]
+    kind: Literal["dear_cycle", "window_full", "compaction_failed", "no_summaries"]
     text: str
 
 
@@ -48,6 +48,11 @@ def window_full(tokens: int, room: int) -> Alert | None:
 
 
 COMPACTION_FAILED: Final = Alert("compaction_failed", "The window could not be compacted: what does not fit leaves it.")
+NO_SUMMARIES: Final = Alert(
+    "no_summaries",
+    'window.strategy is "rolling", but memory is switched off, so no summaries are written. Set memory.enabled, or '
+    'use "layered".',
+)
 
 
 def give(bus: Bus, agent_id: AgentId, alert: Alert | None) -> None:

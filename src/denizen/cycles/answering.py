@@ -122,14 +122,24 @@ _asked = statement(
 )
 
 
+def prefetch_unanswered(tx: Tx, agent_id: AgentId, cycle_id: CycleId, events: Sequence[Event]) -> None:
+    """Announce `unanswered`."""
+    for each in waiting_spaces(events):
+        tx.prefetch(_spoke, agent_id=agent_id, **_place_of(cycle_id, each))
+
+
 def unanswered(tx: Tx, agent_id: AgentId, cycle_id: CycleId, events: Sequence[Event]) -> list[Waiting]:
     """The spaces with waiting people whom this cycle has neither answered since they wrote, nor asked a question."""
     return [each for each in waiting_spaces(events) if not _has_answer(tx, agent_id, cycle_id, each)]
 
 
 def _has_answer(tx: Tx, agent_id: AgentId, cycle_id: CycleId, waiting: Waiting) -> bool:
-    of = {"space_id": waiting.space_id, "cycle_id": cycle_id, "message_id": waiting.message_id}
+    of = _place_of(cycle_id, waiting)
     return tx.one(_spoke, agent_id=agent_id, **of) is not None or tx.one(_asked, **of) is not None
+
+
+def _place_of(cycle_id: CycleId, waiting: Waiting) -> dict[str, str | None]:
+    return {"space_id": waiting.space_id, "cycle_id": cycle_id, "message_id": waiting.message_id}
 
 
 def unanswered_here(tx: Tx, agent_id: AgentId, cycle_id: CycleId, events: Sequence[Event]) -> list[Waiting]:
@@ -361,7 +371,7 @@ def tell_unanswered(
     Shows nothing where another agent takes over what this one did not answer.
     """
     cause, detail = why or _why(stop_reason)
-    for each in unanswered(tx, agent_id, cycle.id, cycle.events):
+    for each in unanswered(tx, agent_id, cycle.id, cycle.events) if cycle.stopped else ():
         if (stop := cycle.stopped.get(each.space_id)) is not None:
             statuses.show(tx, agent_id, each.space_id, "stopped", message_id=each.message_id, by=stop.by_name)
     silent = unanswered(tx, agent_id, cycle.id, cycle.open_events)

@@ -16,7 +16,7 @@ from denizen.consciousness.log import Entry
 from denizen.cycles.records import OpenCycle
 from denizen.cycles.settings import Awareness
 from denizen.inbox import delivery
-from denizen.inbox.events import Event
+from denizen.inbox.events import ALONE, Event
 from denizen.inbox.format import MID_CYCLE_UPDATE, PREVIEW_EVENTS, format_inbox, format_preview, take_that_fit
 from denizen.inbox.sources import sources_of_events
 from denizen.storage.database import Tx
@@ -36,9 +36,6 @@ class Noticed:
     """The number of the newest of them."""
     outside: bool = False
     """Whether any of it is text from outside: if so, the cycle is marked."""
-
-
-NOTHING = Noticed()
 
 
 def _may_interrupt(event: Event, awareness: Awareness) -> bool:
@@ -67,7 +64,8 @@ def notice(
         sources = [each for event in told for each in privacy.sources_of_event(event)]
         privacy.add_sources(tx, lease.agent_id, cycle.id, sources)
     taken = {event.number for event in told}
-    rest = [event for event in waiting if event.wakes and event.number not in taken]
+    # A program takes what the agent says now for the answer to another request: later ones are not shown.
+    rest = [event for event in waiting if event.wakes and event.number not in taken and ALONE not in event.payload]
     shown = rest[:PREVIEW_EVENTS] if awareness in ("preview", "combined") else []
     outside = any(event.outside for event in (*told, *shown))
     if outside:

@@ -46,7 +46,7 @@ from denizen.inbox.stop_requests import StopRequest
 from denizen.models.pictures import Picture, first_picture
 from denizen.models.request import is_whole
 from denizen.nearest import nearest
-from denizen.spaces import directory
+from denizen.spaces import directory, posting
 from denizen.storage.database import Tx, statement, storable
 from denizen.storage.schema import cycles
 from denizen.tools import argument_parsing, calls, declaring, effects, grants, hops, privacy_guard, results
@@ -142,6 +142,8 @@ class Progress:
     """Whether the cycle waits for answers: then the lease is given up."""
     outside_from: int | None = None
     """As `OpenCycle.outside_from`, including the new results."""
+    spoke_in: frozenset[str] = frozenset()
+    """The ids of those spaces."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +174,7 @@ def carry_on(
     Stops where outside calls are to be made, with an intent stored for each. Where only people's answers are missing,
     the cycle is paused and its lease given up. When no call is left, the results of all are the next entry of the log.
     """
-    fence(tx, lease)
+    fence(tx, lease, lambda tx: _prefetch(tx, lease.agent_id, cycle, step))
     if not step.stored:
         store_response(tx, lease.agent_id, cycle, (step.response,), step.charge)
     desk = _CallRunner(tx, lease, cycle, step, toolbox)
@@ -199,7 +201,16 @@ def carry_on(
         desk.background_calls,
         paused,
         desk.outside_from,
+        desk.spoke_in,
     )
+
+
+def _prefetch(tx: Tx, agent_id: AgentId, cycle: OpenCycle, step: Step) -> None:
+    if any(call.tool_name == SEND_MESSAGE for call in step.calls):
+        privacy_guard.prefetch_private_spaces(tx, agent_id)
+        if cycle.active_space_id is not None:
+            directory.prefetch_member(tx, cycle.active_space_id, agent_id)
+            posting.prefetch_newest(tx, cycle.active_space_id)
 
 
 def pause(tx: Tx, lease: Lease, cycle: OpenCycle) -> None:
@@ -266,6 +277,7 @@ class _CallRunner:
         self.recorded: list[EffectRecord] = []
         self.background_calls: dict[int, CallId] = {}
         self.sent_to: list[str] = []
+        self.spoke_in: frozenset[str] = frozenset()
         self.active_space_id = cycle.active_space_id
         self.outside_from = cycle.outside_from
         self._approved: dict[int, Call] = {}
@@ -533,6 +545,7 @@ class _CallRunner:
             self._tx.run(_enter, cycle=self._cycle.id, space=done.entered)
         if done.sent_to is not None:
             self.sent_to.append(done.sent_to)
+            self.spoke_in |= done.sources
         sources = done.sources if done.entered is None else done.sources | {done.entered}
         privacy.add_sources(self._tx, self._agent_id, self._cycle.id, sources)
         capped = self._cap(done.content)

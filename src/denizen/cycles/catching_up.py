@@ -136,8 +136,8 @@ async def _catch_up_cycles(db: Database, agent_id: AgentId, events_of: EventsOf)
         if await db.write(keep_lived, agent_id, lived):
             # The last one may have left nothing to recall: then only this says that it was looked at.
             after = lived.pieces[-1][0]
-            done += len(lived.pieces)
-            if done % _TOLD_EVERY < _CYCLES_AT_ONCE:
+            before, done = done, done + len(lived.pieces)
+            if before // _TOLD_EVERY < done // _TOLD_EVERY:
                 log_line.info("older cycles become recallable", agent=agent_id, cycle=after, done=done)
 
 

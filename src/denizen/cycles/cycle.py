@@ -34,7 +34,17 @@ from denizen.consciousness.settings import Profile
 from denizen.consciousness.summary import Effect, derived_summary, exchange_summary, last_words
 from denizen.consciousness.window import budget as budget_for
 from denizen.consciousness.window import result_characters
-from denizen.cycles import alerts, answering, awareness, budgets, calling, ending, seeing, stopped_answers
+from denizen.cycles import (
+    alerts,
+    answering,
+    awareness,
+    budgets,
+    calling,
+    ending,
+    requested,
+    seeing,
+    stopped_answers,
+)
 from denizen.cycles.answering import (
     LAST_STEP_TOKENS,
     LAST_STEP_TOOLS,
@@ -161,6 +171,8 @@ class CycleDeps:
     """The model that `default` means in a route."""
     models_revision: int = 0
     """The revision of the operator's choice of models that these come from."""
+    mcp_changes: int | None = None
+    """How often MCP servers had changed their tools by then; None: the agent has none."""
     routes: Mapping[str, Choose] = field(default_factory=dict[str, Choose])
     steps: Mapping[str, PrepareStep] = field(default_factory=dict[str, PrepareStep])
     """The functions that decide about steps, by name."""
@@ -200,7 +212,10 @@ async def think(
 
     `arrived` says whether there may be something new in the inbox, so that it need not be read before each step.
     """
-    faculties = replace(faculties, toolbox=faculties.toolboxes[mind.era.profile])
+    faculties = replace(faculties, toolbox=requested.toolbox_for(faculties.toolboxes[mind.era.profile], cycle.events))
+    if first := requested.first_phase(cycle.events):
+        phases = (first, *faculties.settings.phases)
+        faculties = replace(faculties, settings=faculties.settings.model_copy(update={"phases": phases}))
     content = faculties.telemetry.content
     if content:
         # Readers of traces are in no space: for an agent that knows private things they get numbers only.
@@ -295,6 +310,8 @@ class _Thinking:
         """The model of the cycle, unless a function has chosen another for a step."""
         self._effects = {(effect.step, effect.position): effect for effect in cycle.effects}
         self._sent_to = list(cycle.sent_to)
+        self._spoke_in: frozenset[str] = frozenset()
+        """Spaces in which this process has sent something in this cycle since the last of its events there."""
         self._awaited = bool(answering.waiting_spaces(cycle.events))
         """Whether somebody waits, or waited, for an answer in this cycle."""
         self._in_last_step = False
@@ -455,6 +472,7 @@ class _Thinking:
             self._cycle = replace(self._cycle, outside_from=self._mind.next_seq)
         if noticed.update is not None:
             self._cycle = replace(self._cycle, events=(*self._cycle.events, *noticed.taken))
+            self._spoke_in -= {event.space_id for event in noticed.taken if event.space_id is not None}
             self._awaited = bool(answering.waiting_spaces(self._cycle.events))
             self._mind.add(noticed.update)
 
@@ -920,6 +938,7 @@ class _Thinking:
     def _note(self, progress: Progress) -> None:
         self._effects.update({(effect.step, effect.position): effect for effect in progress.effects})
         self._sent_to.extend(progress.sent_to)
+        self._spoke_in |= progress.spoke_in
         if progress.active_space_id != self._cycle.active_space_id:
             self._cycle = replace(self._cycle, active_space_id=progress.active_space_id)
         if progress.outside_from != self._cycle.outside_from:
@@ -1117,6 +1136,8 @@ class _Thinking:
         if not self._awaited or self._with.settings.silent_reply == "ignore":
             return []
         agent_id, cycle = self._mind.lease.agent_id, self._cycle
+        if all(each.space_id in self._spoke_in for each in answering.waiting_spaces(cycle.open_events)):
+            return []
         return await self._with.db.read(answering.unanswered_here, agent_id, cycle.id, cycle.open_events)
 
     async def _nudge(self, response: ModelResponse, entries: tuple[Entry, Entry], deliver: Words | None) -> None:

@@ -19,13 +19,13 @@ from denizen.consciousness import log
 from denizen.consciousness.lease import Lease, fence
 from denizen.consciousness.log import Entry
 from denizen.consciousness.recall.file_passages import hear_files
-from denizen.consciousness.recall.passages import remember_next
+from denizen.consciousness.recall.passages import prefetch_newest_cycle, remember_next
 from denizen.cycles import answering, budgets, ledger
 from denizen.cycles.answering import Outgoing, Why
 from denizen.cycles.budgets import Refusal
 from denizen.cycles.ledger import NOTHING, Charge
 from denizen.cycles.records import OpenCycle
-from denizen.cycles.remembering import delivered_texts, own_words_of, pieces_of
+from denizen.cycles.remembering import delivered_texts, own_words_of, pieces_of, prefetch_sent
 from denizen.ids import AgentId, CycleId, SpaceId, new_id
 from denizen.inbox import delivery, parking, statuses, stop_requests
 from denizen.inbox.delivery import DEAD_AFTER, back_off
@@ -80,10 +80,12 @@ _end = statement(
         cost_micros=bindparam("all_cost"),
         digest=bindparam("new_digest"),
     )
-    .returning(cycles.c.told)
 )
 _read_outside = select(cycles.c.outside_from).where(cycles.c.id == bindparam("cycle")).scalar_subquery()
-_lived = statement(select(minds.c.cycle_count, minds.c.head).where(minds.c.agent_id == bindparam("agent_id")))
+_what_told = select(cycles.c.told).where(cycles.c.id == bindparam("cycle_id")).scalar_subquery()
+_lived = statement(
+    select(minds.c.cycle_count, minds.c.head, _what_told).where(minds.c.agent_id == bindparam("agent_id"))
+)
 _live_on = statement(
     update(minds)
     .where(minds.c.agent_id == bindparam("agent"))
@@ -110,8 +112,15 @@ _move_window = statement(
 
 def end_cycle(tx: Tx, lease: Lease, cycle: OpenCycle, ending: Ending) -> int:
     """Store the cycle as ended, and its events as done. Returns its number."""
-    fence(tx, lease)
+    fence(tx, lease, lambda tx: _prefetch(tx, lease.agent_id, cycle, ending))
     return end_cycle_unfenced(tx, lease, cycle, ending)
+
+
+def _prefetch(tx: Tx, agent_id: AgentId, cycle: OpenCycle, ending: Ending) -> None:
+    tx.prefetch(_lived, agent_id=agent_id, cycle_id=cycle.id)
+    prefetch_newest_cycle(tx, agent_id)
+    if ending.sending is None:
+        answering.prefetch_unanswered(tx, agent_id, cycle.id, cycle.open_events)
 
 
 def end_cycle_unfenced(tx: Tx, lease: Lease, cycle: OpenCycle, ending: Ending) -> int:
@@ -134,16 +143,19 @@ def end_cycle_unfenced(tx: Tx, lease: Lease, cycle: OpenCycle, ending: Ending) -
     answering.tell_unanswered(tx, agent_id, cycle, ending.stop_reason, ending.unanswered, retry_at=ending.retry_at)
     if cycle.stopped:
         stop_requests.settle(tx, agent_id, cycle.stopped)
+    log.prefetch_digests(tx, agent_id, cycle.first_seq)
+    prefetch_sent(tx, cycle.effects)
     finished = delivery.finish(tx, agent_id, cycle.id)
-    lived = tx.one(_lived, agent_id=agent_id)
+    lived = tx.one(_lived, agent_id=agent_id, cycle_id=cycle.id)
     assert lived is not None
-    number: int = lived[0] + 1
+    count, head, told = lived
+    number: int = count + 1
     # As they are stored, not as the caller has them: the chain is about the rows.
     entries = log.digests_from(tx, agent_id, cycle.first_seq)
-    digest = chains.cycle_digest(lived[1] or chains.BEGINNING, cycle.id, number, finished, entries)
-    tx.run(_live_on, agent=agent_id, cycle=cycle.id, at=tx.now, new_count=number, new_head=digest)
+    digest = chains.cycle_digest(head or chains.BEGINNING, cycle.id, number, finished, entries)
+    tx.send(_live_on, agent=agent_id, cycle=cycle.id, at=tx.now, new_count=number, new_head=digest)
     tx.note_head("agent", agent_id, number, digest)
-    ended = tx.one(
+    tx.send(
         _end,
         cycle=cycle.id,
         new_number=number,
@@ -157,8 +169,8 @@ def end_cycle_unfenced(tx: Tx, lease: Lease, cycle: OpenCycle, ending: Ending) -
         all_cost=spent.cost_micros or 0,
         new_digest=digest,
     )
-    if ended is not None and ended[0] is not None:
-        _remember(tx, agent_id, cycle.id, ended[0])
+    if told is not None:
+        _remember(tx, agent_id, cycle.id, told)
     if ending.window_from is not None:
         tx.run(_move_window, agent=agent_id, first=ending.window_from)
     _make_recallable(tx, agent_id, number, cycle, ending, sent)

@@ -121,7 +121,7 @@ def enter(
     detail: str | None = None,
 ) -> None:
     """Add a line: what a model call cost, or why a cycle was skipped or failed."""
-    tx.run(
+    tx.send(
         _add,
         agent_id=agent_id,
         cycle_id=cycle_id,
@@ -139,7 +139,7 @@ def enter(
     if kind == "failure" or (kind == "skip" and charge.reserved):
         settle(tx, agent_id)
     elif charge.reserved:
-        tx.run(_settle_call, agent=agent_id)
+        tx.send(_settle_call, agent=agent_id)
 
 
 def enter_for_panel(tx: Tx, panel_id: SpaceId, charge: Charge) -> None:
@@ -150,7 +150,7 @@ def enter_for_panel(tx: Tx, panel_id: SpaceId, charge: Charge) -> None:
 def _count(tx: Tx, adding: Statement, payer: str, charge: Charge) -> None:
     if charge.model is None:
         return
-    tx.run(
+    tx.send(
         adding,
         payer=payer,
         day=day_of(tx.now),
@@ -165,7 +165,7 @@ def _count(tx: Tx, adding: Statement, payer: str, charge: Charge) -> None:
 
 def settle(tx: Tx, agent_id: AgentId) -> None:
     """Release the reservations for the agent's cycle: they have been paid, or will not be used."""
-    tx.run(_settle, agent=agent_id)
+    tx.send(_settle, agent=agent_id)
 
 
 RECENT_ENDS: Final = 100

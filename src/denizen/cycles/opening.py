@@ -14,12 +14,11 @@ from pydantic_ai.messages import ModelRequest, UserPromptPart
 from sqlalchemy import bindparam, select, update
 
 from denizen.bus.streams import AgentStatus, CycleChanged, StreamAborted, agent_topic, space_topic
-from denizen.clock import SECOND
 from denizen.consciousness import eras, log, privacy, recollection, selfhood
 from denizen.consciousness.lease import Lease, fence
 from denizen.consciousness.selfhood import Era, Identity
 from denizen.consciousness.settings import Profile
-from denizen.cycles import seeing
+from denizen.cycles import requested, seeing
 from denizen.cycles.ending import interrupt_cycle, undo_cycle
 from denizen.cycles.pausing import stays_paused
 from denizen.cycles.records import OpenCycle, find_open
@@ -112,7 +111,7 @@ _open = insert_into(cycles, "id", "agent_id", "first_seq", "started_at", "active
 
 def open_cycle(tx: Tx, lease: Lease, waking: Waking) -> Opened | Stale | Remind | Unread | None:
     """Take the events that wake the agent, and as many others as fit, into a new cycle. None if nothing wakes it."""
-    fence(tx, lease)
+    fence(tx, lease, lambda tx: _prefetch(tx, lease.agent_id))
     agent_id = lease.agent_id
     waiting = delivery.pending(tx, agent_id)
     batch = delivery.next_batch(waiting)
@@ -135,16 +134,17 @@ def open_cycle(tx: Tx, lease: Lease, waking: Waking) -> Opened | Stale | Remind 
     characters = event_characters(room)
     batch = batch[: take_that_fit(batch, max_tokens=room, text_chars=characters)]
     era, told = None, _Told()
-    if era_version != version or tx.now - last_cycle_at > selfhood.CACHE_SECONDS * SECOND:
+    if selfhood.era_ends(tx.now, version=version, era_version=era_version, last_cycle_at=last_cycle_at):
         era = _renew_self(tx, waking, news)
     elif news != news_told:
         told = _tell_news(tx, waking, news, batch)
     if waking.profiling is not None:
         told = _tell_profiles(tx, waking, waking.profiling, batch, told)
-    toolbox = waking.toolboxes[(era or waking.era).profile]
-    if not toolbox.archived:
-        # They may differ from those of the era: a restarted process has its own.
-        tx.run(_keep_tools, digest=toolbox.digest, tools=toolbox.encoded)
+    own_tools = waking.toolboxes[(era or waking.era).profile]
+    for toolbox in {own_tools, requested.toolbox_for(own_tools, batch)}:
+        if not toolbox.archived:
+            # They may differ from those of the era: a restarted process has its own.
+            tx.run(_keep_tools, digest=toolbox.digest, tools=toolbox.encoded)
     pictures = seeing.pictures_of_events(tx, batch, waking.inbox_tokens) if waking.sees else ()
     shown = [Source("file", each.name.strip('"')) for each in pictures]
     brought = _Brought(bool(outside), (*sources_of_events(batch), *planned, *shown), pictures)
@@ -152,6 +152,13 @@ def open_cycle(tx: Tx, lease: Lease, waking: Waking) -> Opened | Stale | Remind 
     tx.announce(agent_topic(agent_id), AgentStatus(agent_id, "alive", lease.epoch).to_payload())
     tx.announce(agent_topic(agent_id), CycleChanged(agent_id, cycle.id, "opened").to_payload())
     return Opened(cycle, era, more=len(batch) < len(waiting) or len(waiting) >= delivery.LOOKED_AT)
+
+
+def _prefetch(tx: Tx, agent_id: AgentId) -> None:
+    delivery.prefetch_pending(tx, agent_id)
+    tx.prefetch(_state, agent_id=agent_id)
+    agenda.prefetch_next_few(tx, agent_id)
+    privacy_guard.prefetch_private_spaces(tx, agent_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +254,7 @@ def _begin(
         remembered |= reminding.shown_in(entries)
     active = _common_space(tx, agent_id, batch)
     outside_from = seq if brought.in_mind or any(entry.outside is not None for entry in entries) else None
-    tx.run(
+    tx.send(
         _open,
         id=cycle_id,
         agent_id=agent_id,

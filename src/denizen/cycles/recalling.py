@@ -3,13 +3,8 @@ transaction, because it is slow; by meaning too if there is an embedder."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from denizen.consciousness import recollection
 from denizen.consciousness.mind import Mind
-from denizen.consciousness.recall import settling
-from denizen.consciousness.recall.embedding import QuestionVectors, kinship, meaning
-from denizen.consciousness.recall.searching import Ranking
 from denizen.consciousness.recollection import InboxCue, RecallInput, recalled_in
 from denizen.ids import AgentId
 from denizen.inbox import delivery
@@ -25,21 +20,10 @@ async def remind(db: Database, embedder: Embedder | None, mind: Mind) -> RecallI
     if seen is None:
         return None
     asked = None if embedder is None else await in_meaning(embedder, agent_id, seen.query)
-    ranking, near = await db.read(_search, agent_id, seen, zone, embedder.name if embedder else "", asked)
-    return RecallInput(mind.budget.inbox, zone, recalled_in(mind.past), ranking, near)
+    ranking = await db.read(recollection.search, agent_id, seen, zone, embedder.name if embedder else "", asked)
+    return RecallInput(mind.budget.inbox, zone, recalled_in(mind.past), ranking)
 
 
 def _glance(tx: Tx, agent_id: AgentId) -> InboxCue | None:
     batch = delivery.next_batch(delivery.pending(tx, agent_id))
     return recollection.glance(tx, agent_id, batch) if batch else None
-
-
-def _search(
-    tx: Tx, agent_id: AgentId, seen: InboxCue, zone: str, embedder: str, asked: QuestionVectors | None
-) -> tuple[Ranking, Mapping[int, float]]:
-    near = None if asked is None else meaning(tx, agent_id, embedder, asked)
-    ranking = recollection.search(tx, agent_id, seen, zone, near)
-    if asked is None or near is None:
-        return ranking, {}
-    newest = settling.extent(tx, agent_id).passages
-    return ranking, kinship(tx, agent_id, embedder, asked, ranking.scores, newest)

@@ -35,6 +35,13 @@ _sent = statement(
 _private = statement(select(spaces.c.private).where(spaces.c.id == bindparam("id")))
 
 
+def prefetch_sent(tx: Tx, done: Iterable[EffectRecord]) -> None:
+    """Announce the messages that `pieces_of` reads."""
+    for each in done:
+        if each.tool == SEND_MESSAGE and (message_id := effects.message_in(each.result)):
+            tx.prefetch(_sent, id=message_id)
+
+
 def pieces_of(
     tx: Tx,
     agent_id: AgentId,

@@ -19,6 +19,7 @@ from typing import Any, Final
 
 WALL_SECONDS: Final = 60.0
 """After this time the process and whatever it started are killed."""
+CPU_SECONDS: Final = 20
 MOST_OUTPUT: Final = 32 * 1024**2
 AT_ONCE: Final = 2
 """How many files are read at the same time in this process."""
@@ -55,7 +56,14 @@ def _slot() -> asyncio.Semaphore:
     return _slots.setdefault(loop, asyncio.Semaphore(AT_ONCE))
 
 
-async def run(task: str, argument: str, data: bytes | Load, *, wall_seconds: float = WALL_SECONDS) -> Answer:
+async def run(
+    task: str,
+    argument: str,
+    data: bytes | Load,
+    *,
+    wall_seconds: float = WALL_SECONDS,
+    cpu_seconds: int = CPU_SECONDS,
+) -> Answer:
     """Run the program on these bytes. Whatever happens to it, there is an answer.
 
     `data` that has to be loaded is loaded when the turn of this file has come: those that wait hold nothing in memory.
@@ -68,6 +76,7 @@ async def run(task: str, argument: str, data: bytes | Load, *, wall_seconds: flo
             _PROGRAM,
             task,
             argument,
+            str(cpu_seconds),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

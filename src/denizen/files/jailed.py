@@ -21,7 +21,6 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 MEMORY_BYTES: Final = 1024**3
-CPU_SECONDS: Final = 20
 WRITTEN_BYTES: Final = 16 * 1024**2
 DESCRIPTORS: Final = 64
 UNPACKED_BYTES: Final = 200 * 1024**2
@@ -45,11 +44,11 @@ class Unreadable(Exception):
     """Why a file has no text or cannot be shown, in words for people."""
 
 
-def confine() -> None:
+def confine(cpu_seconds: int) -> None:
     """Limit this process, for good."""
     for what, most in (
         (resource.RLIMIT_AS, MEMORY_BYTES),
-        (resource.RLIMIT_CPU, CPU_SECONDS),
+        (resource.RLIMIT_CPU, cpu_seconds),
         (resource.RLIMIT_FSIZE, WRITTEN_BYTES),
         (resource.RLIMIT_NOFILE, DESCRIPTORS),
         (resource.RLIMIT_CORE, 0),
@@ -279,7 +278,7 @@ def picture(size: int, data: bytes) -> tuple[dict[str, Any], bytes]:
 
 def main() -> None:
     """`jailed.py text KIND` or `jailed.py picture SIZE`: a line of JSON, then the bytes of the picture."""
-    confine()
+    confine(cpu_seconds=int(sys.argv[3]))
     data = sys.stdin.buffer.read()
     payload = b""
     try:

@@ -13,7 +13,7 @@ from pydantic import JsonValue
 from sqlalchemy import bindparam, select
 
 from denizen.consciousness.recall.passages import Piece, forget, forget_files, remember
-from denizen.ids import AgentId, EntityId, MessageId, new_id
+from denizen.ids import AgentId, ChannelId, EntityId, MessageId, new_id
 from denizen.inbox import delivery
 from denizen.inbox.delivery import Delivery
 from denizen.inbox.events import ABOUT, BEFORE, OUTSIDE
@@ -43,12 +43,15 @@ _reading = statement(
 )
 
 
-def edit_message(tx: Tx, message_id: MessageId, by: EntityId, what: Draft, *, ask: bool = False) -> Message:
+def edit_message(
+    tx: Tx, message_id: MessageId, by: EntityId, what: Draft, *, ask: bool = False, via: ChannelId | None = None
+) -> Message:
     """Edits the message, and tells every agent that has read it once.
 
-    With `ask`, agents that were to answer it are asked to answer it as it is now.
+    With `ask`, agents that were to answer it are asked to answer it as it is now. A change from elsewhere came `via` a
+    channel.
     """
-    change = editing.edit(tx, message_id, by, what)
+    change = editing.edit(tx, message_id, by, what, via=via)
     asked = ask_again.ask_about_edited(tx, change.after, by) if ask else []
     if change.is_one:
         _tell(tx, change, by, "edited", f": it now says {quote(what.text)}", without=asked)
@@ -56,9 +59,9 @@ def edit_message(tx: Tx, message_id: MessageId, by: EntityId, what: Draft, *, as
     return change.after
 
 
-def delete_message(tx: Tx, message_id: MessageId, by: EntityId) -> Message:
+def delete_message(tx: Tx, message_id: MessageId, by: EntityId, *, via: ChannelId | None = None) -> Message:
     """Deletes the text of the message, and tells every agent that has read it once."""
-    change = editing.delete(tx, message_id, by)
+    change = editing.delete(tx, message_id, by, via=via)
     if change.is_one:
         _tell(tx, change, by, "deleted", f": it was message {change.before.seq} there.")
         index_anew(tx, [message_id])

@@ -44,15 +44,19 @@ from denizen.models.tokens import estimate_message
 from denizen.plans import origins
 from denizen.shapes.vocabulary import ForgetKind as Kind
 from denizen.spaces import directory, editing, leaving, marking, posting
+from denizen.spaces import outbox as to_send
 from denizen.spaces.markdown import render
 from denizen.spaces.posting import Message
 from denizen.spaces.quotes import FORGOTTEN, Quotes, said
 from denizen.storage import chains
 from denizen.storage.database import Tx, insert_into, long_running, statement, values
 from denizen.storage.schema import (
+    addresses,
     advisors,
     agents,
     calls,
+    carried,
+    channels,
     cycles,
     entities,
     events,
@@ -64,8 +68,10 @@ from denizen.storage.schema import (
     metadata,
     minds,
     notes,
+    outbox,
     panels,
     passages,
+    push_subscriptions,
     redactions,
     reflections,
     replies,
@@ -221,12 +227,14 @@ def forget_person(
     tx.run(_forget_entity, entity=person_id, new_name=NOBODY, new_handle=new_handle)
     tx.run(_revoke, entity=person_id, at=tx.now)
     tx.run(_drop_secrets, owner=person_id)
+    work.removed["push_subscriptions"] += tx.run(_drop_subscriptions, entity=person_id)
     for table, drop in _of_person.items():
         work.removed[table] += tx.run(drop, person=person_id)
     # A server without an owner could not be administered: the last one stays, without a name.
     if roles.role_of(tx, person_id) != "owner" or roles.count_owners(tx, person.organization_id) > 1:
         tx.run(_gone, entity=person_id, at=tx.now)
     tx.run(_unlink, entity=person_id)
+    work.removed["addresses"] += tx.run(_unlink_accounts, entity=person_id) + _forget_accounts(tx, person_id)
     return work.finish("person", person_id, by)
 
 
@@ -250,6 +258,7 @@ def forget_space(tx: Tx, space_id: SpaceId, by: EntityId | None = None) -> Recei
     work.removed["memberships"] += tx.run(_leave_all, space=space_id)
     directory.strike_members(tx, space_id)
     tx.run(_forget_space, space=space_id, new_name=NOBODY)
+    work.removed["channels"] += _disconnect(tx, space_id)
     directory.announce_change(tx, space_id)
     return work.finish("space", space_id, by)
 
@@ -290,8 +299,9 @@ def _given(tx: Tx, kind: Kind, subject_id: str) -> Receipt | None:
     return None if row is None else _as_receipt(row)
 
 
-# Leases first, as in every write of a cycle, then spaces, as in every post: running transactions can finish.
-_LOCKED_FIRST = ("leases", "spaces", "messages", "minds", "events", "log")
+# Leases first, as in every write of a cycle and of a bridge, then spaces, as in every post: running transactions can
+# finish.
+_LOCKED_FIRST = ("leases", "bridges", "spaces", "messages", "minds", "events", "log")
 _ordered = [*_LOCKED_FIRST, *sorted(set(metadata.tables) - {*_LOCKED_FIRST, "instances"})]
 _lock = statement(text(f"LOCK TABLE {', '.join(_ordered)} IN EXCLUSIVE MODE"))
 _overwrite_deleted = statement(text("PRAGMA secure_delete = ON"))
@@ -351,7 +361,28 @@ _revoke = statement(
     update(tokens).where(tokens.c.entity_id == bindparam("entity")).values(name=FORGOTTEN, revoked_at=bindparam("at"))
 )
 _drop_secrets = statement(delete(secrets).where(secrets.c.owner_id == bindparam("owner")))
+_drop_subscriptions = statement(delete(push_subscriptions).where(push_subscriptions.c.entity_id == bindparam("entity")))
 _unlink = statement(delete(identities).where(identities.c.entity_id == bindparam("entity")))
+_unlink_accounts = statement(
+    update(addresses)
+    .where(addresses.c.person_id == bindparam("entity"), addresses.c.person_id.is_not(None))
+    .values(person_id=None, linked_at=None)
+)
+# Nobody knows whose it was: whoever writes with it again is a new guest.
+_rename_accounts = statement(
+    update(addresses).where(addresses.c.guest_id == bindparam("guest")).values(account=bindparam("nobody"))
+)
+_codes_to = statement(
+    delete(outbox).where(
+        outbox.c.target.in_(select(addresses.c.account).where(addresses.c.guest_id == bindparam("guest"))),
+        outbox.c.channel_id.is_(None),
+    )
+)
+_channels_of = statement(select(channels.c.id).where(channels.c.space_id == bindparam("space_id")))
+_of_channel = [
+    statement(delete(table).where(column == bindparam("channel")))
+    for table, column in ((outbox, outbox.c.channel_id), (carried, carried.c.channel_id), (channels, channels.c.id))
+]
 _of_person = {
     table.name: statement(delete(table).where(table.c.person_id == bindparam("person")))
     for table in (feelings, signals, voice_feelings, voice_signals)
@@ -363,6 +394,21 @@ _of_space_there = {
 }
 _leave_all = statement(delete(memberships).where(memberships.c.space_id == bindparam("space")))
 _forget_space = statement(update(spaces).where(spaces.c.id == bindparam("space")).values(name=bindparam("new_name")))
+
+
+def _forget_accounts(tx: Tx, guest_id: EntityId) -> int:
+    """Forgets the accounts elsewhere of this guest."""
+    tx.run(_codes_to, guest=guest_id)
+    return tx.run(_rename_accounts, guest=guest_id, nobody=f"forgotten-{guest_id}")
+
+
+def _disconnect(tx: Tx, space_id: SpaceId) -> int:
+    """Forgets the rooms elsewhere that the space was connected with, and what was carried."""
+    found = values(tx, _channels_of, space_id=space_id)
+    for channel_id in found:
+        for drop in _of_channel:
+            tx.run(drop, channel=channel_id)
+    return len(found)
 
 
 def _answers(tx: Tx, message_ids: Iterable[str]) -> list[tuple[str, str, int | None]]:
@@ -750,6 +796,7 @@ class _Work:
                     new_metadata=left_more,
                 )
                 chains.amend_message(self.tx, id)
+                to_send.note(self.tx, posting.get_message(self.tx, id).space_id, id, "edit")
                 changed.append(id)
         self.removed["messages"] += len(changed)
         index_anew(self.tx, changed)

@@ -17,7 +17,9 @@ from denizen.storage.schema import (
     advisors,
     agents,
     alerts,
+    bridges,
     calls,
+    channels,
     contents,
     cycles,
     effects,
@@ -34,6 +36,7 @@ from denizen.storage.schema import (
     notes,
     openings,
     organizations,
+    outbox,
     overflow,
     panel_alerts,
     panels,
@@ -147,6 +150,8 @@ _spaces_here = select(spaces.c.id).where(spaces.c.organization_id == bindparam("
 _contents_here = select(contents.c.id).where(contents.c.organization_id == bindparam("organization_id"))
 _agent_of_cycle = select(cycles.c.agent_id).where(cycles.c.id == effects.c.cycle_id).scalar_subquery()
 
+_bridges_here = select(bridges.c.id).where(bridges.c.organization_id == bindparam("organization_id"))
+
 PLACES: Final = (
     TextTable(events, {"payload": "text"}, agent=events.c.agent_id, cycle=events.c.cycle_id),
     TextTable(
@@ -215,6 +220,14 @@ PLACES: Final = (
     TextTable(files, {"name": "text"}, here=files.c.organization_id == bindparam("organization_id")),
     TextTable(file_pages, {"text": "text"}, here=file_pages.c.content_id.in_(_contents_here)),
     TextTable(openings, {"reason": "text"}, here=openings.c.organization_id == bindparam("organization_id")),
+    TextTable(
+        bridges,
+        {"error": "text", "parked_reason": "text"},
+        here=bridges.c.organization_id == bindparam("organization_id"),
+        of_people=True,
+    ),
+    TextTable(channels, {"room": "text"}, here=channels.c.space_id.in_(_spaces_here), of_people=True),
+    TextTable(outbox, {"target": "text", "failed": "text"}, here=outbox.c.bridge_id.in_(_bridges_here), of_people=True),
     TextTable(webhooks, {"name": "text"}, agent=webhooks.c.agent_id, of_people=True),
     TextTable(
         entities,

@@ -19,7 +19,7 @@ from denizen.errors import NotFound
 from denizen.files.attaching import attachments_from, attachments_in
 from denizen.ids import AgentId, CycleId, SpaceId
 from denizen.inbox import statuses
-from denizen.inbox.events import FILES, OUTSIDE, Event, EventType, Lane
+from denizen.inbox.events import ABOUT, ALONE, FILES, OUTSIDE, Event, EventType, Lane
 from denizen.inbox.statuses import EventCause
 from denizen.shapes.vocabulary import OpenState
 from denizen.storage.database import Tx, insert_ignore, statement, values
@@ -91,6 +91,8 @@ def deliver(tx: Tx, deliveries: Sequence[Delivery]) -> None:
     woken: list[JsonValue] = [each.agent_id for each in deliveries if each.wakes or each.urgent]
     if woken:
         tx.announce(WAKE, {"agents": woken})
+        for agent_id in woken:
+            tx.call_up(str(agent_id))
 
 
 _columns = (
@@ -227,6 +229,11 @@ def find(tx: Tx, agent_id: AgentId, event_id: str) -> Event | None:
     return None if row is None else _event(row)
 
 
+def prefetch_pending(tx: Tx, agent_id: AgentId) -> None:
+    """Announce `pending`."""
+    tx.prefetch(_pending, agent_id=agent_id, limit=LOOKED_AT)
+
+
 def pending(tx: Tx, agent_id: AgentId, *, limit: int = LOOKED_AT) -> list[Event]:
     """The waiting events of this inbox that can be taken now, in the order of draining. Changes nothing.
 
@@ -245,6 +252,23 @@ def pending(tx: Tx, agent_id: AgentId, *, limit: int = LOOKED_AT) -> list[Event]
     if len(rows) == limit and not any(event.wakes for event in found):
         found += [_event(row) for row in tx.all(_first_waking, agent_id=agent_id, now=tx.now)]
     return found
+
+
+_open_in_space = statement(
+    select(events.c.number, events.c.message_id, events.c.payload)
+    .where(events.c.agent_id == bindparam("agent_id"), _OPEN, events.c.space_id == bindparam("space_id"))
+    .order_by(events.c.number)
+)
+
+
+def open_about(tx: Tx, agent_id: AgentId, space_id: str, message_id: str) -> list[int]:
+    """The numbers of the events of this message, and of notices about it, that wait or that a cycle has taken."""
+    rows = tx.all(_open_in_space, agent_id=agent_id, space_id=space_id)
+    return [
+        number
+        for number, of_message, payload in rows
+        if message_id in (of_message, json.loads(payload).get(ABOUT) if payload else None)
+    ]
 
 
 def newest_of_space(tx: Tx, agent_id: AgentId, space_id: str, *, up_to: int) -> list[Event]:
@@ -335,7 +359,8 @@ def is_tried_alone(event: Event) -> bool:
 
 
 def next_batch(waiting: Sequence[Event]) -> list[Event]:
-    """The waiting events that one cycle should take: one that must be tried alone, or all others.
+    """The waiting events that one cycle should take: one that must be tried alone, or all others. Of the requests of
+    programs in one space it takes one: what the agent says there in a cycle is the answer to that request.
 
     Events of a space are taken in order, except that urgent ones come first. Empty unless one of them wakes the agent:
     events that do not wake are read together with one that does, or before it if they must be tried alone.
@@ -346,13 +371,16 @@ def next_batch(waiting: Sequence[Event]) -> list[Event]:
     if is_tried_alone(first):
         return [first]
     held_up: set[str] = set()
+    asked_in: set[str] = set()
     batch: list[Event] = []
     for event in waiting:
         urgent = event.lane == "urgent"
-        if is_tried_alone(event):
+        asked = event.space_id is not None and event.payload.get(ALONE) is True
+        if is_tried_alone(event) or (asked and event.space_id in asked_in):
             held_up.update([event.space_id] if event.space_id is not None and not urgent else [])
         elif urgent or event.space_id not in held_up:
             batch.append(event)
+            asked_in.update([event.space_id] if asked and event.space_id is not None else [])
     return batch
 
 

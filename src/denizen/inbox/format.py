@@ -22,7 +22,7 @@ from pydantic import JsonValue
 
 from denizen.clock import SECOND, moment, zone_or_utc
 from denizen.folding import fold
-from denizen.inbox.events import Event, EventType
+from denizen.inbox.events import FORMAT, Event, EventType
 
 if TYPE_CHECKING:  # commands that ask a server format texts, and do without a database
     from denizen.files.attaching import Attachment
@@ -40,6 +40,10 @@ _PREVIEW_CLOSING = (
     "(You will read these in full in your next cycle. If one changes what you are doing now, adapt to it.)"
 )
 _PREVIEW_CHARS = 50
+_FORMAT_LINE = (
+    "   → A program reads your answer. Send one message that is a JSON object and nothing else, of this JSON Schema: "
+    "{schema}"
+)
 OUTSIDE_MARK = "holds text from outside"
 """Marks text that is from outside, or made from such text, where the line names no guest, service or tool."""
 PREVIEW_EVENTS = 20
@@ -239,6 +243,8 @@ def _entry(number: int, event: Event, now: int, text_chars: int) -> str:
     if cut < len(text):
         lines.append(_pointer(event, cut, len(text)))
     lines += [file_line(each) for each in event.files]
+    if FORMAT in event.payload:
+        lines.append(_FORMAT_LINE.format(schema=visible(_compact_json(event.payload[FORMAT]))))
     lines.append(_age_line(event, now))
     return "\n".join(lines)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, get_args
 
 from pydantic import JsonValue
-from sqlalchemy import bindparam, delete, exists, or_, select, update
+from sqlalchemy import ColumnElement, bindparam, delete, exists, or_, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from denizen.bus.streams import StatusChanged, space_topic
@@ -315,6 +315,12 @@ def clear(tx: Tx, agent_id: AgentId, causes: Iterable[Cause], space_id: SpaceId 
             _clear(tx, _clear_cause, agent_id, why=cause)
         else:
             _clear(tx, _clear_cause_in_space, agent_id, why=cause, space=space_id)
+
+
+def is_shown(agent_id: ColumnElement[str]) -> ColumnElement[bool]:
+    """A condition: the agent has a status in the space `space_id`. Mostly it has none, and there is none to clear."""
+    own = space_statuses.c.agent_id == agent_id, space_statuses.c.space_id == bindparam("space_id")
+    return exists(select(space_statuses.c.agent_id).where(*own))
 
 
 def clear_in_space(tx: Tx, agent_id: AgentId, space_id: SpaceId, *, thinking: bool) -> None:

@@ -6,16 +6,18 @@ The HTTP API and `denizen.memory` call the same ones; this process may see and c
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from denizen.access import audit, openings
 from denizen.access.requesters import Requester, find_agent, find_space
 from denizen.consciousness.privacy import stand_in
 from denizen.errors import InvalidInput, NotFound
 from denizen.ids import OrganizationId, SpaceId
+from denizen.memory import history as history_of
 from denizen.memory import items, rolling, settled
 from denizen.memory.audience import Owner
-from denizen.memory.items import SNAPSHOT, MemoryItem
+from denizen.memory.history import MemoryVersion
+from denizen.memory.items import SNAPSHOT, Correction, MemoryItem
 from denizen.memory.policy import OrganizationMemory, Policy, Scope
 from denizen.spaces import directory
 from denizen.storage.database import Tx, storable
@@ -124,25 +126,53 @@ def owner_of(memory: MemoryItem) -> Owner:
     return Owner(memory.scope, memory.organization_id, SpaceId(memory.space_id), memory.user_id, memory.agent_id)
 
 
-@dataclass(frozen=True, slots=True)
-class Correction:
-    """The corrected text of a memory, with its vector if there is an embedder."""
-
-    text: str
-    vector: bytes | None = None
-    embedder: str = ""
-
-
 def correct(tx: Tx, by: Requester, memory_id: str, what: Correction) -> MemoryItem:
     """Corrects the memory, and its copies that belong to other owners as far as this person may change them.
 
     The old text is linked to the new one and is no longer found; the summary of the conversation is corrected as well.
     """
-    memory = find_changeable(tx, by, memory_id)
+    return _correct(tx, by, find_changeable(tx, by, memory_id), what)
+
+
+def _correct(tx: Tx, by: Requester, memory: MemoryItem, what: Correction) -> MemoryItem:
     if memory.kind == SNAPSHOT:
         raise InvalidInput("This is the summary of a whole conversation. Correct one of its items instead.")
+    what = replace(what, by_id=by.optional_entity_id)
     for copy in items.copies_of(tx, memory):
-        if may_change(tx, copy, by):
-            items.correct(tx, owner_of(copy), copy, what.text, what.vector, what.embedder)
+        # What the owner of a copy has forgotten does not come back to them.
+        if may_change(tx, copy, by) and not items.keeping_out(tx, copy.owner)(what.text):
+            items.correct(tx, owner_of(copy), copy, what)
     rolling.reword(tx, memory.space_id, memory.text, what.text)
-    return items.correct(tx, owner_of(memory), memory, what.text, what.vector, what.embedder)
+    return items.correct(tx, owner_of(memory), memory, what)
+
+
+def history(tx: Tx, by: Requester, memory_id: str) -> list[MemoryVersion]:
+    """Returns the versions of the memory, the oldest first, with stand-ins for those that this person may not see."""
+    found = history_of.read(tx, find(tx, by, memory_id))
+    hidden = [each for each in found if not may_see(tx, each.memory, by)]
+    texts = {each.text for each in hidden}
+    # What a version replaced may be hidden although the version itself is not.
+    told = [replace(each, before="") if each.before in texts else each for each in found]
+    return [_stood_in(each) if each.text in texts else each for each in told]
+
+
+def _stood_in(version: MemoryVersion) -> MemoryVersion:
+    change = replace(version.change, text=stand_in(1), by_id=None, sources=())
+    return replace(version, change=change, before="", memory=replace(version.memory, text=stand_in(1), sources=()))
+
+
+def revert(tx: Tx, by: Requester, memory_id: str, version_id: str) -> MemoryItem:
+    """Makes the text of an earlier version hold again, as a correction of what holds now: nothing is undone.
+
+    A version that was forgotten is not there any more. Raises `NotFound` then, or if this person may not see it.
+    """
+    found = history_of.read(tx, find_changeable(tx, by, memory_id))
+    version = next((each for each in found if each.id == version_id), None)
+    if version is None or not may_see(tx, version.memory, by):
+        raise NotFound("version", version_id)
+    now = next((each.memory for each in found if each.memory.superseded_by is None), None)
+    if now is None or not may_change(tx, now, by):
+        raise NotFound("memory", memory_id)
+    if now.text == version.text:
+        raise InvalidInput("This version is the current text. Choose an earlier one.")
+    return _correct(tx, by, now, Correction(version.text, kind="reverted"))

@@ -2,7 +2,7 @@
 
 A person's memory is for that person alone; one between a person and an agent, for the two; a conversation's, for its
 members; the organization's, for its people. A service in the audience may know nothing: it may pass things on to
-others.
+others. The same for a guest, who writes and reads through a bridge.
 """
 
 from __future__ import annotations
@@ -54,6 +54,7 @@ class Audience:
     people: frozenset[EntityId]
     agents: frozenset[AgentId]
     services: bool
+    """Whether a service or a guest is among them."""
 
     def owners(self, agent_id: AgentId) -> Iterator[Owner]:
         """Yields the owners whose memories this agent may be shown."""
@@ -74,7 +75,7 @@ class Audience:
 
 _SPACES = [f"s{at}" for at in range(30)]
 _there = statement(
-    select(memberships.c.space_id, spaces.c.organization_id, entities.c.id, entities.c.kind)
+    select(memberships.c.space_id, spaces.c.organization_id, entities.c.id, entities.c.kind, entities.c.role)
     .join(spaces, spaces.c.id == memberships.c.space_id)
     .join(entities, entities.c.id == memberships.c.entity_id)
     .where(memberships.c.space_id.in_([bindparam(name, type_=spaces.c.id.type) for name in _SPACES]))
@@ -91,10 +92,10 @@ def audience(tx: Tx, space_ids: Iterable[str]) -> Audience | None:
         return None  # A space without members, or one that is gone: its audience is unknown.
     return Audience(
         frozenset(SpaceId(each) for each in wanted),
-        frozenset(organization_id for _, organization_id, _, _ in rows),
-        frozenset(id for _, _, id, kind in rows if kind == "human"),
-        frozenset(id for _, _, id, kind in rows if kind == "agent"),
-        any(kind == "service" for *_, kind in rows),
+        frozenset(organization_id for _, organization_id, *_ in rows),
+        frozenset(id for _, _, id, kind, _ in rows if kind == "human"),
+        frozenset(id for _, _, id, kind, _ in rows if kind == "agent"),
+        any(kind == "service" or role == "guest" for *_, kind, role in rows),
     )
 
 

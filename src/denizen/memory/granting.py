@@ -35,6 +35,14 @@ def for_writing(tx: Tx, space_id: SpaceId, message_ids: Sequence[str]) -> Grant:
     return _grant(tx, [space_id], audience.speakers(tx, message_ids))
 
 
+def could_write(tx: Tx, space_id: SpaceId) -> bool:
+    """Whether anything of the conversation might be remembered, if the right person says it."""
+    home = directory.get_space(tx, space_id).organization_id
+    given = Circumstances(True, True, "owner", settled.organization_of(tx, home))
+    policy = settled.policy_of(tx, space_id)
+    return any(decide(policy, scope, given).write == "yes" for scope in SCOPES)
+
+
 def publishable(tx: Tx, grant: Grant, given: Sequence[Candidate]) -> list[Candidate]:
     """Returns the candidates that may be shared with the organization: in its categories, and said by an admin who
     named it.

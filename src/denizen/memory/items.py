@@ -1,7 +1,8 @@
 """Memory items: each stored once, with its sources and its owner.
 
 Texts that differ only in punctuation are the same item; with an embedder, so are texts with the same meaning. An
-outdated item is linked to the one that replaced it and is no longer found. A forgotten item is not stored again.
+outdated item is linked to the one that replaced it and is no longer found. A forgotten item is not stored again. Each
+change is recorded (`memory/changes.py`).
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ from denizen.consciousness.recall.terms import count_terms
 from denizen.errors import InvalidInput, NotFound
 from denizen.ids import AgentId, EntityId, OrganizationId, SpaceId, new_id
 from denizen.inbox.sources import Source
+from denizen.memory import changes
 from denizen.memory.audience import Owner
+from denizen.memory.changes import MemoryChange
 from denizen.memory.likeness import contradiction
 from denizen.memory.policy import Scope
 from denizen.spaces.quotes import spelled
@@ -72,6 +75,8 @@ class Stored:
     uses: int = 0
     used_at: int | None = None
     superseded_by: str | None = None
+    changes: tuple[MemoryChange, ...] = ()
+    """Its recorded changes, the oldest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +217,7 @@ _count_term = statement(
         index_elements=["owner", "term", "number"], set_={"shape": memory_terms.c.shape + _count.excluded.shape}
     )
 )
+_terms_of = statement(select(memory_terms.c.term).where(memory_terms.c.number == bindparam("item")))
 _drop_terms = statement(delete(memory_terms).where(memory_terms.c.number == bindparam("item")))
 _drop_unused = statement(
     delete(memory_terms).where(
@@ -264,9 +270,9 @@ def _find_known(tx: Tx, owner: str, hashed: str) -> _Known | None:
 
 
 def remember(
-    tx: Tx, owner: Owner, space_id: SpaceId, candidates: Iterable[Candidate], embedder: str = ""
+    tx: Tx, owner: Owner, space_id: SpaceId, candidates: Iterable[Candidate], embedder: str = "", model: str = ""
 ) -> Counter[Outcome]:
-    """Stores each candidate once for this owner; returns how many had which outcome."""
+    """Stores each candidate, which this model wrote, once for this owner; returns how many had which outcome."""
     done: Counter[Outcome] = Counter()
     key = owner.key
     # The same words twice in one pass are one candidate.
@@ -285,24 +291,28 @@ def remember(
             if hashed in unwanted:
                 done["kept out"] += 1
             elif hashed in known:
-                done[_know(tx, index, known[hashed], by_hash[hashed])] += 1
+                done[_know(tx, index, known[hashed], by_hash[hashed], model)] += 1
             else:
-                done[_learn(tx, index, owner, space_id, by_hash[hashed], hashed, embedder)] += 1
+                done[_learn(tx, index, owner, space_id, by_hash[hashed], hashed, (embedder, model))] += 1
     index.settle()
     return done
 
 
-def _know(tx: Tx, index: _Index, known: _Known, what: Candidate) -> Outcome:
+def _know(tx: Tx, index: _Index, known: _Known, what: Candidate, model: str) -> Outcome:
     """Records a candidate that is stored already; revives it if it was superseded and somebody has said it again.
 
     A pass carries over what was known before: that alone does not count as said again.
     """
-    if not _merge(tx, known.number, known.sources, known.confidence, what):
+    reasons = _merge(tx, known.number, known.sources, known.confidence, what)
+    if not reasons:
         return "known"
-    if known.superseded_by is not None:
+    outdated = known.superseded_by is not None
+    if outdated:
         _revive_item(tx, index, known.hash, known.number, known.text)
-    _take_place(tx, index, what, known.number, known.id)
-    return "known" if known.superseded_by is None else "again"
+    replaced = _take_place(tx, index, what, known.number, known.id)
+    kind = "said_again" if outdated else "confirmed"
+    changes.record(tx, known.number, [MemoryChange(kind, known.text, None, model, replaced, reasons)])
+    return "again" if outdated else "known"
 
 
 def _revive_item(tx: Tx, index: _Index, hashed: str, number: int, text: str) -> None:
@@ -318,38 +328,43 @@ def _learn(
     space_id: SpaceId,
     what: Candidate,
     hashed: str,
-    embedder: str,
+    made_by: tuple[str, str],
 ) -> Outcome:
+    embedder, model = made_by
     near = _same_meaning(tx, owner.key, what, embedder)
     if near is not None:
         found = tx.one(_one, number=near)
         assert found is not None
-        _merge(tx, near, found[12], found[11], what)
+        reasons = _merge(tx, near, found[12], found[11], what)
+        if reasons:
+            changes.record(tx, near, [MemoryChange("confirmed", found[10], None, model, sources=reasons)])
         return "same meaning"
-    number, id = _add_item(tx, index, owner, space_id, what, hashed, embedder)
-    return "superseding" if _take_place(tx, index, what, number, id) else "new"
+    number, id, text = _add_item(tx, index, owner, space_id, what, hashed, embedder)
+    replaced = _take_place(tx, index, what, number, id)
+    changes.record(tx, number, [MemoryChange("learned", text, None, model, replaced, what.sources)])
+    return "superseding" if replaced else "new"
 
 
 def _add_item(
     tx: Tx, index: _Index, owner: Owner, space_id: SpaceId, what: Candidate, hashed: str, embedder: str
-) -> tuple[int, str]:
+) -> tuple[int, str, str]:
     text = storable(what.text)
     counts = count_terms(text)
     new = Stored(new_id(), replace(what, text=text), tx.now, tx.now, embedder="" if what.vector is None else embedder)
     number = _insert(tx, owner, space_id, new, hashed, sum(counts.values()))
     index.add(number, counts)
-    return number, new.id
+    return number, new.id, text
 
 
-def _merge(tx: Tx, number: int, sources: str, confidence: int, what: Candidate) -> bool:
-    """Adds sources to an existing item; returns whether any of them is new."""
+def _merge(tx: Tx, number: int, sources: str, confidence: int, what: Candidate) -> tuple[str, ...]:
+    """Adds sources to an existing item; returns those that are new."""
     before = json.loads(sources)
     merged = list(dict.fromkeys([*before, *what.sources]))
     if merged == before and what.confidence <= confidence:
-        return False
+        return ()
     tx.run(_touch, item=number, new_sources=json.dumps(merged), sure=what.confidence, at=tx.now)
     _rest_on(tx, number, what.sources)
-    return merged != before
+    return tuple(merged[len(before) :])
 
 
 def _rest_on(tx: Tx, number: int, sources: Iterable[str]) -> None:
@@ -421,6 +436,7 @@ def restore(tx: Tx, owner: Owner, space_id: SpaceId, brought: Stored) -> bool:
         return False
     counts = count_terms(brought.what.text)
     number = _insert(tx, owner, space_id, brought, hashed, sum(counts.values()))
+    changes.record(tx, number, [each for each in brought.changes if hash_of(owner.key, each.text) == hashed])
     if brought.kind != SNAPSHOT and brought.superseded_by is None:
         index = _Index(tx, owner.key)
         index.add(number, counts)
@@ -454,18 +470,20 @@ class _Index:
                 for term, count in counts.items()
             ],
         )
-        self._change(counts, 1)
+        self._change(counts, sum(counts.values()), 1)
 
     def remove(self, number: int, counts: Mapping[str, int]) -> None:
         """Removes the item, which has these terms."""
+        # As they are stored: another version may have made other terms of the same text.
+        terms = values(self._tx, _terms_of, item=number)
         if self._tx.run(_drop_terms, item=number) or not counts:
-            self._change(counts, -1)
+            self._change(terms, sum(counts.values()), -1)
 
-    def _change(self, counts: Mapping[str, int], by: int) -> None:
-        for term in counts:
+    def _change(self, terms: Iterable[str], length: int, by: int) -> None:
+        for term in terms:
             self._terms[term] += by
         self._items += by
-        self._length += by * sum(counts.values())
+        self._length += by * length
 
     def settle(self) -> None:
         """Writes the changed counts, in the order of the terms: two writers in different orders would deadlock."""
@@ -478,9 +496,9 @@ class _Index:
             self._tx.run(_measure, owner=self.owner, items=self._items, length=self._length)
 
 
-def _take_place(tx: Tx, index: _Index, what: Candidate, number: int, id: str) -> bool:
-    """Links the items that this one replaces to it, and takes them out of the index."""
-    replaced = False
+def _take_place(tx: Tx, index: _Index, what: Candidate, number: int, id: str) -> tuple[str, ...]:
+    """Links the items that this one replaces to it, and takes them out of the index; returns their ids."""
+    replaced: list[str] = []
     for hashed in {hash_of(index.owner, text): None for text in what.replaces}:
         known = None if hashed in index.gone else _find_known(tx, index.owner, hashed)
         if known is None or known.number == number:
@@ -489,33 +507,44 @@ def _take_place(tx: Tx, index: _Index, what: Candidate, number: int, id: str) ->
         if known.superseded_by is None:
             tx.run(_supersede, item=known.number, by=id)
             index.remove(known.number, count_terms(known.text))
-            replaced = True
-    return replaced
+            replaced.append(known.id)
+    return tuple(replaced)
 
 
 _reword = statement(update(memories).where(memories.c.number == bindparam("item")).values(text=bindparam("new_text")))
 
 
-def correct(
-    tx: Tx, owner: Owner, memory: MemoryItem, text: str, vector: bytes | None = None, embedder: str = ""
-) -> MemoryItem:
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """The corrected text of a memory, with its vector if there is an embedder."""
+
+    text: str
+    vector: bytes | None = None
+    embedder: str = ""
+    by_id: EntityId | None = None
+    kind: Literal["corrected", "reverted"] = "corrected"
+
+
+def correct(tx: Tx, owner: Owner, memory: MemoryItem, correction: Correction) -> MemoryItem:
     """Corrects the memory; the old text is linked to the new one and is no longer found."""
-    key, text = owner.key, storable(text)
+    key, text = owner.key, storable(correction.text)
     hashed = hash_of(key, text)
     if tx.one(_is_kept_out, owner=key, hash=hashed) is not None:
         raise InvalidInput("This text was forgotten earlier and cannot be stored again. Use different words.")
-    what = Candidate(memory.category, text, memory.sources, 100, (memory.text,), vector)
+    what = Candidate(memory.category, text, memory.sources, 100, (memory.text,), correction.vector)
     known, index = _find_known(tx, key, hashed), _Index(tx, key)
     if known is None:
-        number, id = _add_item(tx, index, owner, memory.space_id, what, hashed, embedder)
+        number, id, _ = _add_item(tx, index, owner, memory.space_id, what, hashed, correction.embedder)
     else:
         number, id = known.number, known.id
         # The same words, perhaps spelled differently.
         tx.run(_reword, item=number, new_text=text)
         if known.superseded_by is not None:
             _revive_item(tx, index, hashed, number, text)
-    _take_place(tx, index, what, number, id)
+    replaced = _take_place(tx, index, what, number, id)
     index.settle()
+    if known is None or replaced or known.superseded_by is not None or known.text != text:
+        changes.record(tx, number, [MemoryChange(correction.kind, text, correction.by_id, replaced=replaced)])
     return get(tx, id)
 
 
@@ -697,7 +726,7 @@ def forget(tx: Tx, what: Iterable[MemoryItem], *, with_earlier: bool = True) -> 
             continue
         gone[each.number] = each
         if with_earlier:
-            waiting += map(as_remembered, tx.all(_before, id=each.id))
+            waiting += replaced_by(tx, each.id)
     for each in gone.values():
         _forget(tx, each)
     return list(gone.values())
@@ -713,6 +742,11 @@ def _forget(tx: Tx, each: MemoryItem) -> None:
         index.settle()
     tx.run(_drop_sources, item=each.number)
     tx.run(_drop, item=each.number)
+
+
+def replaced_by(tx: Tx, id: str) -> list[MemoryItem]:
+    """Returns the memories that this one replaced."""
+    return [as_remembered(row) for row in tx.all(_before, id=id)]
 
 
 def copies_of(tx: Tx, memory: MemoryItem) -> list[MemoryItem]:

@@ -225,8 +225,7 @@ class Keeper:
     async def _roll(
         self, space_id: SpaceId, reader_id: str, place: ConversationInfo | None, profile: CompactionProfile
     ) -> Rolling:
-        if place is None or not place.has_readers or not profile.enabled:
-            # Nobody in it would read the summary.
+        if place is None or not self._has_readers(place) or not profile.enabled:
             self._expect(space_id, 0)
             return "off"
         state, made = await self._with.db.read(rolling.look, space_id, reader_id, profile)
@@ -239,6 +238,11 @@ class Keeper:
             self._look_again(place, reader_id, state.tried_at + cooling * 1_000)
             return "cooling down"
         return await self._pass(place, made, profile)
+
+    def _has_readers(self, place: ConversationInfo) -> bool:
+        """Whether anything is done with a summary: a pass for nobody is not paid for."""
+        long_term = self._with.configuration.now().long_term.enabled
+        return place.in_prompts or (bool(place.agents) and place.is_remembered and long_term)
 
     def _look_again(self, place: ConversationInfo, reader_id: str, at: int) -> None:
         if reader_id == EVERYONE or reader_id in place.advisors:
@@ -328,7 +332,7 @@ def keep_pass(
         means.summed_up(tx, place)
     if kept is None or leaving is None:
         return kept is not None, None
-    batch = sinks.allowed(tx, _batch(tx, place, made, kept))
+    batch = sinks.allowed(tx, _batch(tx, place, made, kept, answered.spent.model))
     if batch is not None and not leaving.elsewhere:
         sinks.keep_memories(tx, batch, leaving.vectors, leaving.embedder)
     return True, batch
@@ -356,7 +360,7 @@ def _sources(tx: Tx, space_id: SpaceId, written: Written) -> list[tuple[Any, ...
     return rows
 
 
-def _batch(tx: Tx, place: ConversationInfo, made: Pass, written: Written) -> Batch:
+def _batch(tx: Tx, place: ConversationInfo, made: Pass, written: Written, model: str) -> Batch:
     space_id = made.before.space_id
     rows = _sources(tx, space_id, written)
     candidates = sharing.candidates(written.memory_json, {row[0]: row[1] for row in rows})
@@ -374,6 +378,7 @@ def _batch(tx: Tx, place: ConversationInfo, made: Pass, written: Written) -> Bat
         documents.dump(written.memory_json),
         tuple(shares),
         made.outside,
+        model,
     )
 
 

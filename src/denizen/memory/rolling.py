@@ -10,7 +10,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 from sqlalchemy import bindparam, delete, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
@@ -18,7 +18,7 @@ from sqlalchemy.dialects.postgresql import insert
 from denizen.bus.streams import MetadataUpdated, space_topic
 from denizen.clock import SECOND
 from denizen.ids import AgentId, OrganizationId, SpaceId
-from denizen.memory import documents, items, passing
+from denizen.memory import documents, granting, items, passing
 from denizen.memory.documents import Memory, Written
 from denizen.memory.settings import CompactionProfile
 from denizen.spaces.posting import Message, messages_after
@@ -99,11 +99,10 @@ class ConversationInfo:
     space_id: SpaceId
     advisors: tuple[str, ...] = ()
     """In a panel: its advisors."""
-
-    @property
-    def has_readers(self) -> bool:
-        """Whether anybody would read its summary."""
-        return bool(self.agents or self.advisors)
+    in_prompts: bool = False
+    """Whether it is in the prompt of an advisor, or of an agent whose window strategy is `rolling`."""
+    is_remembered: bool = False
+    """Whether anything of it may become a long-term memory."""
 
     @property
     def modes(self) -> list[str]:
@@ -113,7 +112,7 @@ class ConversationInfo:
 
 _space = statement(select(spaces.c.organization_id, spaces.c.kind).where(spaces.c.id == bindparam("space_id")))
 _agents = statement(
-    select(agents.c.id, entities.c.handle)
+    select(agents.c.id, entities.c.handle, agents.c.definition)
     .join(memberships, memberships.c.entity_id == agents.c.id)
     .join(entities, entities.c.id == agents.c.id)
     .where(memberships.c.space_id == bindparam("space_id"), agents.c.status == "active")
@@ -136,8 +135,15 @@ def conversation_info(tx: Tx, space_id: SpaceId) -> ConversationInfo | None:
     voices: tuple[str, ...] = ()
     if row[1] == "panel":
         voices = tuple(values(tx, _voices, space_id=space_id)) or (ASSISTANT,)
-    there = tuple((each[0], each[1]) for each in tx.all(_agents, space_id=space_id))
-    return ConversationInfo(row[0], row[1], there, space_id, voices)
+    found = tx.all(_agents, space_id=space_id)
+    there = tuple((agent_id, handle) for agent_id, handle, _ in found)
+    in_prompts = bool(voices) or any(_reads_summaries(definition) for _, _, definition in found)
+    return ConversationInfo(row[0], row[1], there, space_id, voices, in_prompts, granting.could_write(tx, space_id))
+
+
+def _reads_summaries(definition: str) -> bool:
+    window: dict[str, Any] = json.loads(definition).get("window") or {}
+    return window.get("strategy") == "rolling"
 
 
 @dataclass(frozen=True, slots=True)
@@ -385,7 +391,9 @@ def take_out(tx: Tx, space_id: str, text: str) -> int:
 
 
 def reword(tx: Tx, space_id: str, text: str, new: str) -> None:
-    """Replaces one text with the other in the memory of the conversation."""
+    """Replaces one text with the other in the memory of the conversation, unless the conversation has forgotten it."""
+    if items.keeping_out(tx, f"conversation:{space_id}")(new):
+        return
     hashed = items.hash_of("", text)
     for reader_id, summary, stored in tx.all(_all_there, space_id=space_id):
         memory = documents.load(stored)

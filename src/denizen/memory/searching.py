@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from sqlalchemy import BigInteger, Select, Text, bindparam, literal_column, select, union_all
 
 from denizen.consciousness.recall.postings import rarity, weigh
-from denizen.consciousness.recall.terms import count_terms
+from denizen.consciousness.recall.terms import count_terms, older_terms
 from denizen.memory.items import COLUMNS, COUNTED, MemoryItem, as_remembered
 from denizen.storage.database import Row, Statement, Tx, statement
 from denizen.storage.schema import memories, memory_owners, memory_terms
@@ -142,7 +142,8 @@ def _best(scored: _Scored, limit: int) -> dict[int, float]:
 def _by_words(tx: Tx, owner: str, query: str) -> _Scored:
     import numpy
 
-    size, counts = _occurring(tx, owner, list(count_terms(query))[:MOST_ASKED])
+    terms = dict.fromkeys((*count_terms(query), *older_terms(query)))
+    size, counts = _occurring(tx, owner, list(terms)[:MOST_ASKED])
     rarest = sorted(counts, key=lambda each: (counts[each], each))[:MOST_TERMS]
     read = _read(tx, owner, [(term, counts[term]) for term in rarest])
     if not read:

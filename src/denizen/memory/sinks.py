@@ -49,6 +49,8 @@ class Batch:
     shares: tuple[Share, ...]
     outside: bool = False
     """Whether the model read text from outside."""
+    model: str = ""
+    """The model that wrote them."""
 
 
 class Sink(Protocol):
@@ -124,7 +126,7 @@ def keep_memories(tx: Tx, batch: Batch, vectors: Mapping[str, bytes], embedder: 
     """Stores the batch in our database."""
     for share in batch.shares:
         what = [replace(each, vector=vectors.get(each.text)) for each in share.candidates]
-        items.remember(tx, share.owner, batch.space_id, what, embedder)
+        items.remember(tx, share.owner, batch.space_id, what, embedder, batch.model)
         if share.owner.scope == "conversation":
             items.snapshot(tx, share.owner, batch.space_id, batch.summary, batch.document, outside=batch.outside)
 

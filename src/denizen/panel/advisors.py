@@ -148,15 +148,6 @@ def get(tx: Tx, panel_id: SpaceId, advisor_id: str) -> Advisor:
     return _as_advisor(row)
 
 
-def find(tx: Tx, panel_id: SpaceId, named: str) -> Advisor:
-    """Returns the advisor with this id, handle or name that is in the panel."""
-    wanted = named.strip().removeprefix("@").lower()
-    for each in list_of(tx, panel_id):
-        if wanted in (each.id, each.handle, each.name.lower()):
-            return each
-    raise NotFound("advisor", named)
-
-
 def add(tx: Tx, panel_id: SpaceId, given: Sequence[AdvisorDraft], *, key: str | None = None) -> list[Advisor]:
     """Adds these advisors after the present ones. Repeating the call with the same `key` returns those added before."""
     panels.hold(tx, panel_id)

@@ -28,7 +28,7 @@ from denizen.shapes.vocabulary import ReplyState as State
 from denizen.shapes.vocabulary import RoundKind as Kind
 from denizen.spaces import directory
 from denizen.spaces.posting import Posted
-from denizen.storage.database import Tx, insert_into, statement, storable
+from denizen.storage.database import Tx, insert_into, statement, storable, value
 from denizen.storage.schema import panels as panels_table
 from denizen.storage.schema import replies, rounds
 
@@ -45,6 +45,8 @@ UNFINISHED: Final = replies.c.state.in_(("waiting", "running"))
 """Word for word the condition of the partial index that finds open replies."""
 PART_OF: Final[Mapping[Kind, Part]] = {"ask": "reply", "crosstalk": "crosstalk", "vote": "vote"}
 QUESTION_CHARACTERS: Final = 4_000
+MOST_CURRENT: Final = 50
+"""How many rounds a reader who missed them is sent at once."""
 QUESTION_GONE: Final = "question_gone"
 """The error code of a reply whose question was deleted before it was answered."""
 
@@ -183,6 +185,13 @@ _under_way = statement(
     .where(rounds.c.id.in_(select(replies.c.round_id).where(UNFINISHED, replies.c.space_id == bindparam("space_id"))))
     .order_by(rounds.c.turn, rounds.c.step)
 )
+_after = statement(
+    select(*_round)
+    .where(rounds.c.space_id == bindparam("space_id"), rounds.c.turn > bindparam("turn"))
+    .order_by(rounds.c.turn, rounds.c.step)
+    .limit(MOST_CURRENT)
+)
+_turns = statement(select(panels_table.c.turns).where(panels_table.c.space_id == bindparam("space_id")))
 _replies = statement(
     select(*_reply).where(replies.c.round_id == bindparam("round_id")).order_by(replies.c.position, replies.c.voice)
 )
@@ -394,6 +403,24 @@ def before(tx: Tx, panel_id: SpaceId, turn: int | None = None, *, limit: int = 5
 def under_way(tx: Tx, panel_id: SpaceId) -> list[Round]:
     """Returns the rounds with a reply, a synthesis or a check that is not finished."""
     return [_as_round(tx, row) for row in tx.all(_under_way, space_id=panel_id)]
+
+
+def current(tx: Tx, panel_id: SpaceId, after: int | None = None, known: Sequence[str] = ()) -> tuple[int, list[Round]]:
+    """Returns the panel's last turn, and the rounds that a reader may have missed, in order: those in progress, those
+    of the turns after that one, and `known`, which it has as in progress.
+    """
+    turn = value(tx, _turns, space_id=panel_id)
+    if turn is None:
+        return 0, []
+    found = {each.id: each for each in under_way(tx, panel_id)}
+    if after is not None and turn > after:
+        later = [_as_round(tx, row) for row in tx.all(_after, space_id=panel_id, turn=after)]
+        found.update((each.id, each) for each in later)
+        turn = later[-1].turn if later else turn
+    for id in known:
+        if id not in found and (ended := _find(tx, panel_id, id)) is not None:
+            found[id] = ended
+    return turn, sorted(found.values(), key=lambda each: (each.turn, each.step))
 
 
 def reply(tx: Tx, round_id: str, voice: str, part: str) -> Reply:

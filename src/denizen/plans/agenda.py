@@ -303,6 +303,11 @@ def clear(tx: Tx, agent_id: AgentId) -> None:
     tx.run(_clear, agent=agent_id)
 
 
+def prefetch_next_few(tx: Tx, agent_id: AgentId) -> None:
+    """Announce `next_few`."""
+    tx.prefetch(_next, agent_id=agent_id, limit=_NEXT_SHOWN + 1)
+
+
 def next_few(tx: Tx, agent_id: AgentId) -> tuple[list[str], tuple[Source, ...]]:
     """The next plans and timers with their times, a few words each, for the head of the inbox message.
 

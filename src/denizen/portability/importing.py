@@ -15,7 +15,7 @@ from pathlib import Path
 
 from denizen.access.requesters import Requester
 from denizen.agents.restrictions import DefinitionPolicy
-from denizen.consciousness.recall import settling
+from denizen.cycles import catching_up
 from denizen.errors import InvalidInput
 from denizen.files.storing import FileLimits
 from denizen.ids import AgentId, OrganizationId
@@ -53,6 +53,6 @@ async def take_in(
     made = await db.write(
         import_agent, by, policy, organization_id, source, toolsets, contents, handle=handle, name=name
     )
-    # Recall is faster with its passages indexed at once; the running agents would do it as well.
-    await settling.settle(db, AgentId(made.id))
+    # Recall is complete, and faster, with its passages indexed at once; the running agents would do it as well.
+    await catching_up.catch_up(db, AgentId(made.id))
     return made

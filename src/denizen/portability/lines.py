@@ -20,6 +20,7 @@ from denizen.panel.rounds import Part
 from denizen.reflection.stance_store import Outcome
 from denizen.reflection.state import Complexity, Mood, Skill
 from denizen.shapes.vocabulary import ExportKind as Kind
+from denizen.shapes.vocabulary import MemoryChangeKind
 from denizen.spaces.directory import AGENT_RUN_LIMIT, LARGEST_RUN_LIMIT, Attention, EntityKind, Floor, SpaceKind
 from denizen.storage.database import storable
 
@@ -366,6 +367,18 @@ class ReflectionLine(_Line):
 # Memories of the agent or of the space
 
 
+class MemoryChangeLine(_Line):
+    """A change of a memory."""
+
+    kind: MemoryChangeKind
+    text: Text
+    by_id: Id | None
+    model: Text
+    replaced: tuple[Id, ...]
+    sources: tuple[Id, ...]
+    created_at: Time
+
+
 class MemoryLine(_Line):
     """A memory, superseded ones included."""
 
@@ -391,6 +404,8 @@ class MemoryLine(_Line):
     outside: Outside = 1
     created_at: Time
     updated_at: Time
+    changes: tuple[MemoryChangeLine, ...] = ()
+    """The oldest first. Files from before changes were recorded have none."""
 
 
 class KeptOutLine(_Line):

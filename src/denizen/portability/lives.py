@@ -24,6 +24,7 @@ from denizen.consciousness import layers as layering
 from denizen.consciousness import lease as leases
 from denizen.consciousness.privacy import ELSEWHERE
 from denizen.consciousness.recall.passages import RECALLABLE
+from denizen.consciousness.recall.terms import VERSION
 from denizen.errors import HandleTaken, InvalidInput
 from denizen.files.attaching import attachments_in
 from denizen.ids import AgentId, EntityId, OrganizationId, SpaceId, new_id
@@ -279,7 +280,7 @@ _add_goal = into(goals, GoalLine, "agent_id")
 _add_note = into(notes, NoteLine, "agent_id")
 _add_plan = into(plans, PlanLine, "agent_id")
 _add_passage = into(passages, PassageLine, "agent_id")
-_add_index = insert_into(recalls, "agent_id", "passages", "forgotten")
+_add_index = insert_into(recalls, "agent_id", "passages", "forgotten", "terms")
 _add_cycle_space = insert_ignore(cycle_spaces, ("cycle_id", "space_id", "agent_id"))
 _add_fact_space = insert_ignore(fact_spaces, ("agent_id", "fact", "space_id"))
 _space = statement(select(spaces.c.organization_id, spaces.c.private).where(spaces.c.id == bindparam("id")))
@@ -486,9 +487,8 @@ class _Arriving:
         self._rows.write()
         self._files.finish()
         if self._counts["passage"]:
-            self._tx.run(
-                _add_index, agent_id=self._agent_id, passages=self._counts["passage"], forgotten=self._forgotten
-            )
+            counts = {"passages": self._counts["passage"], "forgotten": self._forgotten}
+            self._tx.run(_add_index, agent_id=self._agent_id, **counts, terms=VERSION)
             self._tx.announce(RECALLABLE, {"agent": self._agent_id})
         return dict(self._counts)
 

@@ -14,11 +14,12 @@ from uuid import NAMESPACE_OID, uuid5
 
 from sqlalchemy import ColumnElement, Text, bindparam, cast, literal, select
 
-from denizen.ids import AgentId, SpaceId
-from denizen.memory import items
+from denizen.ids import AgentId, EntityId, SpaceId
+from denizen.memory import changes, items
 from denizen.memory.audience import Owner
+from denizen.memory.changes import MemoryChange
 from denizen.memory.items import Candidate, Stored
-from denizen.portability.lines import KeptOutLine, MemoryLine, OfMemory
+from denizen.portability.lines import KeptOutLine, MemoryChangeLine, MemoryLine, OfMemory
 from denizen.portability.rows import columns, line_of
 from denizen.storage.database import Statement, Tx, statement
 from denizen.storage.schema import kept_out, memories
@@ -28,7 +29,8 @@ _id = cast(bindparam("id"), Text)
 
 
 def _kept(*where: ColumnElement[bool]) -> Statement:
-    return statement(select(*columns(MemoryLine, memories)).where(*where).order_by(memories.c.number))
+    made_of = columns(MemoryLine, memories, {"changes": memories.c.number})
+    return statement(select(*made_of).where(*where).order_by(memories.c.number))
 
 
 _of_agent = _kept(memories.c.agent_id == _id, memories.c.scope == "persona")
@@ -40,7 +42,7 @@ _out_of_space = statement(_out.where(kept_out.c.owner == literal("conversation:"
 
 def of_agent(tx: Tx, agent_id: AgentId) -> list[OfMemory]:
     """Returns what the agent alone remembers about people, and the hashes of what it has forgotten."""
-    kept = [_memory(row) for row in tx.all(_of_agent, id=agent_id)]
+    kept = [_memory(tx, row) for row in tx.all(_of_agent, id=agent_id)]
     out = [
         KeptOutLine(user_id=owner.removeprefix(_PERSONA).removesuffix(f":{agent_id}"), hash=hashed, created_at=at)
         for owner, hashed, at in tx.all(_out_of_agent, id=agent_id)
@@ -50,15 +52,22 @@ def of_agent(tx: Tx, agent_id: AgentId) -> list[OfMemory]:
 
 def of_space(tx: Tx, space_id: SpaceId) -> list[OfMemory]:
     """Returns what the conversation remembers, and the hashes of what it has forgotten."""
-    kept = [_memory(row) for row in tx.all(_of_space, id=space_id)]
+    kept = [_memory(tx, row) for row in tx.all(_of_space, id=space_id)]
     out = [
         KeptOutLine(user_id=None, hash=hashed, created_at=at) for _, hashed, at in tx.all(_out_of_space, id=space_id)
     ]
     return [*kept, *out]
 
 
-def _memory(row: tuple[Any, ...]) -> MemoryLine:
-    return line_of(MemoryLine, row, {"sources": _sources, "vector": _in_base_64})
+def _memory(tx: Tx, row: tuple[Any, ...]) -> MemoryLine:
+    def changed(number: int) -> tuple[MemoryChangeLine, ...]:
+        found = changes.of_memory(tx, number)
+        return tuple(
+            MemoryChangeLine.model_construct(**{name: getattr(each, name) for name in MemoryChangeLine.model_fields})
+            for each in found
+        )
+
+    return line_of(MemoryLine, row, {"sources": _sources, "vector": _in_base_64, "changes": changed})
 
 
 def _sources(kept: str) -> tuple[str, ...]:
@@ -105,6 +114,19 @@ class Remembering:
             superseded_by=None if line.superseded_by is None else self._own(line.superseded_by),
             created_at=line.created_at,
             updated_at=line.updated_at,
+            changes=tuple(self._change(each, message) for each in line.changes),
+        )
+
+    def _change(self, line: MemoryChangeLine, message: Callable[[str], str | None]) -> MemoryChange:
+        return MemoryChange(
+            line.kind,
+            line.text,
+            # Not everybody may say in a file what somebody else did.
+            EntityId(line.by_id) if self._trusted and line.by_id else None,
+            line.model,
+            tuple(self._own(each) for each in line.replaced),
+            tuple(own for each in line.sources if (own := message(each)) is not None),
+            line.created_at,
         )
 
     def _own(self, old: str) -> str:

@@ -388,10 +388,22 @@ async def ask(
         ModelRequest(parts=[SystemPromptPart(system)]),
         ModelRequest(parts=[UserPromptPart(prompt)]),
     ]
+    response = await paid_call(reflector.purse, named, asked, tool, tokens=tokens, temperature=temperature)
+    return _answer(response, tool.name)
+
+
+async def paid_call(
+    purse: ReflectionPurse,
+    named: NamedModel,
+    asked: list[ModelMessage],
+    tool: ToolDefinition | None = None,
+    *,
+    tokens: int,
+    temperature: float | None = None,
+) -> ModelResponse:
+    """Returns the answer of a utility model; the purse pays for it, also if it was cut off."""
     settings = cast(ModelSettings, models_thinking.brief(named[1], tokens))
-    kept = await reflector.purse.keep(
-        named, Usage(sum(map(estimate_message, asked)), models_thinking.most_output(settings))
-    )
+    kept = await purse.keep(named, Usage(sum(map(estimate_message, asked)), models_thinking.most_output(settings)))
     if temperature is not None:
         settings["temperature"] = temperature
     answer: request.Answer | None = None
@@ -404,10 +416,10 @@ async def ask(
                 pass
     except Exception:
         # An answer that was cut off is paid for as far as it came.
-        await reflector.purse.pay(named, kept, None if answer is None else answer.response)
+        await purse.pay(named, kept, None if answer is None else answer.response)
         raise
-    await reflector.purse.pay(named, kept, answer.response)
-    return _answer(answer.response, tool.name)
+    await purse.pay(named, kept, answer.response)
+    return answer.response
 
 
 def _answer(response: ModelResponse, tool: str) -> object:

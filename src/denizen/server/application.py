@@ -10,6 +10,7 @@ from fastapi import FastAPI
 from denizen import __version__
 from denizen.access.oidc import Issuer
 from denizen.app import Runtime
+from denizen.notifications.pushing import Pusher
 from denizen.server import describing, problems
 from denizen.server.context import Context, Limits
 from denizen.server.gate import Gate
@@ -32,7 +33,9 @@ def create_app(
     limits: Limits | None = None,
     reach: Reach | None = None,
     oidc: OidcSettings | None = None,
+    oidc_client_secret: str = "",
     web: Path = WEB_FOLDER,
+    push: Pusher | None = None,
     on_demand: bool = False,
 ) -> FastAPI:
     """Creates the application for this runtime, which has to be open while requests are answered.
@@ -40,8 +43,8 @@ def create_app(
     `web` is the folder of the built web client. With `on_demand`, each module of routes is imported with the first
     request that needs it, and all of them for the OpenAPI document: for a process that should start soon.
     """
-    issuer = None if oidc is None or oidc.issuer is None else Issuer(oidc, runtime.clock)
-    context = Context(runtime, limits or Limits(), reach or Reach(), issuer, WebFiles(web))
+    issuer = None if oidc is None or oidc.issuer is None else Issuer(oidc, runtime.clock, oidc_client_secret)
+    context = Context(runtime, limits or Limits(), reach or Reach(), issuer, WebFiles(web), push)
     app = FastAPI(
         title="Denizen",
         version=__version__,

@@ -184,7 +184,7 @@ async def _by_issuer(context: Context, secret: str) -> Caller | None:
     if found is not None:
         return found
     home = OrganizationId(settings.organization) if settings.organization else None
-    return await context.runtime.db.write(_admit, claims, secret, settings.create_people, home)
+    return await context.runtime.db.write(admit, claims, secret, settings.create_people, home)
 
 
 def _known(tx: Tx, claims: Claims, secret: str) -> Caller | None:
@@ -193,7 +193,7 @@ def _known(tx: Tx, claims: Claims, secret: str) -> Caller | None:
     return None if known is None or token is None or token.entity_id != known.entity_id else _caller_with(tx, token)
 
 
-def _admit(tx: Tx, claims: Claims, secret: str, may_create: bool, home: OrganizationId | None) -> Caller | None:
+def admit(tx: Tx, claims: Claims, secret: str, may_create: bool, home: OrganizationId | None) -> Caller | None:
     known = identities.find(tx, claims.issuer, claims.subject)
     if known is None and not may_create:
         raise Problem(

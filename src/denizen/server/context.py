@@ -13,6 +13,7 @@ from starlette.types import Scope
 
 from denizen.access.oidc import Issuer
 from denizen.app import Runtime
+from denizen.notifications.pushing import Pusher
 from denizen.server.failed_sign_ins import FailedSignIns
 from denizen.server.rates import Rates
 from denizen.server.reach import Reach
@@ -70,6 +71,8 @@ class Context:
     """The identity provider whose tokens are accepted."""
     web: WebFiles = field(default_factory=WebFiles)
     """The web client."""
+    push: Pusher | None = None
+    """Sends notifications to browsers; None: web push is off."""
     ending: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the server stops: open streams end at once."""
     hang_up: Callable[[Scope], None] | None = None

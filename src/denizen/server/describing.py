@@ -5,6 +5,8 @@ Each shape has its own example. The example of a list is made from those of its 
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, Final, cast, get_args
@@ -29,6 +31,7 @@ def complete(app: FastAPI) -> None:
         whole = describe()
         schemas = whole["components"]["schemas"]
         _add_events(schemas)
+        _tell_titles_apart(schemas)
         for schema in schemas.values():
             if "examples" in schema:
                 schema["examples"] = [_with_nulls(each, schema, schemas) for each in schema["examples"]]
@@ -51,6 +54,17 @@ def _add_events(schemas: dict[str, Any]) -> None:
         title = f"{stream.title()}StreamEvents"
         description = "The data of each event of this stream, by the name of the event."
         schemas[title] = {"title": title, "type": "object", "description": description, "properties": sent}
+
+
+def _tell_titles_apart(schemas: dict[str, Any]) -> None:
+    """Gives every schema a title of its own: generators of clients name classes by them, and leave out what has the
+    name of another, with all operations that use it.
+    """
+    counted = Counter(each.get("title") for each in schemas.values())
+    for name, schema in schemas.items():
+        if counted[schema.get("title")] > 1:
+            words = re.split(r"[^A-Za-z0-9]+", name.removeprefix("denizen__").replace("_", " "))
+            schema["title"] = "".join(word[:1].upper() + word[1:] for word in words)
 
 
 def operations(description: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:

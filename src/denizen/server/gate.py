@@ -23,9 +23,13 @@ from denizen.server.context import Context
 from denizen.server.errors_of_openai import with_errors_of_openai
 from denizen.server.problems import Problem, internal_response, problem_of, problem_response
 from denizen.server.reach import Reach, Visit, visit_of, without_port
+from denizen.server.spoken_for import ANSWER_HEADERS
 
-OPEN_PATHS: Final = frozenset({"/healthz", "/readyz", "/login"})
+OPEN_PATHS: Final = frozenset({"/healthz", "/readyz", "/login", "/api/sign-in"})
 """Answered without a token."""
+
+AT_PROVIDER: Final = "/login/oidc"
+"""At and below this path browsers sign in at an identity provider. Counted by address, because there is no token."""
 
 SIGNING_IN: Final = ("POST", "/api/session")
 """Answered without a token as well: its body has a token or a login link."""
@@ -41,7 +45,7 @@ IMPORT: Final = ("POST", "/api/import")
 """Where a whole file is sent, line by line, instead of a JSON document."""
 FILES: Final = "/api/files"
 """Below this path, files are uploaded: as a form, or as they are."""
-WITH_FILES: Final = re.compile(r"/v1/chat/completions|/api/chat|/api/agents/[^/]+/trigger")
+WITH_FILES: Final = re.compile(r"/v1/chat/completions|/v1/responses|/api/chat|/api/agents/[^/]+/trigger")
 """Paths of JSON that may hold files as data URLs."""
 FILE_LINKS: Final = "/files/"
 """Signed links to files, which are valid for an hour: a browser that shows a picture sends no token."""
@@ -108,6 +112,11 @@ class Gate:
             return
         if scope["path"] in OPEN_PATHS or (scope["path"] == METRICS and self._context.runtime.telemetry.open_metrics):
             await self._app(scope, receive, send)
+            return
+        if scope["path"].startswith(AT_PROVIDER):
+            if wait := self._context.requests.take(f"{AT_PROVIDER} {visit.address}"):
+                raise too_often(wait, "Too many requests from your address.")
+            await self._app(scope, _limited(receive, headers, 0), send)
             return
         caller = None
         if (scope["method"], scope["path"]) != SIGNING_IN:
@@ -178,6 +187,7 @@ class _Answering:
                 headers.setdefault(name, value)
             if self._scope["path"].startswith(("/api", OPENAI)):
                 headers["Cache-Control"] = "no-store"
+            headers.update(self._scope.get(ANSWER_HEADERS, {}))
             if self.visit is not None and self.visit.secure:
                 headers.setdefault("Strict-Transport-Security", "max-age=31536000")
             if self.cookie is not None:

@@ -66,6 +66,13 @@ part("out").addEventListener("click", async () => {
   say("You are signed out.");
 });
 
+fetch("/api/sign-in").then((answer) => answer.json()).then(({ provider }) => {
+  if (!provider) return;
+  part("provider").href = provider.sign_in;
+  part("provider").textContent = `Sign in with ${provider.name}`;
+  part("provider").hidden = false;
+}).catch(() => {});
+
 const secret = location.hash.slice(1);
 // Out of the address bar and the history at once.
 history.replaceState(null, "", location.pathname);
@@ -81,6 +88,7 @@ PAGE: Final = f"""<!doctype html>
 <style>{_STYLE}</style>
 <h1>Denizen</h1>
 <p id="said" role="status">…</p>
+<p><a id="provider" hidden></a></p>
 <form id="in" hidden>
 <label for="secret">Access token</label>
 <input id="secret" type="password" autocomplete="off" required>

@@ -75,6 +75,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     "request_too_large": Kind(422, "The request is too large for the model"),
     "content_refused": Kind(422, "The model's provider refuses the content"),
     # Temporary failures of the server
+    "answer_not_in_format": Kind(502, "The answer has another form than was asked for"),
     "model_unreachable": Kind(502, "The model's provider did not answer"),
     "budget_spent": Kind(402, "What may be used is used up"),
     "model_overloaded": Kind(503, "The model's provider is overloaded"),

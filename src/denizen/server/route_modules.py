@@ -11,32 +11,36 @@ from starlette.routing import BaseRoute, Match
 from starlette.types import Receive, Scope, Send
 
 MODULES: Final = (
-    "messages", "streams", "spaces", "openai", "chat", "me", "health", "metrics", "session", "tokens", "keys", "models",
-    "identities", "organization", "entities", "members", "search", "panels", "voices", "agents", "definitions",
-    "portability", "minds", "plans", "stances", "usage", "memory", "forgetting", "audit", "calls", "triggers",
-    "webhooks", "files",
+    "messages", "streams", "spaces", "openai", "responses", "chat", "me", "health", "metrics", "session", "tokens",
+    "keys", "models", "identities", "organization", "entities", "members", "search", "panels", "voices", "agents",
+    "definitions", "portability", "minds", "plans", "stances", "usage", "memory", "forgetting", "audit", "calls",
+    "triggers", "webhooks", "bridges", "files", "mcp", "push", "provider_sign_in",
 )  # fmt: skip
 """Each has a `router`. A request is matched against one after the other: the busiest first."""
 
 MODULES_OF: Final[Mapping[str, tuple[str, ...]]] = {
+    "addresses": ("bridges",),
     "agents": (
         "agents", "plans", "stances", "memory", "calls", "triggers", "webhooks", "definitions", "portability", "minds",
         "streams",
     ),
     "apply": ("definitions",),
     "audit": ("audit",),
+    "bridges": ("bridges",),
     "calls": ("calls",),
+    "channels": ("bridges",),
     "chat": ("chat",),
     "entities": ("entities", "identities"),
     "files": ("files",),
     "forget": ("forgetting",),
     "health": ("health",),
     "healthz": ("health",),
-    "hooks": ("webhooks", "calls"),
+    "hooks": ("webhooks", "calls", "bridges"),
     "import": ("portability",),
     "keys": ("keys",),
-    "login": ("session",),
+    "login": ("session", "provider_sign_in"),
     "logins": ("session",),
+    "mcp": ("mcp",),
     "me": ("me",),
     "memory": ("memory",),
     "messages": ("search",),
@@ -45,16 +49,18 @@ MODULES_OF: Final[Mapping[str, tuple[str, ...]]] = {
     "organization": ("organization", "usage", "memory", "files"),
     "panels": ("panels", "voices"),
     "profiles": ("stances",),
+    "push": ("push",),
     "readyz": ("health",),
     "receipts": ("forgetting",),
     "reflection": ("stances",),
     "session": ("session",),
+    "sign-in": ("provider_sign_in",),
     "spaces": ("spaces", "messages", "members", "memory", "audit", "calls", "portability"),
     "stream": ("streams",),
     "tokens": ("tokens",),
     "tools": ("agents",),
     "usage": ("usage",),
-    "v1": ("openai",),
+    "v1": ("openai", "responses"),
     "webhooks": ("webhooks",),
 }  # fmt: skip
 """The modules with routes below `/api/NAME` or `/NAME`. The first with a matching route answers."""

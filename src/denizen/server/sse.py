@@ -20,6 +20,7 @@ from denizen.access import roles, tokens
 from denizen.access.roles import Role
 from denizen.bus.port import Bus, Gap, Subscription
 from denizen.bus.streams import MessageCreated, StreamFrame, from_payload
+from denizen.clock import SECOND
 from denizen.errors import DenizenError, NotAMember, NotFound, SubscriberTooSlow
 from denizen.ids import EntityId
 from denizen.server.context import Context
@@ -122,8 +123,16 @@ async def run_feed(
         await say(_WELCOME)
         try:
             await story.begin()
+            heartbeat = int(context.limits.heartbeat_seconds * SECOND)
+            look_at = clock.now() + heartbeat
             while not ear.over:
-                if story.topics != following:
+                if (now := clock.now()) >= look_at or now < look_at - heartbeat:
+                    # However much is heard meanwhile: of a process that died, or that does not know whether it has
+                    # committed, nothing is heard.
+                    look_at = now + heartbeat
+                    await say(HEARTBEAT)
+                    await story.look()
+                elif story.topics != following:
                     following = story.topics
                     await ear.follow(following)
                     await story.look()
@@ -135,11 +144,9 @@ async def run_feed(
                     if rests is not None and ear.is_empty and rests(story, ear):
                         return True
                     ear.is_waited_for = True
-                    arrived = await clock.wait(ear.arrived, context.limits.heartbeat_seconds)
+                    if not await clock.wait(ear.arrived, (look_at - now) / SECOND):
+                        look_at = clock.now()
                     ear.is_waited_for = False
-                    if not arrived:
-                        await say(HEARTBEAT)
-                        await story.look()
         except DenizenError:
             # What was sent before belongs to the reader.
             await gathered.send()

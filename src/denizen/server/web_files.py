@@ -27,9 +27,14 @@ CONTENT_SECURITY_POLICY: Final = (
 
 _SCRIPT_POLICY: Final = "default-src 'none'; script-src 'self'; connect-src 'self'; frame-ancestors 'none'"
 """For scripts: a worker has the policy of its own file, not of the page that started it."""
+_DIAGRAM: Final = "/diagram.html"
+_DIAGRAM_POLICY: Final = (
+    "sandbox allow-scripts; default-src 'none'; script-src 'self'; style-src 'unsafe-inline'; frame-ancestors 'self'"
+)
+"""For the frame that draws diagrams from texts of anyone: it has no origin, and reaches nothing but its scripts."""
 _ASSETS: Final = "/assets/"
 _INDEX: Final = "/index.html"
-_NOT_PAGES: Final = ("/api", "/v1", "/hooks", "/metrics", "/healthz", "/readyz")
+_NOT_PAGES: Final = ("/api", "/v1", "/hooks", "/metrics", "/healthz", "/readyz", "/login/oidc")
 """Below these paths nothing is a page of the web client."""
 _TYPES: Final = {".webmanifest": "application/manifest+json", ".js": "text/javascript", ".svg": "image/svg+xml"}
 _UNBUILT: Final = """<!doctype html>
@@ -71,7 +76,11 @@ class WebFiles:
             return None
         self._read_again()
         if path in self._files and path != _INDEX:
-            return _sent(self._files[path], headers, for_ever=path.startswith(_ASSETS))
+            sent = _sent(self._files[path], headers, for_ever=path.startswith(_ASSETS))
+            if path == _DIAGRAM:
+                sent.headers["Content-Security-Policy"] = _DIAGRAM_POLICY
+                sent.headers["X-Frame-Options"] = "SAMEORIGIN"
+            return sent
         if path.startswith(_ASSETS):
             return problem_response("not_found", "There is no such file. Reload the page: it may be an older one.")
         if path != "/" and "text/html" not in headers.get("accept", ""):
@@ -116,6 +125,9 @@ def _sent(file: _File, headers: Headers, *, for_ever: bool) -> Response:
     }
     if file.media_type == "text/javascript":
         sent["Content-Security-Policy"] = _SCRIPT_POLICY
+    if for_ever:
+        # A frame without an origin may load them: they are the same for everyone.
+        sent["Access-Control-Allow-Origin"] = "*"
     if etag in headers.get("if-none-match", ""):
         return Response(status_code=304, headers=sent)
     if squeezed:

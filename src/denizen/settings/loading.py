@@ -36,6 +36,7 @@ from denizen.settings.shape import (
     OidcSettings,
     OrganizationsSettings,
     ProfilesSettings,
+    PushSettings,
     ReflectSettings,
     Settings,
     TelemetrySettings,
@@ -68,7 +69,13 @@ OTHER_VARIABLES: Final = ("DENIZEN_URL", "DENIZEN_TOKEN")
 SHARED_SECRETS: Final = "DENIZEN_SECRET_"
 """The prefix of variables that are not settings either: secrets that every organization here may use."""
 
-_ONLY_IN_ENVIRONMENT: Final = ("openai_api_key", "anthropic_api_key", "secret_key", "alerts_secret")
+_ONLY_IN_ENVIRONMENT: Final = (
+    "openai_api_key",
+    "anthropic_api_key",
+    "secret_key",
+    "oidc_client_secret",
+    "alerts_secret",
+)
 
 _GROUPS: Final[Mapping[str, type[BaseModel]]] = {
     "agents": AgentsSettings,
@@ -79,6 +86,7 @@ _GROUPS: Final[Mapping[str, type[BaseModel]]] = {
     "files": FileSettings,
     "organizations": OrganizationsSettings,
     "alerts": AlertsSettings,
+    "push": PushSettings,
     "telemetry": TelemetrySettings,
     "memory": MemorySettings,
     "profiles": ProfilesSettings,
@@ -388,6 +396,10 @@ class _Reading:
             self.problems.append(
                 f"oidc.issuer is set (from {self._origin('oidc.issuer')}), and oidc.audience is not: without it, "
                 "tokens that the issuer gave for other programs would let people in here. Set it to the client id."
+            )
+        if settings.oidc.sign_in and settings.oidc.issuer is None:
+            self.problems.append(
+                f"oidc.sign_in is set (from {self._origin('oidc.sign_in')}), and oidc.issuer is not: set both."
             )
 
     def _origin(self, name: str) -> str:

@@ -203,7 +203,7 @@ class TlsSettings(BaseModel):
 
 
 class OidcSettings(BaseModel):
-    """An identity provider whose tokens are accepted."""
+    """An identity provider where people sign in, and whose tokens are accepted."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
@@ -230,6 +230,27 @@ class OidcSettings(BaseModel):
     organization: Annotated[str | None, Expects("the id of an organization")] = None
     """The organization for new people, if there are several."""
 
+    sign_in: Annotated[bool, Expects("true or false")] = False
+    """Whether people can sign in there with a browser. Register `PUBLIC_URL/login/oidc/callback` with the provider."""
+
+    label: Annotated[str, Field(max_length=60), Expects("a name, such as Example")] = ""
+    """The provider's name on the button of the sign-in page. By default, the host of its issuer."""
+
+    scopes: Annotated[tuple[str, ...], Expects('a list of scopes, such as ["openid", "profile"]')] = (
+        "openid",
+        "profile",
+        "email",
+    )
+    """What a browser that signs in asks for. Some providers need one more for groups."""
+
+    groups_claim: Annotated[str, Expects("the name of a claim, such as groups")] = "groups"
+    """The claim of the ID token with the groups of a person."""
+
+    roles: Annotated[
+        dict[str, Literal["owner", "admin", "member"]], Expects('roles by group, such as {"staff" = "admin"}')
+    ] = Field(default_factory=dict[str, Literal["owner", "admin", "member"]])
+    """Roles by group. If set, everyone who signs in gets the highest role of their groups, otherwise `member`."""
+
     name_claim: Annotated[str, Expects("the name of a claim, such as name")] = "name"
     """The claim of the token with the name of a new person."""
 
@@ -255,6 +276,22 @@ class AlertsSettings(BaseModel):
         Expects('a list of hosts, such as ["alerts.lan", "10.0.0.5:9000"] (in the environment with commas between)'),
     ] = ()
     """Hosts of that address that may have private addresses."""
+
+
+class PushSettings(BaseModel):
+    """Web push: notifications while no tab of the web client is open."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    enabled: Annotated[bool, Expects("true or false")] = True
+    """Whether people can be notified through the push service of their browser. The texts are encrypted for it."""
+
+    allow_private: Annotated[
+        tuple[str, ...],
+        BeforeValidator(_several),
+        Expects('a list of hosts, such as ["push.lan", "10.0.0.5:9000"] (in the environment with commas between)'),
+    ] = ()
+    """Hosts of push services that may have private addresses."""
 
 
 class OrganizationsSettings(BaseModel):
@@ -543,6 +580,9 @@ class Settings(BaseModel):
     ] = None
     """The key that encrypts secrets. Only from the environment or .env. By default, one is made in the home folder."""
 
+    oidc_client_secret: Annotated[SecretStr | None, Expects("the secret that the identity provider gave you")] = None
+    """The client secret at the identity provider, if it gave one. Only from the environment or .env; never shown."""
+
     alerts_secret: Annotated[SecretStr | None, Expects("a text that only you and the receiver know")] = None
     """The secret that signs requests to `alerts.webhook_url`. Only from the environment or .env; never shown."""
 
@@ -630,6 +670,8 @@ class Settings(BaseModel):
     organizations: OrganizationsSettings = OrganizationsSettings()
 
     alerts: AlertsSettings = AlertsSettings()
+
+    push: PushSettings = PushSettings()
 
     telemetry: TelemetrySettings = TelemetrySettings()
 

@@ -29,6 +29,7 @@ _SHOWN_TOKEN = {
     "kind": "token",
     "role": "member",
     "name": "Backup script",
+    "speaks_for_others": False,
     "created_at": _TIME,
     "expires_at": None,
     "revoked_at": None,
@@ -46,6 +47,9 @@ class KnownToken(Value):
     kind: Open[TokenKind]
     role: Annotated[Open[Role], Field(description="The maximum role; never more than that of its owner.")]
     name: str
+    speaks_for_others: Annotated[
+        bool, Field(description="Whether its bearer may name the person of a request to `/v1`.")
+    ]
     created_at: datetime
     expires_at: datetime | None
     revoked_at: datetime | None

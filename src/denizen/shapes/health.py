@@ -104,6 +104,7 @@ AlertCode = Literal[
     "late_events",
     "people_wait",
     "budget_spent",
+    "mcp_unreachable",
 ]
 
 

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from denizen.shapes.examples import ADA, KITCHEN, NINE, NOOR, THING, given
 from denizen.shapes.value import Open, Value
-from denizen.shapes.vocabulary import MemoryCategory, MemoryScope, RecallReason
+from denizen.shapes.vocabulary import DifferenceKind, MemoryCategory, MemoryChangeKind, MemoryScope, RecallReason
 
 
 class MemoryOut(Value):
@@ -54,6 +54,62 @@ class MemoryPage(Value):
 
     memories: list[MemoryOut]
     next: Annotated[str | None, Field(description="Send it as `before` for the next page; null: this is the last one.")]
+
+
+class PieceOut(Value):
+    """A part of a text that is compared with an earlier one."""
+
+    kind: Open[DifferenceKind]
+    text: str
+
+
+class MemoryVersionOut(Value):
+    """A memory at one time."""
+
+    model_config = given(
+        id="17.42",
+        number=2,
+        memory_id=THING,
+        kind="corrected",
+        text="Noor likes long answers.",
+        difference=[
+            {"kind": "same", "text": "Noor likes "},
+            {"kind": "removed", "text": "short "},
+            {"kind": "added", "text": "long "},
+            {"kind": "same", "text": "answers."},
+        ],
+        by_id=NOOR,
+        model="",
+        sources=[],
+        created_at=NINE,
+        current=True,
+    )
+
+    id: str
+    number: Annotated[int, Field(description="From 1, the oldest first.")]
+    memory_id: str
+    kind: Annotated[
+        Open[MemoryChangeKind],
+        Field(
+            description="`learned` from messages; `confirmed` by another message; `said_again` after it was outdated; "
+            "`corrected` or `reverted` by a person."
+        ),
+    ]
+    text: str
+    difference: Annotated[
+        list[PieceOut], Field(description="Compared with the text that it replaced; empty if it replaced none.")
+    ]
+    by_id: Annotated[str | None, Field(description="The person who changed it; null: it comes from a summary.")]
+    model: Annotated[str, Field(description="The model that wrote the summary; empty if a person changed it.")]
+    sources: Annotated[list[str], Field(description="The ids of the messages that were the reason.")]
+    created_at: datetime
+    current: Annotated[bool, Field(description="Whether this is what holds now.")]
+
+
+class MemoryHistory(Value):
+    """The versions of a memory, the oldest first."""
+
+    versions: list[MemoryVersionOut]
 
 
 class Scopes(BaseModel):

@@ -49,13 +49,16 @@ CallState = Literal["waiting", "answered", "interrupted", "expired", "cancelled"
 TokenKind = Literal["token", "session", "login", "jwt"]
 """What a secret is for: programs; a browser; opening one session, once. Or it is another's: of an identity provider."""
 
-Role = Literal["owner", "admin", "member", "agent", "service"]
+Role = Literal["owner", "admin", "member", "guest", "agent", "service"]
+
+BridgeState = Literal["connected", "failing", "parked", "stopped"]
 
 AuditKind = Literal[
     "people",
     "tokens",
     "keys",
     "webhooks",
+    "bridges",
     "agents",
     "budgets",
     "settings",
@@ -88,6 +91,11 @@ RecallReason = Literal["first", "cadence", "compaction"]
 """Why memories are recalled: the first turn of a conversation, enough turns since the last time, or a compaction."""
 
 MemoryCategory = Literal["facts", "preferences", "people", "projects", "decisions", "open_loops", "todos"]
+
+MemoryChangeKind = Literal["learned", "confirmed", "said_again", "corrected", "reverted"]
+"""What happened to a memory. `confirmed`: another message says it; `said_again`: it was outdated, and holds again."""
+
+DifferenceKind = Literal["same", "added", "removed"]
 
 EventType = Literal["space_message", "mention", "service_trigger", "plan_trigger", "timer", "tool_result", "notice"]
 Lane = Literal["urgent", "normal"]

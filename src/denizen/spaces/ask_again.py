@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
+from pydantic import JsonValue
 from sqlalchemy import bindparam, select
 
 from denizen.errors import InvalidInput, NotFound
@@ -54,8 +55,9 @@ def ask_for_answer(tx: Tx, space_id: SpaceId, agent_id: AgentId, by: EntityId) -
     delivery.deliver(tx, [_for_answer(tx, owed, person)])
 
 
-def ask_for_another(tx: Tx, message_id: MessageId, by: EntityId) -> None:
-    """Wake the agent that wrote this message, and tell it that this person asks for another answer.
+def ask_for_another(tx: Tx, message_id: MessageId, by: EntityId, request: Mapping[str, JsonValue] | None = None) -> str:
+    """Wake the agent that wrote this message, and tell it that this person asks for another answer. Returns the id of
+    the event. `request` is what a program says that waits for that answer: a part of the event.
 
     The earlier answer stays. Only people in the space may ask; raises `InvalidInput` if the message is not an answer of
     an agent that can be asked.
@@ -76,7 +78,7 @@ def ask_for_another(tx: Tx, message_id: MessageId, by: EntityId) -> None:
         f"{asks} {wrote} wrote:\n{question.text}\n\n"
         f"Your earlier answer (message {answer.id}) stays where it is. Answer anew."
     )
-    _ask_waiting(tx, answer.space_id, agent_id, text, question, person, answer.id)
+    return _ask_waiting(tx, answer.space_id, agent_id, text, question, person, answer.id, request)
 
 
 def ask_about_edited(tx: Tx, message: Message, by: EntityId) -> list[AgentId]:
@@ -155,16 +157,25 @@ _status = statement(select(agents.c.status).where(agents.c.id == bindparam("agen
 
 
 def _ask_waiting(
-    tx: Tx, space_id: SpaceId, agent_id: AgentId, text: str, about: Message, person: Entity, earlier: str | None
-) -> None:
-    """Deliver the notice: the person waits, so a status shows if the agent cannot answer now."""
+    tx: Tx,
+    space_id: SpaceId,
+    agent_id: AgentId,
+    text: str,
+    about: Message,
+    person: Entity,
+    earlier: str | None,
+    request: Mapping[str, JsonValue] | None = None,
+) -> str:
+    """Deliver the notice, and return its id: the person waits, so a status shows if the agent cannot answer now."""
     state = tx.one(_state, agent_id=agent_id)
     assert state is not None
     statuses.clear(tx, agent_id, LEFT_UNANSWERED, space_id)
     parking.show_if_unable(tx, agent_id, space_id, about.id, status=state[0], held_by=state[1], held_until=state[2])
     made = _notice(tx, agent_id, space_id, text, about.id, asked_by=person.name, before=about.text)
-    payload = {**made.payload, **({AGAIN: earlier} if earlier else {}), **({OUTSIDE: True} if about.outside else {})}
+    more = {**({AGAIN: earlier} if earlier else {}), **({OUTSIDE: True} if about.outside else {}), **(request or {})}
+    payload = {**made.payload, **more}
     delivery.deliver(tx, [replace(made, payload=payload)])
+    return made.id
 
 
 def again_of(tx: Tx, taken: Iterable[Event], space_id: SpaceId, author_id: EntityId, cycle_id: str) -> str | None:

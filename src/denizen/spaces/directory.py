@@ -106,7 +106,11 @@ _rename_organization = statement(
 )
 _anybody = statement(
     select(entities.c.id)
-    .where(entities.c.organization_id == bindparam("organization_id"), entities.c.kind == "human")
+    .where(
+        entities.c.organization_id == bindparam("organization_id"),
+        entities.c.kind == "human",
+        entities.c.role != "guest",
+    )
     .limit(1)
 )
 _entity = (entities.c.id, entities.c.organization_id, entities.c.kind, entities.c.handle, entities.c.name)
@@ -191,11 +195,17 @@ def create_entity(
     name: str,
     handle: str,
     metadata: Mapping[str, JsonValue] | None = None,
+    guest: bool = False,
     id: EntityId | None = None,
 ) -> Entity:
-    """Create an entity, under a handle that nobody in the organization has or had. The first person is the owner."""
+    """Create an entity, under a handle that nobody in the organization has or had. The first person is the owner.
+
+    A person may be only a `guest`.
+    """
     get_organization(tx, organization_id)
     role = kind if kind != "human" else "member" if tx.one(_anybody, organization_id=organization_id) else "owner"
+    if guest:
+        role = "guest"
     entity = Entity(id or EntityId(new_id()), organization_id, kind, check_handle(handle), check_name(name))
     _check_free(tx, organization_id, entity.handle)
     try:
@@ -492,6 +502,11 @@ def is_member(tx: Tx, space_id: SpaceId, entity_id: EntityId) -> bool:
 def role_in(tx: Tx, space_id: SpaceId, entity_id: EntityId) -> str | None:
     """The entity's role in this space; None if it is not a member."""
     return value(tx, _is_member, space_id=space_id, entity_id=entity_id)
+
+
+def prefetch_member(tx: Tx, space_id: SpaceId, entity_id: EntityId) -> None:
+    """Announce `require_member`."""
+    tx.prefetch(_space_and_role, id=space_id, entity_id=entity_id)
 
 
 def require_member(tx: Tx, space_id: SpaceId, entity_id: EntityId) -> Space:

@@ -15,9 +15,9 @@ from sqlalchemy import bindparam, case, select, update
 from denizen.bus.streams import MessageDeleted, MessageEdited, space_topic
 from denizen.errors import InvalidInput, NotAllowed
 from denizen.files import attaching
-from denizen.ids import EntityId, MessageId
+from denizen.ids import ChannelId, EntityId, MessageId
 from denizen.inbox import delivery, statuses
-from denizen.spaces import posting
+from denizen.spaces import outbox, posting
 from denizen.spaces.posting import Draft, Message, Said
 from denizen.storage import chains
 from denizen.storage.database import Tx, statement
@@ -90,8 +90,11 @@ _has_heard = statement(
 )
 
 
-def edit(tx: Tx, message_id: MessageId, by: EntityId, what: Draft) -> Change:
-    """Change the text of the message. Agents that are mentioned for the first time get it in their inbox."""
+def edit(tx: Tx, message_id: MessageId, by: EntityId, what: Draft, *, via: ChannelId | None = None) -> Change:
+    """Change the text of the message. Agents that are mentioned for the first time get it in their inbox.
+
+    A change from elsewhere came `via` a channel, and is not sent back there; the same for the functions below.
+    """
     before = _changeable(tx, message_id, by)
     if before.deleted_at is not None:
         raise InvalidInput("This message was deleted. Post a new one instead.")
@@ -112,6 +115,7 @@ def edit(tx: Tx, message_id: MessageId, by: EntityId, what: Draft) -> Change:
         if state == "pending":
             tx.run(_retype, event=number, new_type="mention" if handle in mentions else "space_message")
     _deliver_to_others(tx, before, what)
+    outbox.note(tx, before.space_id, message_id, "edit", via=via)
     tx.announce(space_topic(before.space_id), MessageEdited(before.space_id, before.seq, before.id).to_payload())
     return Change(before, posting.get_message(tx, message_id))
 
@@ -140,16 +144,16 @@ def _deliver_to_others(tx: Tx, before: Message, what: Draft) -> None:
     )
 
 
-def delete(tx: Tx, message_id: MessageId, by: EntityId) -> Change:
+def delete(tx: Tx, message_id: MessageId, by: EntityId, *, via: ChannelId | None = None) -> Change:
     """Delete the text of the message, and remove it from inboxes. Idempotent."""
     before = _changeable(tx, message_id, by)
     if before.deleted_at is not None:
         return Change(before, before)
-    empty(tx, before, DELETED)
+    empty(tx, before, DELETED, via=via)
     return Change(before, posting.get_message(tx, message_id))
 
 
-def empty(tx: Tx, message: Message, text: str) -> None:
+def empty(tx: Tx, message: Message, text: str, *, via: ChannelId | None = None) -> None:
     """Replace the message's text by `text`, delete its files, and remove it from inboxes. The caller has locked its
     space.
     """
@@ -161,6 +165,7 @@ def empty(tx: Tx, message: Message, text: str) -> None:
         if state in ("pending", "dead"):
             tx.run(_take_out, event=number)
     statuses.leave_out(tx, message.space_id, message.id)
+    outbox.note(tx, message.space_id, message.id, "delete", via=via)
     tx.announce(space_topic(message.space_id), MessageDeleted(message.space_id, message.seq, message.id).to_payload())
 
 

@@ -13,12 +13,12 @@ from sqlalchemy import bindparam, select, update
 
 from denizen.bus.streams import MessageEdited, space_topic
 from denizen.errors import InvalidInput
-from denizen.ids import AgentId, EntityId, MessageId, SpaceId
+from denizen.ids import AgentId, ChannelId, EntityId, MessageId, SpaceId
 from denizen.inbox import delivery
 from denizen.inbox.delivery import Delivery
 from denizen.inbox.events import ABOUT
 from denizen.inbox.format import quoted_name, speaker
-from denizen.spaces import directory, posting
+from denizen.spaces import directory, outbox, posting
 from denizen.spaces.posting import Message
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import agents, events, messages, spaces
@@ -53,8 +53,8 @@ _take_back = statement(
 )
 
 
-def react(tx: Tx, message_id: MessageId, by: EntityId, emoji: str) -> Message:
-    """Add a member's reaction to the message. Idempotent."""
+def react(tx: Tx, message_id: MessageId, by: EntityId, emoji: str, *, via: ChannelId | None = None) -> Message:
+    """Add a member's reaction to the message. Idempotent. One from elsewhere came `via` a channel."""
     emoji = _checked(emoji)
     message = _lock_message(tx, message_id, by)
     found = {each: list(who) for each, who in message.reactions.items()}
@@ -64,16 +64,22 @@ def react(tx: Tx, message_id: MessageId, by: EntityId, emoji: str) -> Message:
         raise InvalidInput(f"A message can have {MOST_REACTIONS} different reactions. Choose one of them.")
     found.setdefault(emoji, []).append(by)
     _tell_author(tx, message, by, emoji)
+    if len(found[emoji]) == 1:
+        outbox.note(tx, message.space_id, message.id, "react", via=via, detail=emoji)
     return _store_reactions(tx, message, found)
 
 
-def take_reaction_back(tx: Tx, message_id: MessageId, by: EntityId, emoji: str) -> Message:
+def take_reaction_back(
+    tx: Tx, message_id: MessageId, by: EntityId, emoji: str, *, via: ChannelId | None = None
+) -> Message:
     """Remove a member's own reaction from the message. Idempotent; an agent that has not read of it does not."""
     message = _lock_message(tx, message_id, by)
     if by not in message.reactions.get(emoji, ()):
         return message
     found = {each: [one for one in who if (each, one) != (emoji, by)] for each, who in message.reactions.items()}
     tx.run(_take_back, agent=message.author_id, event=_event_id(message.id, by, emoji))
+    if not found[emoji]:
+        outbox.note(tx, message.space_id, message.id, "unreact", via=via, detail=emoji)
     return _store_reactions(tx, message, {each: who for each, who in found.items() if who})
 
 

@@ -15,11 +15,11 @@ from denizen.bus.streams import MessageCreated, space_topic
 from denizen.errors import IdempotencyKeyReused, InvalidInput, NotAMember, NotFound
 from denizen.files import attaching
 from denizen.files.attaching import Attachment, attachments_from
-from denizen.ids import AgentId, EntityId, MessageId, SpaceId, new_id
+from denizen.ids import AgentId, ChannelId, EntityId, MessageId, SpaceId, new_id
 from denizen.inbox import delivery, parking, statuses, stop_requests
 from denizen.inbox.delivery import Delivery
 from denizen.inbox.urgency import rule_from, says_only_stop
-from denizen.spaces import floor
+from denizen.spaces import floor, outbox
 from denizen.spaces.directory import Floor, is_member
 from denizen.spaces.floor import Takers
 from denizen.spaces.markdown import Rendered, render
@@ -77,7 +77,13 @@ async def draft_off_loop(text: str, *, with_files: bool = False) -> Draft:
 
 _lock = statement(
     select(
-        spaces.c.last_seq, spaces.c.head, spaces.c.kind, spaces.c.floor, spaces.c.agent_run, spaces.c.agent_run_limit
+        spaces.c.last_seq,
+        spaces.c.head,
+        spaces.c.kind,
+        spaces.c.bridged,
+        spaces.c.floor,
+        spaces.c.agent_run,
+        spaces.c.agent_run_limit,
     )
     .where(spaces.c.id == bindparam("id"))
     .with_for_update(key_share=True)
@@ -88,7 +94,7 @@ _advance = statement(
     .values(last_seq=bindparam("new_seq"), head=bindparam("new_head"))
 )
 _author = statement(
-    select(entities.c.kind, entities.c.handle, entities.c.role)
+    select(entities.c.kind, entities.c.handle, entities.c.role, statuses.is_shown(entities.c.id))
     .join(memberships, memberships.c.entity_id == entities.c.id)
     .where(memberships.c.space_id == bindparam("space_id"), entities.c.id == bindparam("author_id"))
 )
@@ -167,6 +173,7 @@ _listeners = statement(
         _cycle_goes_on_at,
         # Not for those that cannot answer anyway: many events may wait for them.
         case(((agents.c.status == "active") & agents.c.parked_cause.is_(None), _space_goes_on_at)),
+        statuses.is_shown(agents.c.id),
     )
     .join(agents, agents.c.id == memberships.c.entity_id)
     .join(entities, entities.c.id == memberships.c.entity_id)
@@ -177,6 +184,15 @@ _listeners = statement(
     )
     .order_by(memberships.c.entity_id)
 )
+
+
+def prefetch_post(tx: Tx, space_id: SpaceId, author_id: EntityId, id: MessageId | None = None) -> None:
+    """Announce a `post`, which locks the space's row."""
+    tx.prefetch(_lock, id=space_id)
+    if id is not None:
+        tx.prefetch(_posted, id=id)
+    tx.prefetch(_author, space_id=space_id, author_id=author_id)
+    tx.prefetch(_listeners, space_id=space_id, author_id=author_id)
 
 
 def post(
@@ -192,9 +208,12 @@ def post(
     hop: int = 0,
     cycle_id: str | None = None,
     asked: EntityId | None = None,
+    request: Mapping[str, JsonValue] | None = None,
     answers: Collection[str] = (),
     outside: bool = False,
     files: Sequence[str] = (),
+    via: ChannelId | None = None,
+    history_from: int | None = None,
 ) -> Posted:
     """Post the message to the space, and to the inbox of every agent that attends to it. Every message is posted here.
 
@@ -205,8 +224,13 @@ def post(
     read such text, or in the name of someone whom this server does not know.
 
     The floor of the space decides who is woken, and whose answer a person waits for. The message addresses the agents
-    that it mentions, the agent `asked`, the author of what it replies to, and those whom it `answers`. `files` are ids
-    of finished uploads.
+    that it mentions, the agent `asked`, the author of what it replies to, and those whom it `answers`. `request` is
+    what a program says that waits for the answer of the agent `asked`: it becomes part of that agent's event. `files`
+    are ids of finished uploads.
+
+    A message from elsewhere came `via` a channel, and is not sent back there. With `history_from`, when it was written,
+    it is old: agents read it when they wake next, and nobody waits for an answer. A service's message with a `hop` is
+    another server's agent's.
     """
     # First, because it locks the space's row: numbers and members stay the same until the commit.
     end, setting, run, limit = _lock_end(tx, space_id)
@@ -220,7 +244,7 @@ def post(
     if author is None:
         raise NotAMember("Only members of a space can post in it. Join it first.")
     attached = attaching.attachable(tx, author_id, files) if files else ()
-    kind, handle, role = author
+    kind, handle, role, has_status = author
     posted_id, seq = id or MessageId(new_id()), end.last_seq + 1
     mentions = what.rendered.mentions
     _store(
@@ -240,11 +264,20 @@ def post(
         tx.run(_set_files, message=posted_id, value=attaching.attach(tx, posted_id, author_id, attached))
     if cycle_id is None:
         # A person who posts has seen what came before. What an agent has seen is in its log.
-        tx.run(_read_own, space=space_id, author=author_id, last=seq)
-    said = Said(posted_id, space_id, author_id, kind, handle, what, reply_to, hop, urgent, asked, answers)
+        tx.send(_read_own, space=space_id, author=author_id, last=seq)
+    if end.bridged:
+        outbox.note(tx, space_id, posted_id, "post", via=via)
+    if history_from is not None:
+        # As a notice: a service's message shows no status, and is awaited by nobody.
+        said = Said(posted_id, space_id, author_id, "service", handle, what, reply_to, hop, urgent=False)
+        _deliver_quietly(tx, said, at=history_from)
+        tx.announce(space_topic(space_id), MessageCreated(space_id, seq, posted_id, author_id).to_payload())
+        return Posted(posted_id, seq, end.kind)
+    said = Said(posted_id, space_id, author_id, kind, handle, what, reply_to, hop, urgent, asked, answers, request)
     addressed_to = decide_deliveries(tx, said, setting)
-    if kind == "agent":
-        statuses.clear_in_space(tx, author_id, space_id, thinking=cycle_id is not None)
+    if kind == "agent" or hop:
+        if kind == "agent" and has_status:
+            statuses.clear_in_space(tx, author_id, space_id, thinking=cycle_id is not None)
         if any(each.wakes for each in addressed_to) and not floor.may_wake(tx, space_id, run, limit):
             addressed_to = [replace(each, wakes=False) for each in addressed_to]
     elif kind == "human":
@@ -265,6 +298,8 @@ class _End:
     last_seq: int
     head: bytes
     """The head of the chain of digests."""
+    bridged: bool
+    """Whether it may be bound to rooms elsewhere."""
 
 
 def _lock_end(tx: Tx, space_id: SpaceId) -> tuple[_End, Floor, int, int]:
@@ -272,8 +307,8 @@ def _lock_end(tx: Tx, space_id: SpaceId) -> tuple[_End, Floor, int, int]:
     row = tx.one(_lock, id=space_id)
     if row is None:
         raise NotFound("space", space_id)
-    last_seq, head, kind, setting, run, limit = row
-    return _End(space_id, kind, last_seq, head or chains.BEGINNING), setting, run, limit
+    last_seq, head, kind, bridged, setting, run, limit = row
+    return _End(space_id, kind, last_seq, head or chains.BEGINNING, bool(bridged)), setting, run, limit
 
 
 def _store(
@@ -295,9 +330,9 @@ def _store(
     digest = chains.message_digest(
         salt, end.head, end.space_id, seq, id, author_id, what.text, reply_to, cycle_id, tx.now
     )
-    tx.run(_advance, space=end.space_id, new_seq=seq, new_head=digest)
+    tx.send(_advance, space=end.space_id, new_seq=seq, new_head=digest)
     tx.note_head("space", end.space_id, seq, digest)
-    tx.run(
+    tx.send(
         _add,
         id=id,
         space_id=end.space_id,
@@ -379,10 +414,15 @@ def post_notice(tx: Tx, space_id: SpaceId, author_id: EntityId, what: Draft, abo
         outside=0,
     )
     said = Said(id, space_id, author_id, "service", author[0], what, None, 0, urgent=False)
-    found = decide_deliveries(tx, said)
-    delivery.deliver(tx, [replace(each, wakes=False, waits=False, urgent=False) for each in found])
+    _deliver_quietly(tx, said, at=tx.now)
     tx.announce(space_topic(space_id), MessageCreated(space_id, seq, id, author_id).to_payload())
     return Posted(id, seq, end.kind)
+
+
+def _deliver_quietly(tx: Tx, said: Said, *, at: int) -> None:
+    """Deliver the message as one of that time that agents read when they wake next: it wakes nobody."""
+    found = decide_deliveries(tx, said)
+    delivery.deliver(tx, [replace(each, wakes=False, waits=False, urgent=False, created_at=at) for each in found])
 
 
 @dataclass(frozen=True, slots=True)
@@ -402,6 +442,8 @@ class Said:
     """The agent that its author waits for, in addition to those that it addresses."""
     answers: Collection[str] = ()
     """The agents that had asked its author for it."""
+    request: Mapping[str, JsonValue] | None = None
+    """What a program says that waits for the answer of the agent `asked`: a part of that agent's event."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -426,6 +468,8 @@ class _Listener:
     """When it retries a cycle that failed."""
     space_goes_on_at: int | None
     """When it retries earlier messages of the space."""
+    has_status: bool
+    """Whether the space shows a status of it."""
 
     @property
     def able(self) -> bool:
@@ -450,7 +494,7 @@ def decide_deliveries(tx: Tx, said: Said, setting: Floor = "all") -> list[Delive
     }
     who = _takers(tx, said, setting, listeners, attending)
     # A person's message wakes the agents that the floor names; a chain of agents wakes as far as its budget goes.
-    goes_on = said.author_kind != "agent" or said.hop <= HOP_BUDGET
+    goes_on = said.hop <= HOP_BUDGET
     for each in attending:
         if each.id in who.awaited:
             _show_why_not(tx, said, each)
@@ -466,7 +510,10 @@ def decide_deliveries(tx: Tx, said: Said, setting: Floor = "all") -> list[Delive
             hop=said.hop,
             space_id=said.space_id,
             message_id=said.id,
-            payload={"reply_to": said.reply_to} if said.reply_to else {},
+            payload={
+                **({"reply_to": said.reply_to} if said.reply_to else {}),
+                **(said.request or {} if each.id == said.asked else {}),
+            },
         )
         for each in attending
         if each.status != "dead"
@@ -498,7 +545,8 @@ def _takers(
 
 def _show_why_not(tx: Tx, said: Said, listener: _Listener) -> None:
     """Show in the space why the agent cannot answer now, if it cannot; clears statuses of earlier messages."""
-    statuses.clear_earlier(tx, listener.id, said.space_id, said.author_id)
+    if listener.has_status:
+        statuses.clear_earlier(tx, listener.id, said.space_id, said.author_id)
     if not listener.able:
         parking.show_if_unable(
             tx,
@@ -631,6 +679,11 @@ def pinned_messages(tx: Tx, space_id: SpaceId) -> list[Message]:
 def messages_after(tx: Tx, space_id: SpaceId, after: int = 0, *, limit: int = 100) -> list[Message]:
     """The messages of the space after that sequence number, oldest first."""
     return [_as_message(row) for row in tx.all(_after, space_id=space_id, after=after, limit=limit)]
+
+
+def prefetch_newest(tx: Tx, space_id: SpaceId) -> None:
+    """Announce `messages_before` for the newest message alone."""
+    tx.prefetch(_before, space_id=space_id, before=END, limit=1)
 
 
 def messages_before(tx: Tx, space_id: SpaceId, before: int = END, *, limit: int = 100) -> list[Message]:

@@ -7,6 +7,7 @@ the transaction with `announce`.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Concatenate, Literal, ParamSpec, Protocol, TypeAlias, TypeVar
@@ -120,6 +121,16 @@ class Tx(Protocol):
         """Executes it; returns the number of changed rows."""
         ...
 
+    def send(self, statement: Statement, /, **params: Params) -> None:
+        """Executes it; on PostgreSQL with the next statement whose answer is needed, so that an error may come then."""
+        ...
+
+    def prefetch(self, statement: Statement, /, **params: Params) -> None:
+        """Announces that `one` or `all` will be called with just this: on PostgreSQL, all that were announced are one
+        round trip. The answer is that of now: nothing that is written in between may change it.
+        """
+        ...
+
     def one(self, statement: Statement, /, **params: Params) -> Row | None:
         """Executes it; returns the first row."""
         ...
@@ -138,6 +149,10 @@ class Tx(Protocol):
 
     def announce(self, topic: str, payload: Mapping[str, JsonValue]) -> None:
         """Publishes to `topic` after the commit; never before it, and never if it fails."""
+        ...
+
+    def call_up(self, key: str) -> None:
+        """Lets the write that stands by under `key`, if there is one, run after this one and share its commit."""
         ...
 
 
@@ -180,6 +195,27 @@ class Database(Protocol):
 
     async def read(self, fn: Callable[Concatenate[Tx, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Runs `fn` on one consistent snapshot of everything committed so far. It cannot write."""
+        ...
+
+    def stand_by(
+        self,
+        key: str,
+        then: Callable[[], None],
+        fn: Callable[Concatenate[Tx, P], T],
+        /,
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> asyncio.Future[T]:
+        """Keeps a write ready that runs when another one calls it up (`Tx.call_up`), and shares the commit of that.
+
+        Its failure does not fail the other. `then` is called on the loop when both are durable, before the future has
+        its result: after everything that it may have read was announced, and before anything newer is. Only a hint: it
+        may never be called up, as on PostgreSQL, where writes share no commits.
+        """
+        ...
+
+    def withdraw(self, key: str, /) -> bool:
+        """Takes the stand-by write back. False: it was called up, and its future gets a result."""
         ...
 
     async def close(self) -> None:

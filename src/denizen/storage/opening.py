@@ -158,9 +158,11 @@ def _prepare_postgresql(conninfo: str) -> None:
     import psycopg
 
     from denizen.storage.migrating import migrate_postgresql
+    from denizen.storage.postgresql import check_server
     from denizen.storage.postgresql_errors import describe, translate
 
     try:
+        check_server(conninfo)
         migrate_postgresql(conninfo)
     except psycopg.ProgrammingError as error:
         if error.sqlstate is None:

@@ -5,6 +5,9 @@ connection lost while committing is `OutcomeUnknown`. Group commit is left to th
 
 Every transaction has time limits (`Limits`). The server ends one whose client has gone silent, so that a stopped
 process or a dead network does not keep its locks; and this side gives up a connection on which no answer comes.
+
+Statements are sent together, in the driver's pipeline mode, when the answer to one of them is needed: a round trip
+takes longer than most statements.
 """
 
 from __future__ import annotations
@@ -15,7 +18,9 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import count
 from queue import SimpleQueue
 from typing import Any, Concatenate, Literal, LiteralString, NoReturn, ParamSpec, TypeVar, cast
@@ -24,12 +29,13 @@ import psycopg
 from psycopg.abc import RV, Buffer, PQGen
 from psycopg.adapt import Dumper, Loader
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.errors import Diagnostic, lookup
 from psycopg.pq import TransactionStatus
 from pydantic import JsonValue
 
 from denizen import failpoints
 from denizen.clock import Clock, Instant, SystemClock
-from denizen.errors import DatabaseUnavailable, OutcomeUnknown, StorageError
+from denizen.errors import DatabaseUnavailable, InvalidInput, OutcomeUnknown, StorageError
 from denizen.storage.database import Announce, Announcement, Params, Row, Statement, Tx, is_long_running
 from denizen.storage.postgresql_errors import (
     describe,
@@ -66,7 +72,7 @@ NETWORK = {
 """Settings of our side of the connection: a dead network is noticed within about 20 seconds."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Limits:
     """The time limits of a transaction in seconds, enforced by the server."""
 
@@ -77,10 +83,11 @@ class Limits:
     statement: float
     """For one statement, waiting for locks included."""
 
-    def begin(self, mode: str = "") -> str:
-        """Returns the statements that begin a transaction with these limits, as one message to the server.
+    @cached_property
+    def sql(self) -> str:
+        """The statement that sets these limits.
 
-        They apply to this transaction only. A pooler such as PgBouncer gives the connection to others after it.
+        They apply to one transaction only. A pooler such as PgBouncer gives the connection to others after it.
         """
         settings = {
             "idle_in_transaction_session_timeout": self.idle,
@@ -89,9 +96,8 @@ class Limits:
             # The server's side of the connection, for an answer that is not read.
             "tcp_user_timeout": self.idle,
         }
-        return ";".join(
-            [f"BEGIN {mode}", *(f"SET LOCAL {name}={int(seconds * 1000)}" for name, seconds in settings.items())]
-        )
+        calls = (f"set_config('{name}', '{int(seconds * 1000)}', true)" for name, seconds in settings.items())
+        return f"SELECT {', '.join(calls)}"
 
 
 # How long a peer waits for a process that stops inside a transaction: one statement plus the idle limit, at most the
@@ -103,6 +109,7 @@ LONG_RUNNING = Limits(idle=60, lock=20, statement=3600)
 
 _NOW = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 _SNAPSHOT = "ISOLATION LEVEL REPEATABLE READ READ ONLY"
+_PROCESS: LiteralString = "SELECT pg_backend_pid()"
 
 
 class PostgresqlTx:
@@ -115,6 +122,8 @@ class PostgresqlTx:
         self._clock = clock
         self._announcements = announcements
         self._now: Instant | None = None
+        self._time: _Request | None = None
+        self._prefetched: dict[tuple[Statement, frozenset[tuple[str, Params]]], _Request] = {}
 
     @property
     def now(self) -> Instant:
@@ -123,17 +132,23 @@ class PostgresqlTx:
         return self._now
 
     def run(self, statement: Statement, /, **params: Params) -> int:
-        return self._execute(statement, params).rowcount
+        return self._answer(self._ask(statement, params)).rowcount
+
+    def send(self, statement: Statement, /, **params: Params) -> None:
+        self._ask(statement, params)
 
     def one(self, statement: Statement, /, **params: Params) -> Row | None:
-        return self._execute(statement, params).fetchone()
+        return self._answer(self._prefetched_or_asked(statement, params)).fetchone()
 
     def all(self, statement: Statement, /, **params: Params) -> list[Row]:
-        return self._execute(statement, params).fetchall()
+        return self._answer(self._prefetched_or_asked(statement, params)).fetchall()
 
     def many(self, statement: Statement, rows: Sequence[Mapping[str, Params]], /) -> None:
-        sql, names = statement.postgresql
-        self._line.executemany(sql, [self._line.in_order(names, row) for row in rows])
+        for row in rows:
+            self._ask(statement, row)
+
+    def prefetch(self, statement: Statement, /, **params: Params) -> None:
+        self._prefetched[statement, frozenset(params.items())] = self._ask(statement, params)
 
     def note_head(self, kind: str, id: str, position: int, digest: bytes) -> None:
         pass  # The server's write-ahead log is its own care: it does not start without it.
@@ -143,12 +158,27 @@ class PostgresqlTx:
             raise RuntimeError("A read has nothing to announce.")
         self._announcements.append((topic, payload))
 
-    def _execute(self, statement: Statement, params: Mapping[str, Params]) -> psycopg.Cursor[Row]:
+    def call_up(self, key: str) -> None:
+        pass  # Each write has a commit of its own.
+
+    def _ask(self, statement: Statement, params: Mapping[str, Params]) -> _Request:
         sql, names = statement.postgresql
-        return self._line.execute(sql, self._line.in_order(names, params))
+        return self._line.ask(sql, self._line.in_order(names, params))
+
+    def _prefetched_or_asked(self, statement: Statement, params: Mapping[str, Params]) -> _Request:
+        known = self._prefetched.pop((statement, frozenset(params.items())), None) if self._prefetched else None
+        return known or self._ask(statement, params)
+
+    def _answer(self, request: _Request) -> psycopg.Cursor[Row]:
+        if request.cursor is None and self._time is None and self._clock is None and self._announcements is not None:
+            # Most writes need the time. It is asked with the first statements and after them: they may wait for locks.
+            self._time = self._line.ask(_NOW)
+        return self._line.answer(request)
 
     def _server_time(self) -> Instant:
-        row = self._line.execute(_NOW).fetchone()
+        if self._time is None:
+            self._time = self._line.ask(_NOW)
+        row = self._line.answer(self._time).fetchone()
         assert row is not None
         return Instant(row[0])
 
@@ -180,6 +210,11 @@ class PostgresqlDatabase:
             thread.start()
 
     @property
+    def round_trips(self) -> int:
+        """How often a thread has waited for the server's answers."""
+        return sum(line.round_trips for line in self._lines)
+
+    @property
     def blobs(self) -> PostgresqlDatabase:
         return self
 
@@ -191,6 +226,20 @@ class PostgresqlDatabase:
 
     async def read(self, fn: Callable[Concatenate[Tx, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         return await self._enqueue(self._queue, Job(fn, args, kwargs, self._loop.create_future()), reading=True)
+
+    def stand_by(
+        self,
+        _key: str,
+        _then: Callable[[], None],
+        _fn: Callable[Concatenate[Tx, P], T],
+        /,
+        *_args: P.args,
+        **_kwargs: P.kwargs,
+    ) -> asyncio.Future[T]:
+        return self._loop.create_future()
+
+    def withdraw(self, _key: str, /) -> bool:
+        return True
 
     async def close(self) -> None:
         with self._handing_out:
@@ -276,7 +325,7 @@ class PostgresqlDatabase:
         if failpoints.armed:
             failpoints.reach(f"commit:{job.name}")
         try:
-            line.execute("COMMIT")
+            line.answer(line.ask("COMMIT"))
         except StorageError as error:
             if line.trouble is None or not is_lost(line.trouble) or is_rolled_back(line.trouble):
                 raise
@@ -309,15 +358,34 @@ class _Call:
         return READING if self.reading else WRITING
 
 
+class _Request:
+    """A statement to be sent; it has its answer when `cursor` is set."""
+
+    __slots__ = ("cursor", "params", "sql")
+
+    def __init__(self, sql: str, params: Sequence[Params] | None) -> None:
+        self.sql = sql
+        self.params = params
+        self.cursor: psycopg.Cursor[Row] | None = None
+
+
 class _Line:
-    """The connection of one thread: made when first needed, and again after it was lost."""
+    """The connection of one thread: made when first needed, and again after it was lost.
+
+    Statements are kept until the answer to one of them is needed. Until then the server knows nothing of them, so that
+    a client that goes silent between two of them is idle for it, and is ended.
+    """
 
     def __init__(self, conninfo: str) -> None:
         self.name = describe(conninfo)
         self.trouble: psycopg.Error | None = None
         """The first error of the server or of the connection."""
+        self.round_trips = 0
         self._conninfo = conninfo
-        self._cursor: psycopg.Cursor[Row] | None = None
+        self._connection: _Connection | None = None
+        self._pipeline: psycopg.Pipeline | None = None
+        self._until_hung_up = ExitStack()
+        self._unsent: list[_Request] = []
         self._patience = Patience(CONNECT_SECONDS)
 
     def hurry(self, seconds: float) -> None:
@@ -328,13 +396,12 @@ class _Line:
         """Begins a transaction, connecting first if necessary."""
         self._patience.seconds = limits.statement + ANSWER_SECONDS
         try:
-            # The SQL is sent as it is: rewriting names to numbers at each call took longer than some statements, above
-            # all with the many parameters of a list, for which the driver caches nothing.
-            self._cursor = self._cursor or psycopg.RawCursor(connect(self._conninfo, self._patience))
-            # Several statements in one message cannot be prepared.
-            self._cursor.execute(cast("LiteralString", limits.begin(mode)), prepare=False)
+            if self._connection is None:
+                self._connection = connect(self._conninfo, self._patience)
+                self._pipeline = self._until_hung_up.enter_context(self._connection.pipeline())
         except psycopg.Error as error:
             self._fail(error)
+        self._unsent = [_Request(f"BEGIN {mode}", None), _Request(limits.sql, None)]
 
     def in_order(self, names: Sequence[str], params: Mapping[str, Params]) -> list[Params]:
         """Returns the statement's parameters in the order and form of the driver."""
@@ -343,40 +410,57 @@ class _Line:
         except KeyError as missing:
             self._fail(psycopg.ProgrammingError(f"the parameter {missing} was not given"))
 
-    def execute(self, sql: str, params: Sequence[Params] | None = None) -> psycopg.Cursor[Row]:
-        assert self._cursor is not None
-        try:
-            return self._cursor.execute(cast("LiteralString", sql), params)
-        except psycopg.Error as error:
-            self._fail(error)
+    def ask(self, sql: str, params: Sequence[Params] | None = None) -> _Request:
+        """Keeps the statement, to be sent with the next ones."""
+        request = _Request(sql, params)
+        self._unsent.append(request)
+        return request
 
-    def executemany(self, sql: str, rows: Sequence[Sequence[Params]]) -> None:
-        assert self._cursor is not None
-        if len(rows) == 1:
-            self.execute(sql, rows[0])
-            return
+    def answer(self, request: _Request) -> psycopg.Cursor[Row]:
+        """Returns the answer; sends what was kept if it has not been sent yet."""
+        if request.cursor is None:
+            self._send()
+        assert request.cursor is not None
+        return request.cursor
+
+    def _send(self) -> None:
+        assert self._connection is not None
+        assert self._pipeline is not None
+        unsent, self._unsent = self._unsent, []
+        self.round_trips += 1
         try:
-            self._cursor.executemany(cast("LiteralString", sql), rows)
-            # The driver ends this with a message after which the server does not count idle time: another one is
-            # needed.
-            self._cursor.execute("", prepare=False)
+            for request in unsent:
+                # The SQL is sent as it is: rewriting names to numbers at each call took longer than some statements,
+                # above all with the many parameters of a list, for which the driver caches nothing.
+                request.cursor = psycopg.RawCursor(self._connection)
+                request.cursor.execute(cast("LiteralString", request.sql), request.params)
+            self._pipeline.sync()
         except psycopg.Error as error:
-            self._fail(error)
+            self._fail(self._connection.last_words or error)
 
     def clear(self) -> None:
         """Ends the transaction, and drops the connection if it was lost."""
+        self._unsent = []
         if self.trouble is not None and is_lost(self.trouble):
             return self.hang_up()
+        if self._connection is None or self._pipeline is None:
+            return None
         try:
-            if self._cursor is not None and self._cursor.connection.info.transaction_status != TransactionStatus.IDLE:
-                self._cursor.execute("ROLLBACK")
+            with suppress(psycopg.Error):
+                self._pipeline.sync()  # past what was still under way when a statement failed
+            if self._connection.info.transaction_status != TransactionStatus.IDLE:
+                self.round_trips += 1
+                self._connection.execute("ROLLBACK")
+                self._pipeline.sync()
         except psycopg.Error:
             self.hang_up()
 
     def hang_up(self) -> None:
-        if self._cursor is not None:
-            self._cursor.connection.close()
-            self._cursor = None
+        if self._connection is not None:
+            self._connection.close()
+            with suppress(psycopg.Error):
+                self._until_hung_up.close()  # the pipeline, after the connection: it would wait for the server
+            self._connection = self._pipeline = None
 
     def _fail(self, error: psycopg.Error) -> NoReturn:
         self.trouble = self.trouble or error
@@ -407,6 +491,13 @@ class _Connection(psycopg.Connection[Row]):
     """A connection that gives up if no answer comes. A dead network is not always reported."""
 
     patience: Patience | None = None
+    last_words: psycopg.Error | None = None
+    """Why the server ended the connection while it was asked nothing: it says so in a notice."""
+
+    def take_notice(self, notice: Diagnostic) -> None:
+        if notice.severity_nonlocalized == "FATAL" and notice.sqlstate is not None:
+            with suppress(KeyError):
+                self.last_words = lookup(notice.sqlstate)(notice.message_primary or "")
 
     def wait(self, gen: PQGen[RV], interval: float = LOOK_SECONDS, timeout: float | None = None) -> RV:
         if self.patience is not None:
@@ -433,7 +524,33 @@ def with_network_settings(conninfo: str) -> str:
     return make_conninfo("", **{**NETWORK, **conninfo_to_dict(conninfo)})
 
 
-def connect(conninfo: str, patience: Patience | None = None) -> psycopg.Connection[Row]:
+def check_server(conninfo: str) -> None:
+    """Raises `InvalidInput` for a database that cannot hold every text, and for a pooler that gives each transaction
+    another connection, such as PgBouncer in transaction mode: prepared statements would be on the one before.
+    """
+    with closing(connect(conninfo)) as one, closing(connect(conninfo)) as other:
+        encoding = _value(one, "SHOW server_encoding")
+        if encoding != "UTF8":
+            raise InvalidInput(
+                f"{describe(conninfo)} stores text as {encoding}, which has no room for most languages. Denizen needs "
+                "UTF8. Create another database: CREATE DATABASE denizen ENCODING 'UTF8' TEMPLATE template0."
+            )
+        # Two connections to the server itself have two processes there, always.
+        pairs = [(_value(one, _PROCESS), _value(other, _PROCESS)) for _ in range(2)]
+        if any(mine == theirs for mine, theirs in pairs):
+            raise InvalidInput(
+                f"Before {describe(conninfo)} stands a pooler that gives each transaction another connection, such as "
+                "PgBouncer with pool_mode = transaction. Denizen keeps prepared statements and needs a connection of "
+                "its own: connect to PostgreSQL itself, or set pool_mode = session for this database."
+            )
+
+
+def _value(connection: psycopg.Connection[Row], sql: LiteralString) -> object:
+    row = connection.execute(sql).fetchone()
+    return None if row is None else row[0]
+
+
+def connect(conninfo: str, patience: Patience | None = None) -> _Connection:
     """Connects with our settings, in autocommit: transactions are begun and ended by statements."""
     connection = _Connection.connect(
         with_network_settings(conninfo),
@@ -444,6 +561,7 @@ def connect(conninfo: str, patience: Patience | None = None) -> psycopg.Connecti
         client_encoding="utf8",
     )
     connection.patience = patience
+    connection.add_notice_handler(connection.take_notice)
     connection.prepared_max = 1024
     connection.adapters.register_dumper(int, _IntDumper)
     connection.adapters.register_dumper(bool, _IntDumper)

@@ -53,6 +53,11 @@ def _ref(name: str, target: str) -> Column[str]:
     return Column(name, Text, ForeignKey(target), nullable=False)
 
 
+def _owned(name: str, target: str) -> Column[str]:
+    """A reference to a row that takes this one with it when it is deleted."""
+    return Column(name, Text, ForeignKey(target, ondelete="CASCADE"), nullable=False)
+
+
 def _text(name: str, default: str | None = None) -> Column[str]:
     return Column(name, Text, nullable=False, server_default=default)
 
@@ -93,7 +98,7 @@ entities = Table(
     _text("handle"),
     _text("name"),
     _text("metadata", "{}"),
-    _text("role", "member"),  # owner, admin, member; agent, service
+    _text("role", "member"),  # owner, admin, member, guest; agent, service
     Column("left_at", BigInteger),  # when a person or service left; NULL: has not left
     _int("created_at"),
     UniqueConstraint("organization_id", "handle"),
@@ -201,6 +206,7 @@ spaces = Table(
     _int("agent_run", 0),  # such messages since a person last wrote, or let them continue
     _int("created_at"),
     _bytes("head"),  # the head of the chain of its messages (chains.py); NULL: none yet
+    _flag("bridged"),  # whether a channel has ever bound it to a room elsewhere
 )
 
 memberships = Table(
@@ -211,6 +217,7 @@ memberships = Table(
     _text("role", "member"),
     _text("attention", "all"),  # all, mentions, none
     _int("read_seq", 0),  # the number of the last message that the member has read
+    _int("notified_seq", 0),  # the number of the last message that push notifications were decided for
     _int("joined_at"),
     Index("ix_memberships_entity", "entity_id"),
     sqlite_with_rowid=False,
@@ -493,6 +500,7 @@ tokens = Table(
     _ref("entity_id", "entities.id"),
     _text("kind", "token"),  # token; session of a browser; login: a link that is good for one session
     _text("role", "owner"),  # the token's maximum role; never more than its entity's
+    _flag("speaks_for_others"),  # whether its bearer may name the person whom a request of OpenAI's API is made for
     _text("name"),
     _text("digest"),  # SHA-256 of the secret, which is not stored
     _int("created_at"),
@@ -501,6 +509,42 @@ tokens = Table(
     Column("last_used_at", BigInteger),  # rounded to the minute
     UniqueConstraint("digest"),
     Index("ix_tokens_entity", "entity_id"),
+)
+
+server_keys = Table(
+    "server_keys",  # keys of the server itself, encrypted
+    metadata,
+    _key("name"),  # push: signs requests to push services
+    _text("sealed"),
+    _int("created_at"),
+)
+
+push_subscriptions = Table(
+    "push_subscriptions",  # browsers in which people want to be notified
+    metadata,
+    _key("id"),
+    _ref("entity_id", "entities.id"),
+    _owned("token_id", "tokens.id"),  # the session or token that made it: it ends with it
+    _text("endpoint"),  # the address at the push service
+    _text("p256dh"),  # the browser's public key
+    _text("auth"),
+    _int("created_at"),
+    UniqueConstraint("endpoint"),
+    Index("ix_push_subscriptions_entity", "entity_id"),
+    Index("ix_push_subscriptions_token", "token_id"),
+)
+
+push_notices = Table(
+    "push_notices",  # what subscriptions are to be told of; a question stays until it is settled
+    metadata,
+    Column("subscription_id", Text, ForeignKey("push_subscriptions.id", ondelete="CASCADE"), primary_key=True),
+    _key("subject_id"),  # the message or the call
+    _text("kind"),  # message, call
+    _int("tries", 0),
+    _int("next_at"),  # when it may be sent, or tried again
+    Column("done_at", BigInteger),  # when it was sent or given up; NULL: not yet
+    _int("created_at"),
+    sqlite_with_rowid=False,
 )
 
 goals = Table(
@@ -714,7 +758,9 @@ recalls = Table(
     _text("embedder", ""),  # the embedder of the vectors; empty: there are none
     _int("embedded", 0),  # the newest passage with a vector
     _int("worded", 0),  # the newest passage with vectors for its words
+    _int("terms", 0),  # the version of the terms among the postings
     Index("ix_recalls_behind", "agent_id", sqlite_where=_BEHIND, postgresql_where=_BEHIND),
+    Index("ix_recalls_terms", "terms"),
 )
 
 vectors = Table(
@@ -972,6 +1018,27 @@ memories = Table(
     Index("ix_memories_space", "space_id"),
     Index("ix_memories_user", "user_id"),
     Index("ix_memories_organization", "organization_id", "number"),
+    Index(
+        "ix_memories_superseded",
+        "superseded_by",
+        sqlite_where=text("superseded_by IS NOT NULL"),
+        postgresql_where=text("superseded_by IS NOT NULL"),
+    ),
+)
+
+memory_changes = Table(
+    "memory_changes",  # what happened to each memory; the database deletes it with its memory
+    metadata,
+    _number(),
+    Column("memory", BigInteger, ForeignKey("memories.number", ondelete="CASCADE"), nullable=False),
+    _text("kind"),  # learned, confirmed, said_again, corrected, reverted
+    _text("text"),  # the text of the memory from then on
+    Column("by_id", Text),  # the person who changed it; NULL: the summary of a conversation
+    _text("model", ""),  # the model that wrote it
+    _text("replaced", "[]"),  # the ids of the memories that it replaced: JSON
+    _text("sources", "[]"),  # the ids of the messages that were the reason: JSON
+    _int("created_at"),
+    Index("ix_memory_changes_memory", "memory", "number"),
 )
 
 memory_sources = Table(
@@ -1224,6 +1291,18 @@ heard_files = Table(
     sqlite_with_rowid=False,
 )
 
+sizes = Table(
+    "sizes",  # how much of the database each organization uses, estimated once a day
+    metadata,
+    _key("organization_id", "organizations.id"),
+    Column("day", BigInteger, primary_key=True),  # days since 1970, UTC
+    _int("bytes"),  # with its files
+    _int("file_bytes"),
+    _int("messages"),
+    _int("cycles"),
+    sqlite_with_rowid=False,
+)
+
 chunks = Table(
     "chunks",
     blobs,
@@ -1231,4 +1310,95 @@ chunks = Table(
     # 0, 1, 2, ...; all but the last have the same size. -320: the picture made smaller, to at most 320 by 320 pixels
     Column("n", Integer, primary_key=True),
     Column("data", LargeBinary, nullable=False),
+)
+
+_UNDELIVERED = text("failed IS NULL")
+_LINKED = text("person_id IS NOT NULL")
+
+bridges = Table(
+    "bridges",  # connections to services where people write: a homeserver, a mailbox, a program
+    metadata,
+    _key("id"),
+    _ref("organization_id", "organizations.id"),
+    _ref("entity_id", "entities.id"),  # the service that is a member of its spaces, and has its name
+    _text("kind"),
+    _text("settings", "{}"),  # JSON; secrets only as references
+    Column("sealed", Text),  # the secret that was made for it; NULL: none
+    Column("parked_reason", Text),  # why it waits until somebody changes something: a sentence; NULL: it does not
+    Column("parked_until", BigInteger),  # when it retries by itself
+    Column("error", Text),  # its last problem: a sentence, never text of a message
+    Column("error_at", BigInteger),
+    Column("connected_at", BigInteger),  # when something last went through
+    Column("holder", Text),  # the instance that carries its messages
+    _int("epoch", 0),
+    _int("until", 0),
+    _int("created_at"),
+    Index("ix_bridges_organization", "organization_id"),
+    Index("ix_bridges_entity", "entity_id"),
+)
+
+channels = Table(
+    "channels",  # a room elsewhere, and the space that it is bound to
+    metadata,
+    _key("id"),
+    _ref("bridge_id", "bridges.id"),
+    _ref("space_id", "spaces.id"),
+    _text("room"),  # its id elsewhere
+    Column("cursor", Text),  # how far it was read; NULL: not at all
+    _int("created_at"),
+    UniqueConstraint("bridge_id", "room"),
+    Index("ix_channels_space", "space_id"),
+)
+
+addresses = Table(
+    "addresses",  # accounts elsewhere, and who writes with them
+    metadata,
+    _key("bridge_id", "bridges.id"),
+    _key("account"),  # its id elsewhere
+    _ref("guest_id", "entities.id"),  # who its messages are by, unless it is linked
+    Column("person_id", Text, ForeignKey("entities.id")),  # the person it was linked to
+    Column("linked_at", BigInteger),
+    Column("code", Text),  # the digest of a code that was sent there, to link it
+    Column("code_for", Text, ForeignKey("entities.id")),  # the person who asked for the code
+    Column("code_until", BigInteger),
+    _int("code_tries", 0),
+    _int("created_at"),
+    Index("ix_addresses_guest", "guest_id"),
+    Index("ix_addresses_person", "person_id", sqlite_where=_LINKED, postgresql_where=_LINKED),
+    sqlite_with_rowid=False,
+)
+
+carried = Table(
+    "carried",  # what came from a room elsewhere, or went there: each once
+    metadata,
+    _key("channel_id", "channels.id"),
+    _key("outside_id"),  # the id of the event elsewhere
+    Column("message_id", Text, ForeignKey("messages.id")),  # NULL: it is no message, or changed one
+    Column("emoji", Text),  # it is this reaction to the message; NULL: it is the message itself
+    _text("direction"),  # in, out
+    _int("created_at"),
+    Index("ix_carried_message", "message_id"),
+    sqlite_with_rowid=False,
+)
+
+outbox = Table(
+    "outbox",  # what is to be sent elsewhere; deleted when it was
+    metadata,
+    _number(),  # within a channel in the order of commits: its space is locked
+    _ref("bridge_id", "bridges.id"),
+    Column("channel_id", Text, ForeignKey("channels.id")),  # NULL: it goes to an account
+    _text("target"),  # the room or account elsewhere
+    Column("message_id", Text, ForeignKey("messages.id")),
+    _text("action"),  # post, edit, delete, react, unreact; code
+    _text("transaction_id"),  # made from the message's id; the number is given again when the row is gone
+    Column("detail", Text),  # the emoji; a sealed code. Never text of a message
+    _int("tries", 0),  # how often sending has begun
+    _int("next_at", 0),  # when it may be sent
+    Column("failed", Text),  # why it cannot be delivered: a sentence; NULL: it waits
+    _int("created_at"),
+    Index(
+        "ix_outbox_waiting", "bridge_id", "target", "number", sqlite_where=_UNDELIVERED, postgresql_where=_UNDELIVERED
+    ),
+    Index("ix_outbox_message", "message_id"),
+    Index("ix_outbox_channel", "channel_id"),
 )

@@ -17,9 +17,16 @@ log = structlog.get_logger(__name__)
 class Job:
     """One call of `write` or `read`: the function, its result, and the caller that waits for it."""
 
-    __slots__ = ("announcements", "args", "error", "fn", "future", "heads", "kwargs", "result")
+    __slots__ = ("announcements", "args", "called", "error", "fn", "future", "heads", "kwargs", "result", "then")
 
-    def __init__(self, fn: Callable[..., Any], args: Any, kwargs: Any, future: asyncio.Future[Any]) -> None:
+    def __init__(
+        self,
+        fn: Callable[..., Any],
+        args: Any,
+        kwargs: Any,
+        future: asyncio.Future[Any],
+        then: Callable[[], None] | None = None,
+    ) -> None:
         self.fn = fn
         self.args = args
         self.kwargs = kwargs
@@ -27,6 +34,10 @@ class Job:
         self.announcements: list[Announcement] = []
         self.heads: list[Head] = []
         """The heads of chains that it has advanced."""
+        self.called: list[str] = []
+        """The keys of the stand-by writes that it has called up."""
+        self.then = then
+        """Called on the loop when it is done, after what the writes before it announced, before what later ones did."""
         self.result: Any = None
         self.error: BaseException | None = None
 
@@ -57,13 +68,14 @@ def hand_back(loop: asyncio.AbstractEventLoop, announce: Announce, jobs: Sequenc
 
 
 def _finish(announce: Announce, jobs: Sequence[Job]) -> None:
-    announcements = [announcement for job in jobs for announcement in job.announcements]
-    if announcements:
-        try:
-            announce(announcements)
-        except Exception:
-            # Announcements are hints. The callers must learn of their commits even if one fails.
-            log.exception("announcing failed", announcements=len(announcements))
+    announcements: list[Announcement] = []
+    for job in jobs:
+        announcements += job.announcements
+        if job.then is not None:
+            _announce_all(announce, announcements)
+            announcements = []
+            job.then()
+    _announce_all(announce, announcements)
     for job in jobs:
         if job.future.done():  # Cancelled meanwhile.
             continue
@@ -71,3 +83,12 @@ def _finish(announce: Announce, jobs: Sequence[Job]) -> None:
             job.future.set_result(job.result)
         else:
             job.future.set_exception(job.error)
+
+
+def _announce_all(announce: Announce, announcements: Sequence[Announcement]) -> None:
+    if announcements:
+        try:
+            announce(announcements)
+        except Exception:
+            # Announcements are hints. The callers must learn of their commits even if one fails.
+            log.exception("announcing failed", announcements=len(announcements))

@@ -331,11 +331,16 @@ def answer(tx: Tx, id: str, result: str, by: EntityId | None = None, files: tupl
     elif not call.asks_approval and tx.run(_answer_late, call=id, outcome=storable(result), by=by or ""):
         _announce(tx, call.id, call.agent_id, call.space_id if call.shown else None, "late")
         # The agent may have been told already that no answer came: this is another event.
-        tell(tx, call, result, by, id=f"call:{call.id}:late", outside=_is_outside(tx, call, by))
+        tell(tx, call, result, by, id=result_event_id(call.id, late=True), outside=_is_outside(tx, call, by))
     else:
         raise AlreadySettled(_why_settled(get(tx, id)))
     results.give(tx, call.agent_id, files)
     return get(tx, id)
+
+
+def result_event_id(call_id: str, *, late: bool = False) -> str:
+    """The id of the event that brings the answer to a call which the cycle did not wait for; or one that came late."""
+    return f"call:{call_id}:late" if late else f"call:{call_id}"
 
 
 def _decided(tx: Tx, call: Call, result: str, by: EntityId | None) -> str:
@@ -407,7 +412,7 @@ def tell(
     human = by is not None and directory.get_entity(tx, by).kind == "human"
     event = Delivery(
         call.agent_id,
-        id or f"call:{call.id}",
+        id or result_event_id(call.id),
         "tool_result",
         tx.now,
         # A person's answer wakes the agent whatever led to the question.
@@ -610,6 +615,12 @@ _waiting_in = statement(
     .limit(BATCH)
 )
 _theirs = select(memberships.c.space_id).where(memberships.c.entity_id == bindparam("entity_id"))
+_waiting_around = statement(
+    select(*_columns)
+    .where(calls.c.space_id.in_(_theirs), calls.c.shown == 1, _WAITING)
+    .order_by(calls.c.after_seq, *_BY_AGE)
+    .limit(BATCH)
+)
 _their_agents = select(memberships.c.entity_id).where(memberships.c.space_id.in_(_theirs))
 _open_to = statement(
     select(*_columns)
@@ -641,8 +652,18 @@ def since(tx: Tx, space_id: SpaceId, seq: int, *, known: Iterable[CallId] = ()) 
 
     Those after that message, those that wait, and `known`: those that were waiting when the reader last saw them.
     """
-    following = in_space(tx, space_id, first=seq, limit=MOST_SINCE)
-    found = {each.id: each for each in (*following, *waiting_in(tx, space_id))}
+    return _with_known(tx, [*in_space(tx, space_id, first=seq, limit=MOST_SINCE), *waiting_in(tx, space_id)], known)
+
+
+def waiting_around(tx: Tx, entity_id: EntityId, *, known: Iterable[CallId] = ()) -> list[Call]:
+    """The calls that wait in the spaces of a person, and `known`: those that were waiting when the person last saw
+    them. In order.
+    """
+    return _with_known(tx, [Call(*row) for row in tx.all(_waiting_around, entity_id=entity_id)], known)
+
+
+def _with_known(tx: Tx, calls: Iterable[Call], known: Iterable[CallId]) -> list[Call]:
+    found = {each.id: each for each in calls}
     for id in known:
         if id not in found and (row := tx.one(_get, id=id)) is not None:
             found[id] = Call(*row)

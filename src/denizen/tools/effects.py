@@ -70,7 +70,7 @@ def record(
     outside: Sequence[Source] = (),
 ) -> None:
     """Record a finished call. Fails if it was recorded before. `outside`: sources of outside text in its result."""
-    tx.run(
+    tx.send(
         _add,
         cycle_id=cycle_id,
         step=step,
@@ -95,7 +95,7 @@ def intend(
     rule: str | None = None,
 ) -> None:
     """Record that an outside call is about to be made, or that somebody is asked. From here on it may have happened."""
-    tx.run(
+    tx.send(
         _add,
         cycle_id=cycle_id,
         step=step,

@@ -14,6 +14,7 @@ import mimetypes
 import os
 import re
 from base64 import b64decode
+from collections import deque
 from collections.abc import AsyncGenerator, Callable, Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
@@ -51,9 +52,17 @@ CLOSE_SECONDS: Final = 15.0
 """How long closing may take before it is forced; the protocol's own steps to end a program take less."""
 BACK_OFF_SECONDS: Final = (5.0, 30.0, 120.0, 600.0)
 """How long an unreachable server is left alone, after the first failure, the second and so on."""
+LISTEN_AGAIN_SECONDS: Final = 60.0
+"""After this long a server is asked again to say when its tools change, if it stopped doing so."""
+LAST_WORDS: Final = 10
+"""How many lines that a program wrote last to its standard error are kept."""
+READ_RESOURCE: Final = "read_resource"
+"""The tool that reads resources of a server that has some."""
+_RESOURCES_NAMED: Final = 30
 LONGEST: Final = 1_000_000
 """How many characters of a result are kept."""
 _PAGES: Final = 50
+_PROBE_SECONDS: Final = 5.0
 _EVENT_BYTES: Final = 16_000_000
 _LINE: Final = 4_000
 _INHERITED: Final = ("LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR")
@@ -64,13 +73,24 @@ _FORGOTTEN: Final = -900_002
 _BROKEN: Final = -900_003
 
 
+@dataclass(frozen=True, slots=True)
+class McpTrouble:
+    """A server that cannot be reached."""
+
+    server: str
+    text: str
+    """What prevents it."""
+    last_words: tuple[str, ...]
+    """What its program wrote last to its standard error."""
+
+
 class McpConnections:
     """The connections of this process to MCP servers; `async with` closes them, and ends the programs."""
 
     def __init__(self, outbound: Outbound, clock: Clock | None = None) -> None:
         self._outbound = outbound
         self._clock: Clock = clock or SystemClock()
-        self._servers: dict[object, _Server] = {}
+        self._servers: dict[tuple[str, object, object, object], _Server] = {}
         self._warned: set[tuple[str, str]] = set()
 
     async def __aenter__(self) -> Self:
@@ -78,6 +98,16 @@ class McpConnections:
 
     async def __aexit__(self, *error: object) -> None:
         await asyncio.gather(*(each.close() for each in self._servers.values()))
+
+    @property
+    def changes(self) -> int:
+        """How often servers have announced that their tools have changed."""
+        return sum(each.changes for each in self._servers.values())
+
+    def troubles(self, shared_by: str) -> list[McpTrouble]:
+        """The servers of these agents that could not be reached when they were last tried."""
+        found = [each.trouble for (whose, *_), each in self._servers.items() if whose == shared_by]
+        return [each for each in found if each is not None]
 
     async def tools(
         self, servers: Mapping[str, McpServer], secret: Secret, taken: Collection[str] = (), *, shared_by: str = ""
@@ -196,6 +226,8 @@ class _Reach:
     headers: Mapping[str, str]
     secrets: Sequence[str] = field(repr=False)
     outbound: Outbound
+    last_words: deque[str] = field(default_factory=lambda: deque[str](maxlen=LAST_WORDS), compare=False)
+    """The last lines of the program's standard error."""
 
 
 class _Server:
@@ -210,6 +242,10 @@ class _Server:
         self._failures = 0
         self._not_before = 0
         self._closed = False
+        self._stands_for_resources = False
+        """Whether `read_resource` is ours, and not a tool of the server."""
+        self.changes = 0
+        self.trouble: McpTrouble | None = None
 
     async def offered(self) -> Sequence[Tool]:
         """Its tools; those that it offered last, if it cannot be reached."""
@@ -225,6 +261,7 @@ class _Server:
             self._failures += 1
             self._not_before = self._clock.now() + int(seconds * SECOND)
             known = self._offers is not None
+            self.trouble = McpTrouble(self._reach.name, str(error), tuple(self._reach.last_words))
             log_line.warning("mcp server unreachable", server=self._reach.name, error=str(error), tools_known=known)
         return self._offers or ()
 
@@ -237,7 +274,7 @@ class _Server:
             link = await self._connected()
             try:
                 with link.in_use() as client:
-                    result = await client.call_tool(tool, dict(arguments))
+                    result = await self._called(client, tool, arguments)
             except Exception as error:  # noqa: BLE001  whatever it says may hold a secret
                 code = _code(error)
                 if not last and (code in (_NOT_SENT, _FORGOTTEN) or (again and code == _BROKEN)):
@@ -251,6 +288,16 @@ class _Server:
             told = self._hidden(_told(result, with_files=not files))
             return Output(told, files) if files else told
         raise AssertionError
+
+    async def _called(self, client: Client, tool: str, arguments: Mapping[str, Any]) -> CallToolResult:
+        """The result of the tool; of `read_resource`, unless it is the server's own, the resource in its place."""
+        if tool != READ_RESOURCE or not self._stands_for_resources:
+            return await client.call_tool(tool, dict(arguments))
+        from mcp_types import CallToolResult, EmbeddedResource
+
+        found = await client.read_resource(str(arguments["uri"]))
+        content = [EmbeddedResource(type="resource", resource=each) for each in found.contents]
+        return CallToolResult(content=[*content])
 
     async def close(self) -> None:
         """Close the connection for good, and end its program."""
@@ -270,7 +317,7 @@ class _Server:
     async def _connect(self) -> _Link:
         if self._link is not None:
             await self._link.close()
-        link = _Link(self._reach, self._clock)
+        link = _Link(self._reach, self._clock, self._on_change)
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
                 await link.open()
@@ -278,6 +325,11 @@ class _Server:
         except Exception as error:  # noqa: BLE001  a server can fail to start in any way
             await link.close()
             why = "it took too long" if isinstance(error, TimeoutError) else str(_first(error))
+            if await _speaks_sse(self._reach):
+                why = (
+                    "it offers the older transport HTTP+SSE, which Denizen does not use. Set the address of its "
+                    "streamable HTTP transport, often the one that ends with /mcp"
+                )
             raise ToolFailed(
                 self._hidden(f"The MCP server {self._reach.name} cannot be reached: {why}. It was not called.")
             ) from None
@@ -286,8 +338,12 @@ class _Server:
             raise
         self._failures = 0
         self._not_before = 0
+        self.trouble = None
         log_line.info("mcp server connected", server=self._reach.name, tools=len(self._offers or ()))
         return link
+
+    def _on_change(self) -> None:
+        self.changes += 1
 
     async def _list(self, link: _Link) -> None:
         link.changed = False
@@ -300,7 +356,11 @@ class _Server:
                 cursor = page.next_cursor
                 if cursor is None:
                     break
-        self._offers = offers
+            has_resources = client.server_capabilities.resources is not None
+            ours = has_resources and READ_RESOURCE not in {each.name for each in offers}
+            if ours:
+                offers.append(await _reading_tool(client))
+        self._offers, self._stands_for_resources = offers, ours
 
     def _file(self, content: ContentBlock) -> ToolFile | None:
         """The file in a part of a result; None if it is text, cannot be read or holds a secret."""
@@ -315,7 +375,7 @@ class _Server:
 class _Link:
     """One connection. Its own task opens and closes it, as the library's cancel scopes demand."""
 
-    def __init__(self, reach: _Reach, clock: Clock) -> None:
+    def __init__(self, reach: _Reach, clock: Clock, on_change: Callable[[], None] = lambda: None) -> None:
         self.over = asyncio.Event()
         """Set when the other side is gone, or to close the connection."""
         self.idle = False
@@ -324,6 +384,7 @@ class _Link:
         """Whether the server has announced that its tools have changed."""
         self._reach = reach
         self._clock = clock
+        self._on_change = on_change
         self._settled = asyncio.Event()
         self._client: Client | None = None
         self._problem: Exception | None = None
@@ -360,12 +421,14 @@ class _Link:
 
     async def _live(self) -> None:
         try:
-            async with _opened(self._reach, self.over, self._hear) as self._client:
+            async with _opened(self._reach, self.over, self._hear) as self._client, asyncio.TaskGroup() as tasks:
+                listening = tasks.create_task(self._listen(self._client), name=f"changes of {self._reach.name}")
                 self._settled.set()
                 while not await self._clock.wait(self.over, IDLE_SECONDS):
                     if not self._calls and self._clock.now() - self._used >= IDLE_SECONDS * SECOND:
                         self.idle = True
                         self.over.set()
+                listening.cancel()
         except Exception as error:  # noqa: BLE001  whoever waits for it is told
             self._problem = error
             log_line.info("mcp connection broke", server=self._reach.name, error=type(_first(error)).__name__)
@@ -377,7 +440,30 @@ class _Link:
     async def _hear(self, message: IncomingMessage) -> None:
         from mcp_types import ToolListChangedNotification
 
-        self.changed = self.changed or isinstance(message, ToolListChangedNotification)
+        if isinstance(message, ToolListChangedNotification):
+            self._note_change()
+
+    def _note_change(self) -> None:
+        self.changed = True
+        self._on_change()
+
+    async def _listen(self, client: Client) -> None:
+        """Hears of changes where the protocol has a request for that; servers of earlier versions say so unasked."""
+        from mcp.client.subscriptions import ListenNotSupportedError
+
+        offered = client.server_capabilities.tools
+        while offered is not None and offered.list_changed:
+            try:
+                async with client.listen(tools_list_changed=True) as changes:
+                    async for _ in changes:
+                        self._note_change()
+            except ListenNotSupportedError:
+                return
+            except Exception as error:  # noqa: BLE001  the tools are those known so far; it is tried again
+                log_line.info("mcp server says no changes", server=self._reach.name, error=type(error).__name__)
+            if await self._clock.wait(self.over, LISTEN_AGAIN_SECONDS):
+                return
+            self._note_change()  # What was said meanwhile was not heard.
 
 
 # Opening
@@ -443,6 +529,29 @@ async def _service(reach: _Reach) -> AsyncGenerator[Transport]:
         trust_env=False,
     ) as http:
         yield streamable_http_client(reach.settings.url, http_client=http, max_sse_event_size=_EVENT_BYTES)
+
+
+async def _speaks_sse(reach: _Reach) -> bool:
+    """Whether there is a server of the older transport at the address."""
+    import httpx2
+
+    if reach.settings.url is None:
+        return False
+    transport = reach.outbound.transport(reach.settings.allow_private)
+    headers = {**reach.headers, "Accept": "text/event-stream"}
+    try:
+        async with (
+            asyncio.timeout(_PROBE_SECONDS),
+            httpx2.AsyncClient(transport=transport, headers=headers, trust_env=False) as http,
+            http.stream("GET", reach.settings.url) as answer,
+        ):
+            if answer.status_code != 200 or "text/event-stream" not in answer.headers.get("content-type", ""):
+                return False
+            async for line in answer.aiter_lines():
+                return line.strip() == "event: endpoint"
+    except Exception:  # noqa: BLE001  then the first error says it all
+        return False
+    return False
 
 
 def _wire(transport: httpx2.AsyncBaseTransport) -> httpx2.AsyncBaseTransport:
@@ -539,7 +648,27 @@ class _Murmur(asyncio.Protocol):
     def _log(self, line: bytes) -> None:
         text = without(line.decode(errors="replace"), self._reach.secrets).strip()
         if text:
+            self._reach.last_words.append(text[:_LINE])
             log_line.debug("mcp server wrote", server=self._reach.name, text=text[:_LINE])
+
+
+# Resources
+
+
+async def _reading_tool(client: Client) -> Tool:
+    """The tool that stands for the resources of a server."""
+    from mcp_types import Tool, ToolAnnotations
+
+    listed = (await client.list_resources()).resources
+    known = "; ".join(f"{each.uri} ({each.title or each.name})" for each in listed[:_RESOURCES_NAMED])
+    more = f" and {len(listed) - _RESOURCES_NAMED} more" if len(listed) > _RESOURCES_NAMED else ""
+    there = f"There are: {known}{more}." if known else "Its tools name them."
+    return Tool(
+        name=READ_RESOURCE,
+        description=f"Read a resource of this server by its URI. {there}",
+        input_schema={"type": "object", "properties": {"uri": {"type": "string"}}, "required": ["uri"]},
+        annotations=ToolAnnotations(read_only_hint=True, open_world_hint=False),
+    )
 
 
 # Results

@@ -14,7 +14,7 @@ from denizen.tools.settings import HttpTool, McpServer
 from denizen.tools.tool import OutsideTool
 
 if TYPE_CHECKING:
-    from denizen.tools.mcp import McpConnections
+    from denizen.tools.mcp import McpConnections, McpTrouble
     from denizen.tools.outbound import Outbound
 
 Secret = Callable[[str], str | None]
@@ -34,7 +34,7 @@ class Outside:
     async def http_tool(self, settings: HttpTool, secret: Secret) -> OutsideTool:
         from denizen.tools.http import http_tool
 
-        return http_tool(settings, secret=secret, outbound=await self._open(), answer_to=self._answer_to)
+        return http_tool(settings, secret=secret, outbound=await self.outbound(), answer_to=self._answer_to)
 
     async def mcp_tools(
         self, servers: Mapping[str, McpServer], secret: Secret, taken: Collection[str], shared_by: str
@@ -45,11 +45,21 @@ class Outside:
         if self._mcp is None:
             from denizen.tools.mcp import McpConnections
 
-            connections = McpConnections(await self._open(), self._clock)
+            connections = McpConnections(await self.outbound(), self._clock)
             self._mcp = await self._closing.enter_async_context(connections)
         return await self._mcp.tools(servers, secret, taken=taken, shared_by=shared_by)
 
-    async def _open(self) -> Outbound:
+    @property
+    def mcp_changes(self) -> int:
+        """How often MCP servers have announced that their tools have changed."""
+        return 0 if self._mcp is None else self._mcp.changes
+
+    def mcp_troubles(self, shared_by: str) -> list[McpTrouble]:
+        """The MCP servers of these agents that this process could not reach when it last tried."""
+        return [] if self._mcp is None else self._mcp.troubles(shared_by)
+
+    async def outbound(self) -> Outbound:
+        """HTTP to public hosts, and to those that are allowed by name."""
         if self._outbound is None:
             from denizen.tools.outbound import Outbound
 

@@ -27,7 +27,7 @@ from denizen.spaces.markdown import unfenced
 from denizen.spaces.posting import Message
 from denizen.spaces.transcript import format_transcript
 from denizen.storage.database import Database, Tx
-from denizen.tools import planning, privacy_guard, self_view
+from denizen.tools import planning, privacy_guard, self_view, skills
 from denizen.tools.hops import hop_of_send
 from denizen.tools.planning import PLANNING, SET_TIMER
 from denizen.tools.recalling import RECALLING, Recall
@@ -106,6 +106,7 @@ def send_message(tx: Tx, hand: Hand, arguments: SendMessage) -> Done:
         stopped = privacy_guard.stopped_files(tx, hand.agent_id, hand.cycle_id, space.id, attached, hand.events)
     if stopped is not None:
         return Done(stopped.told)
+    posting.prefetch_post(tx, space.id, hand.agent_id, hand.message_id)
     posted = posting.post(
         tx,
         space.id,
@@ -138,6 +139,10 @@ def _metadata(tx: Tx, hand: Hand, space_id: SpaceId) -> dict[str, JsonValue]:
 
 def _just_said(tx: Tx, hand: Hand, space_id: SpaceId, text: str, digests: AbstractSet[str | None]) -> bool:
     """Whether this cycle has said the same there, with the same files, and nobody anything since."""
+    # The newest alone decides nearly always.
+    newest = posting.messages_before(tx, space_id, posting.END, limit=1)
+    if not newest or newest[0].cycle_id != hand.cycle_id:
+        return False
     for message in posting.messages_before(tx, space_id, posting.END, limit=_OWN_MESSAGES)[::-1]:
         if message.author_id != hand.agent_id or message.cycle_id != hand.cycle_id:
             return False
@@ -199,6 +204,8 @@ def _whole_text(tx: Tx, hand: Hand, pointer: str) -> Done:
         outside = (_outside_of(message),) if message.outside else ()
     elif kind == "file":
         return _read_file(tx, hand, id)
+    elif kind == "skill":
+        return skills.read_skill(tx, hand, id)
     elif kind == "event":
         event = delivery.find(tx, hand.agent_id, id)
         if event is not None:

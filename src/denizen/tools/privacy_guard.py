@@ -18,7 +18,7 @@ from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from pydantic import JsonValue
 from sqlalchemy import bindparam, func, literal, or_, select
@@ -62,6 +62,10 @@ from denizen.tools import effects
 from denizen.tools.settings import GuardSettings
 from denizen.tools.tool import SEND_MESSAGE
 from denizen.trust.policy import PRIVATE_WORDS, Attempt, Decision, EffectSettings, PrivateWords, decide
+
+if TYPE_CHECKING:
+    from numpy import bool_, int64
+    from numpy.typing import NDArray
 
 MOST_WORDS: Final = 20_000
 """How many words of a message are checked; a longer one has at most 100,000 characters, and the rest is compared with
@@ -125,6 +129,11 @@ class Caution:
     """The spaces in which nothing is stopped."""
     words: int
     """How many words in a row are not shown elsewhere before they have been checked."""
+
+
+def prefetch_private_spaces(tx: Tx, agent_id: AgentId) -> None:
+    """Announce `caution`, or a check of something that people would see."""
+    tx.prefetch(_private_spaces, agent_id=agent_id)
 
 
 def caution(tx: Tx, agent_id: AgentId, space_ids: Iterable[str], remembered: Iterable[str] = ()) -> Caution | None:
@@ -502,7 +511,7 @@ class _Search:
         runs = {run for words in ways for run in _terms_of_runs(words, self.length)}
         shared: defaultdict[int, int] = defaultdict(int)
         for common in self._common(runs, life):
-            for number in common:
+            for number in common.tolist():
                 shared[number] += 1
         numbers = sorted(shared, key=lambda number: (-shared[number], -number))[:MOST_TEXTS]
         for at in range(0, len(numbers), _AT_ONCE):
@@ -510,18 +519,18 @@ class _Search:
             for space_id, text in self.tx.all(_texts, agent_id=self._agent_id, **_spelled("n", some)):
                 yield _Text(space_id, text or "")
 
-    def _common(self, runs: Iterable[frozenset[str]], life: Extent) -> Iterator[set[int]]:
+    def _common(self, runs: Iterable[frozenset[str]], life: Extent) -> Iterator[NDArray[int64]]:
         """The passages that hold all terms of each run, in themselves or in a neighbour."""
         wanted = sorted({term for run in runs for term in run})
         found: defaultdict[str, list[PostingList]] = defaultdict(list)
         for each in lists(self.tx, self._agent_id, life, wanted) if wanted else ():
             found[each.term].append(each)
-        index = _Occurrences(self.tx, self._agent_id, found)
+        index = _Occurrences(self.tx, self._agent_id, found, life.passages)
         # The rarest terms first: few runs have a passage that holds these, and only for those the others are read.
         possible = [index.rarest_first(run) for run in runs if run and index.sizes.keys() >= run]
         for count in (_RAREST, None):
             index.read({term for terms in possible for term in terms[:count]})
-            possible = [terms for terms in possible if index.holding(terms[:count])]
+            possible = [terms for terms in possible if index.holding(terms[:count]).size]
         for terms in possible:
             yield index.holding(terms)
 
@@ -533,12 +542,15 @@ _RAREST: Final = 2
 class _Occurrences:
     """In which passages the terms of one message occur, read as far as they are needed."""
 
-    def __init__(self, tx: Tx, agent_id: AgentId, found: Mapping[str, Sequence[PostingList]]) -> None:
+    def __init__(self, tx: Tx, agent_id: AgentId, found: Mapping[str, Sequence[PostingList]], newest: int) -> None:
+        """`newest`: the number of the newest passage."""
         self._tx = tx
         self._agent_id = agent_id
         self._found = found
+        self._newest = newest
         self.sizes = {term: sum(each.size for each in found[term]) for term in found}
-        self._numbers: dict[str, set[int]] = {}
+        self._numbers: dict[str, NDArray[int64]] = {}
+        self._near: dict[str, NDArray[bool_]] = {}
         self._room = MOST_POSTINGS
 
     def rarest_first(self, terms: Iterable[str]) -> list[str]:
@@ -550,16 +562,33 @@ class _Occurrences:
         for term in self.rarest_first(set(terms) - self._numbers.keys()):
             if self.sizes[term] <= self._room:
                 self._room -= self.sizes[term]
-                self._numbers[term] = set()
                 chosen += self._found[term]
-        for each, numbers in numbers_of(self._tx, self._agent_id, chosen):
-            self._numbers[each.term].update(numbers)
+        self._numbers |= numbers_of(self._tx, self._agent_id, chosen)
 
-    def holding(self, terms: Iterable[str]) -> set[int]:
+    def holding(self, terms: Iterable[str]) -> NDArray[int64]:
         """The passages that hold all of these terms that were read; empty if none was."""
-        rarest, *others = [self._numbers[term] for term in terms if term in self._numbers] or [set[int]()]
-        # A long text is several passages, and a run may cross the end of one.
-        return {at for at in rarest if all(at in each or at + 1 in each or at - 1 in each for each in others)}
+        import numpy
+
+        read = [term for term in terms if term in self._numbers]
+        common = self._numbers[read[0]] if read else numpy.empty(0, numpy.int64)
+        for term in read[1:]:
+            if not common.size:
+                break
+            common = common[self._is_near(term)[common]]
+        return common
+
+    def _is_near(self, term: str) -> NDArray[bool_]:
+        """Of each number, whether that passage or one beside it has the term.
+
+        A long text is several passages, and a run may cross the end of one.
+        """
+        import numpy
+
+        if term not in self._near:
+            near, numbers = numpy.zeros(self._newest + 2, numpy.bool_), self._numbers[term]
+            near[numbers] = near[numbers - 1] = near[numbers + 1] = True
+            self._near[term] = near
+        return self._near[term]
 
 
 def _terms_of_runs(words: Sequence[str], length: int) -> Iterator[frozenset[str]]:

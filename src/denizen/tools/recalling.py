@@ -16,6 +16,7 @@ from denizen.consciousness.recall.embedding import Meaning, QuestionVectors, ask
 from denizen.consciousness.recall.fetching import Filter, RecalledPassage
 from denizen.consciousness.recall.rendering import pack, render
 from denizen.consciousness.recall.searching import Ranking, rank, read
+from denizen.consciousness.recall.terms import fold
 from denizen.errors import InvalidInput
 from denizen.ids import AgentId
 from denizen.inbox.format import quoted_name
@@ -29,9 +30,9 @@ from denizen.tools.tool import Arguments, Done, Hand, OwnTool, spaces_of
 log_line = structlog.get_logger(__name__)
 
 RECALL: Final = "recall"
-TOKENS: Final = 2_000
+TOKENS: Final = 3_000
 """The maximum size of a result."""
-MOST_SHOWN: Final = 80
+MOST_SHOWN: Final = 150
 """How many passages may fit."""
 QUERY_CHARACTERS: Final = 2_000
 
@@ -107,7 +108,7 @@ def _period(tx: Tx, when: str | None, zone: str) -> Period | None:
 def _speakers(tx: Tx, agent_id: AgentId, who: str | None) -> frozenset[str] | None:
     if who is None or not who.strip():
         return None
-    wanted = who.strip().removeprefix("@").casefold()
+    wanted = fold(who.strip().removeprefix("@"))
     if wanted in ("me", "myself", "i"):
         return frozenset((agent_id,))
     here = directory.get_entity(tx, agent_id)
@@ -118,8 +119,8 @@ def _speakers(tx: Tx, agent_id: AgentId, who: str | None) -> frozenset[str] | No
 
 
 def _is_called(wanted: str, name: str, handle: str) -> bool:
-    called = name.casefold()
-    return wanted in (handle, called) or wanted == called.split()[0]
+    called = fold(name)
+    return wanted in (handle, called) or wanted in called.split()[:1]
 
 
 def _space(tx: Tx, agent_id: AgentId, space: str | None) -> str | None:

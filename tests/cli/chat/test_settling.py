@@ -48,6 +48,14 @@ def test_what_is_said_during_a_thought_is_thought_about_next() -> None:
     assert after(*events, status("ada", "alive"), status("ada", "sleeping")).settled
 
 
+def test_an_agent_that_waited_for_this_answer_is_waited_for() -> None:
+    """The stream may tell that it waits after the message that is the answer."""
+    events = (said(NOOR), status("ada", "paused"))
+    assert after(*events).waiting_for == [ADA]
+    assert after(*events, status("ada", "alive"), status("ada", "sleeping")).settled
+    assert after(said(NOOR), status("ada", "alive"), status("ada", "paused")).settled
+
+
 def test_whoever_is_suspended_is_not_waited_for() -> None:
     assert after(status("ada", "suspended"), said(NOOR)).settled
     assert after(said(NOOR), status("ada", "suspended")).settled

@@ -65,6 +65,71 @@ def test_a_question_asked_at_the_turn_of_the_year(text: str, first: str, end: st
     assert days(period_in(text, now=NEW_YEAR)) == (first, end)
 
 
+@pytest.mark.parametrize(
+    ("text", "first", "end"),
+    [
+        ("Was war gestern?", "2023-12-31", "2024-01-01"),
+        ("vorgestern", "2023-12-30", "2023-12-31"),
+        ("am 05.03.2023", "2023-03-05", "2023-03-06"),
+        ("am 5.3.", "2023-03-05", "2023-03-06"),
+        ("letzte Woche", "2023-12-25", "2024-01-01"),
+        ("im März 2023", "2023-03-01", "2023-04-01"),
+        ("am 7. Mai 2023", "2023-05-07", "2023-05-08"),
+        ("vor drei Tagen", "2023-12-29", "2023-12-30"),
+        ("letzten Freitag", "2023-12-29", "2023-12-30"),
+        ("letzten Sommer", "2023-06-01", "2023-09-01"),
+        ("Was war hier los?", None, None),
+        ("qu'est-ce qu'on a dit hier ?", "2023-12-31", "2024-01-01"),
+        ("la semaine dernière", "2023-12-25", "2024-01-01"),
+        ("le 3 février 2023", "2023-02-03", "2023-02-04"),
+        ("il y a 2 mois", "2023-11-01", "2023-12-01"),
+        ("ayer", "2023-12-31", "2024-01-01"),
+        ("el mes pasado", "2023-12-01", "2024-01-01"),
+        ("hace tres días", "2023-12-29", "2023-12-30"),
+        ("el 5 de mayo de 2023", "2023-05-05", "2023-05-06"),
+        ("ieri", "2023-12-31", "2024-01-01"),
+        ("ontem", "2023-12-31", "2024-01-01"),
+        ("вчера", "2023-12-31", "2024-01-01"),
+        ("昨日は何をした？", "2023-12-31", "2024-01-01"),
+        ("一昨日", "2023-12-30", "2023-12-31"),
+        ("先週の会議", "2023-12-25", "2024-01-01"),
+        ("3日前", "2023-12-29", "2023-12-30"),
+        ("2023年5月7日", "2023-05-07", "2023-05-08"),
+        ("昨天", "2023-12-31", "2024-01-01"),
+        ("어제", "2023-12-31", "2024-01-01"),
+        ("Q3 2022", "2022-07-01", "2022-10-01"),
+        ("in Q4", "2023-10-01", "2024-01-01"),
+        ("last quarter", "2023-10-01", "2024-01-01"),
+        ("last summer", "2023-06-01", "2023-09-01"),
+        ("in the summer of 2022", "2022-06-01", "2022-09-01"),
+        ("last winter", "2022-12-01", "2023-03-01"),
+        ("over Christmas", "2023-12-24", "2023-12-27"),
+        ("Christmas 2021", "2021-12-24", "2021-12-27"),
+        ("at Easter", "2023-04-07", "2023-04-11"),
+        ("3/5/2023", "2023-05-03", "2023-05-04"),
+        ("12/31/2022", "2022-12-31", "2023-01-01"),
+    ],
+)
+def test_times_as_people_write_them(text: str, first: str | None, end: str | None) -> None:
+    """In several languages, with numbers, seasons, quarters and holidays."""
+    assert days(period_in(text, now=NEW_YEAR)) == (None if first is None else (first, end))
+
+
+def test_which_number_is_the_month_depends_on_the_country() -> None:
+    assert days(period_in("on 3/5/2023", now=NEW_YEAR)) == ("2023-05-03", "2023-05-04")
+    there = period_in("on 3/5/2023", now=NEW_YEAR, zone="America/Chicago")
+    assert there is not None
+    assert moment(there.first).isoformat() == "2023-03-05T06:00:00+00:00"
+    assert days(period_in("last summer", now=NEW_YEAR, zone="Australia/Brisbane")) == ("2022-11-30", "2023-02-28")
+
+
+@pytest.mark.parametrize(
+    "text", ["a Christmas tree", "I fall asleep", "the estate of 12/2", "hier ist es", "a new year"]
+)
+def test_words_beside_a_time_that_name_none(text: str) -> None:
+    assert period_in(text, now=NEW_YEAR) is None
+
+
 @pytest.mark.parametrize("text", ["I may go", "a long march", "no time at all", "on the 45th", "99999 days ago", ""])
 def test_words_that_are_no_time(text: str) -> None:
     assert period_in(text, now=NEW_YEAR) is None

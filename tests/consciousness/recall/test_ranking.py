@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from denizen.consciousness.recall.ranking import REACH, PassagePosition, best_first, with_neighbours
+from denizen.consciousness.recall.ranking import REACH, PassagePosition, best_first, with_cues, with_neighbours
 
 PLACES = st.lists(
     st.tuples(st.sampled_from(["hall", "attic"]), st.integers(0, 3_000), st.integers(0, 300)), min_size=1, max_size=12
@@ -60,3 +60,28 @@ def test_the_best_come_first_and_of_equals_the_newest(scores: list[float], limit
     numbers = numpy.arange(1, len(scores) + 1)
     expected = sorted(numbers.tolist(), key=lambda number: (-scores[number - 1], -number))[:limit]
     assert best_first(numbers, numpy.array(scores, float), limit).tolist() == expected
+
+
+def _ranked(places: Sequence[PassagePosition], here: str = "", own: str = "") -> list[int]:
+    ranked = with_cues([5.0] * len(places), places, frozenset(), None, frozenset((here,)), own)
+    return sorted(ranked, key=lambda number: -ranked[number])
+
+
+def test_what_was_said_here_comes_first() -> None:
+    places = [PassagePosition(1, "hall", 0, 50, "noor", 0, 0), PassagePosition(2, "attic", 0, 50, "noor", 0, 0)]
+    assert _ranked(places, here="attic") == [2, 1]
+    assert _ranked(places, here="hall") == [1, 2]
+
+
+def test_what_takes_much_room_must_be_worth_it() -> None:
+    long, short = (PassagePosition(at, "hall", 0, size, "noor", 0, 0) for at, size in ((1, 2_000), (2, 300)))
+    assert _ranked([long, short]) == [2, 1]
+
+
+def test_what_the_agent_answered_comes_after_what_it_was_told() -> None:
+    """Not what it did or summarized, which takes no room between messages."""
+    said, heard, did = (
+        PassagePosition(at, "hall", 0, size, who, 0, 0)
+        for at, size, who in ((1, 50, "ada"), (2, 50, "noor"), (3, 0, "ada"))
+    )
+    assert _ranked([said, heard, did], own="ada") == [2, 3, 1]

@@ -57,22 +57,41 @@ def test_spaces_and_days_have_headers() -> None:
         passage(5, "fetch_page {}", minute=2_001, kind="did", space=""),
     ]
     assert render(shown).split("\n") == [
-        '["Home" | Monday 2026-01-05]',
-        'Cycle 1, 09:00, Noor: "Good morning."',
-        'Cycle 3, 19:00, Noor: "Good night."',
+        '["Home" | Monday 2026-01-05 | cycles 1–3]',
+        '09:00 Noor: "Good morning."',
+        '19:00 Noor: "Good night."',
         "",
-        '["Work" | Monday 2026-01-05]',
-        'Cycle 2, 09:05, Noor: "At work."',
+        '["Work" | Monday 2026-01-05 | cycle 2]',
+        '09:05 Noor: "At work."',
         "",
-        '["Home" | Tuesday 2026-01-06]',
-        "Cycle 4, 18:20, You:",
+        '["Home" | Tuesday 2026-01-06 | cycle 4]',
+        "18:20 You:",
         "   | Said",
         "   | in two lines.",
         "",
-        "[Tuesday 2026-01-06]",
-        'Cycle 5, 18:21, You did: "fetch_page {}"',
+        "[Tuesday 2026-01-06 | cycle 5]",
+        '18:21 You did: "fetch_page {}"',
     ]
 
 
 def test_times_are_those_of_the_zone() -> None:
-    assert render([passage(1)], zone="Asia/Tokyo").split("\n")[1] == 'Cycle 1, 18:00, Noor: "Hello."'
+    assert render([passage(1)], zone="Asia/Tokyo").split("\n")[1] == '18:00 Noor: "Hello."'
+
+
+def test_what_stands_above_a_line_is_not_repeated_in_it() -> None:
+    """Several short messages of one speaker in a minute are one line; another speaker in that minute has no time."""
+    shown = [
+        passage(1, "Hello.", minute=0),
+        passage(2, "Are you there?", minute=0),
+        passage(3, "I am.", minute=0, kind="said"),
+        passage(4, "Said\nin two lines.", minute=0, kind="said"),
+        passage(5, "Good.", minute=1),
+    ]
+    assert render(shown).split("\n")[1:] == [
+        '09:00 Noor: "Hello." "Are you there?"',
+        'You: "I am."',
+        "You:",
+        "   | Said",
+        "   | in two lines.",
+        '09:01 Noor: "Good."',
+    ]

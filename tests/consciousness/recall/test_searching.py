@@ -76,7 +76,7 @@ def test_scores_are_those_of_the_book(life: Life, query: str, settled: set[int])
 
 
 def _scores(tx: Tx, agent: Agent, query: str) -> dict[int, float]:
-    scored = full_text.score(tx, agent.id, settling.extent(tx, agent.id), list(count_terms(query)))
+    scored = full_text.score(tx, agent.id, settling.extent(tx, agent.id), query)
     return dict(zip(scored.numbers.tolist(), scored.scores.tolist(), strict=True))
 
 
@@ -198,6 +198,19 @@ async def test_another_agents_life_is_never_found(ready_url: str) -> None:
 
 
 # Privacy
+
+
+async def test_in_a_life_of_many_spaces_what_was_said_here_is_found_first(ready_url: str) -> None:
+    """Though hundreds of others said the same, and more lately."""
+    async with house(ready_url) as runtime:
+        ada = await an_agent(runtime)
+        rooms = [await runtime.spaces.create(f"Room {number}", [ada]) for number in range(3)]
+        told = "My project uses a kettle."
+        cycles = [[heard("Her project uses a kettle.", minute=at, space=rooms[at % 2].id)] for at in range(900)]
+        cycles.insert(5, [heard(told, minute=5, space=rooms[2].id)])
+        await live(runtime.db, ada, cycles)
+        assert (await texts(runtime.db, ada, "kettle project", audience=[rooms[2].id]))[0] == told
+        assert told not in (await texts(runtime.db, ada, "kettle project", audience=[rooms[0].id]))[:100]
 
 
 async def test_what_was_said_in_private_is_found_only_there(ready_url: str) -> None:

@@ -28,6 +28,7 @@ const KINDS: Record<Kind, string> = {
   tokens: "Tokens and sign-ins",
   keys: "Keys",
   webhooks: "Webhooks",
+  bridges: "Bridges",
   agents: "Agents",
   budgets: "Budgets",
   settings: "Settings",

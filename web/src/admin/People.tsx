@@ -152,7 +152,7 @@ function Invite({ onClose, onDone }: { onClose: () => void; onDone: (next: Open)
       const made = await post("/api/logins", { body: { entity: who.id } });
       onDone({ what: "link", name: who.name, value: made.url });
     } else {
-      const made = await post("/api/tokens", { body: { entity: who.id, name: "First token" } });
+      const made = await post("/api/tokens", { body: { entity: who.id, name: "First token", speaks_for_others: false } });
       onDone({ what: "secret", name: who.name, value: made.secret });
     }
   };

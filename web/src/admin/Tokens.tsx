@@ -172,7 +172,7 @@ function Create({ of, human, name: whose, onClose, onDone }: { of: string; human
   const [days, setDays] = useState("90");
   const submit = async (): Promise<void> => {
     const expires = days ? new Date(Date.now() + Number(days) * 86_400_000).toISOString() : undefined;
-    const made = await post("/api/tokens", { body: { name: name.trim(), entity: of, role: human ? role : undefined, expires_at: expires } });
+    const made = await post("/api/tokens", { body: { name: name.trim(), entity: of, role: human ? role : undefined, expires_at: expires, speaks_for_others: false } });
     onDone({ what: "secret", name: made.token.name, value: made.secret });
   };
   return (

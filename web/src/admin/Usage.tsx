@@ -10,6 +10,7 @@ import { Loaded } from "../ui/States";
 import { Tabs } from "../ui/Tabs";
 import css from "./admin.module.css";
 import { Section } from "./parts";
+import { DatabaseSize } from "./DatabaseSize";
 import { StoredFiles } from "./StoredFiles";
 import { csv, type Measure, seriesOf } from "./series";
 
@@ -77,6 +78,7 @@ export default function Usage(): ReactNode {
         </Tabs>
       </Section>
       {!usage.isPending && <StoredFiles />}
+      {!usage.isPending && <DatabaseSize />}
     </>
   );
 }

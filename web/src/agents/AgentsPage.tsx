@@ -78,7 +78,7 @@ function Row({ agent, admin, cost }: { agent: Listed; admin: boolean; cost: stri
         </span>
         <span className={css.about}>{agent.purpose || agent.about || "No instructions yet."}</span>
         <span className={css.facts}>
-          <span>{agent.model}</span>
+          <span>{agent.model === "default" ? "default model" : agent.model}</span>
           {agent.last_cycle_at ? (
             <span>
               last active <Time value={agent.last_cycle_at} form="ago" />

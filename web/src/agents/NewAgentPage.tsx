@@ -18,7 +18,7 @@ import { handleFault, handleFrom } from "./handles";
 import { ModelField } from "./ModelField";
 import { type Template, TEMPLATES } from "./templates";
 
-type Faults = Partial<Record<"name" | "handle" | "instructions" | "model" | "tools" | "spaces" | "zone" | "other", string>>;
+type Faults = Partial<Record<"name" | "handle" | "purpose" | "instructions" | "model" | "tools" | "spaces" | "zone" | "other", string>>;
 
 export default function NewAgentPage(): ReactNode {
   const admin = useIsAdmin();
@@ -30,6 +30,7 @@ function NewAgent(): ReactNode {
   const [template, setTemplate] = useState<Template>(TEMPLATES[0]!);
   const [name, setName] = useState(template.name);
   const [handle, setHandle] = useState<string | null>(null);
+  const [purpose, setPurpose] = useState(template.purpose);
   const [instructions, setInstructions] = useState(template.instructions);
   const [model, setModel] = useState("default");
   const [zone, setZone] = useState(() => Intl.DateTimeFormat().resolvedOptions().timeZone);
@@ -42,6 +43,7 @@ function NewAgent(): ReactNode {
   const choose = (next: Template): void => {
     // What was written by hand stays; what came from a template goes with it.
     if (name === template.name) setName(next.name);
+    if (purpose === template.purpose) setPurpose(next.purpose);
     if (instructions === template.instructions) setInstructions(next.instructions);
     setTemplate(next);
     setFaults({});
@@ -59,6 +61,7 @@ function NewAgent(): ReactNode {
       ...template.definition,
       name: name.trim(),
       handle: chosen,
+      purpose: purpose.trim(),
       instructions,
       model: model.trim(),
       zone,
@@ -105,6 +108,15 @@ function NewAgent(): ReactNode {
           )}
         </div>
       </div>
+      <TextField
+        label="Purpose"
+        maxLength={200}
+        value={purpose}
+        autoComplete="off"
+        onChange={(event) => setPurpose(event.target.value)}
+        error={faults.purpose}
+        hint="What it is for, in a line. People see it in lists; the agent does not read it."
+      />
       <TextArea
         label="Role"
         rows={9}

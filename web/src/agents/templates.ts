@@ -8,6 +8,8 @@ export interface Template {
   about: string;
   /** A name to begin with. */
   name: string;
+  /** What people read of it in lists. */
+  purpose: string;
   instructions: string;
   /** Fields of the definition that the form does not show. */
   definition?: Partial<Schemas["CreateAgent"]>;
@@ -19,6 +21,7 @@ export const TEMPLATES: Template[] = [
     title: "Research assistant",
     about: "Finds things out, compares, and says how sure it is.",
     name: "Rhea",
+    purpose: "Finds things out, compares, and says how sure it is.",
     instructions: `You find things out for the people here.
 - Before you answer, say to yourself what exactly is asked. If two readings are likely, answer the likelier one and name the other.
 - Answer in two or three sentences first; details below, as a short list.
@@ -31,6 +34,7 @@ export const TEMPLATES: Template[] = [
     title: "Standup keeper",
     about: "Asks each morning what people are up to, and sums it up.",
     name: "Stan",
+    purpose: "Asks each morning what people are up to, and sums it up.",
     instructions: `You keep the team's standup, on working days.
 - In the morning, ask in the team's space what each person did, will do, and what is in their way. One message, no more.
 - When someone answers, thank them only if they would miss it. Never ask twice on the same day.
@@ -52,6 +56,7 @@ export const TEMPLATES: Template[] = [
     title: "Reviewer",
     about: "Reads what people wrote, and says what would make it better.",
     name: "Vera",
+    purpose: "Reads what people wrote, and says what would make it better.",
     instructions: `You review texts, plans and code that people show you.
 - Begin with the one thing that matters most. Then at most five more, the weightiest first.
 - For each: where it is, what is wrong with it, and what you would write instead.
@@ -64,6 +69,7 @@ export const TEMPLATES: Template[] = [
     title: "Concierge",
     about: "Welcomes people, remembers, passes messages on.",
     name: "Ada",
+    purpose: "Welcomes people, remembers, passes messages on.",
     instructions: `You look after this house.
 - Welcome whoever is new, and tell them in two sentences what this place is and whom to ask for what.
 - Remember what people ask you to remember, and remind them when it is time.
@@ -76,6 +82,7 @@ export const TEMPLATES: Template[] = [
     title: "Project planner",
     about: "Turns what people want into steps, and keeps track of them.",
     name: "Petra",
+    purpose: "Turns what people want into steps, and keeps track of them.",
     instructions: `You keep the plan of a project.
 - Turn what people want into a few steps, each with someone who does it and a day.
 - Keep them as goals, and their state up to date from what people say in passing.
@@ -88,6 +95,7 @@ export const TEMPLATES: Template[] = [
     title: "Blank",
     about: "Start with empty instructions.",
     name: "",
+    purpose: "",
     instructions: "",
   },
 ];

@@ -5,6 +5,9 @@
 const NAME = "page key";
 const HEADER = "Denizen-Page-Key";
 
+/** Where the service worker finds it, which cannot read the page's storage. It is for the same origin only, too. */
+const SHARED = "session";
+
 let known: string | null = null;
 
 export function keepPageKey(key: string | null): void {
@@ -15,6 +18,13 @@ export function keepPageKey(key: string | null): void {
   } catch {
     // Not allowed: then it lives as long as the page.
   }
+  if (key === null && "caches" in window) void caches.delete(SHARED);
+}
+
+/** Lets the service worker act in the session: it answers questions from notifications while no page is open. */
+export async function sharePageKey(): Promise<void> {
+  const key = pageKeyHeader()[HEADER];
+  if (key !== undefined && "caches" in window) await (await caches.open(SHARED)).put("/page-key", new Response(key));
 }
 
 /** The header to send with each request of the session. */

@@ -4,6 +4,23 @@
  */
 
 export interface paths {
+    "/api/addresses": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List your linked accounts elsewhere */
+        get: operations["list_addresses"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/agents": {
         parameters: {
             query?: never;
@@ -891,6 +908,152 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/bridges": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the bridges to services elsewhere */
+        get: operations["list_bridges"];
+        put?: never;
+        /**
+         * Create a bridge
+         * @description If a secret was made for it, it is shown only once: give it to the other side, which signs with it.
+         */
+        post: operations["create_bridge"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/bridges/{bridge_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get a bridge and its state */
+        get: operations["get_bridge"];
+        put?: never;
+        post?: never;
+        /**
+         * Remove a bridge
+         * @description Messages are no longer carried. What was said stays.
+         */
+        delete: operations["remove_bridge"];
+        options?: never;
+        head?: never;
+        /**
+         * Change the settings of a bridge
+         * @description It connects anew.
+         */
+        patch: operations["change_bridge"];
+        trace?: never;
+    };
+    "/api/bridges/{bridge_id}/addresses": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Link your account elsewhere
+         * @description With the code that was sent there. What it writes from then on is yours, if the service vouches for it.
+         */
+        post: operations["link_address"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/bridges/{bridge_id}/addresses/{account}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Unlink an account elsewhere
+         * @description For the person it is linked to, and for admins.
+         */
+        delete: operations["unlink_address"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/bridges/{bridge_id}/channels": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Connect a room elsewhere with a space
+         * @description You must be in the space; a private one you must manage. The bridge becomes a member, and a notice says so.
+         */
+        post: operations["connect_room"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/bridges/{bridge_id}/codes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Send a code to your account elsewhere
+         * @description The account must have written through the bridge. The code is valid for 15 minutes.
+         */
+        post: operations["send_code"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/bridges/{bridge_id}/retry": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Connect a bridge anew
+         * @description Everything that waits or could not be delivered is sent again.
+         */
+        post: operations["retry_bridge"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/calls": {
         parameters: {
             query?: never;
@@ -944,6 +1107,26 @@ export interface paths {
          */
         post: operations["answer_call"];
         delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/channels/{channel_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Disconnect a room from its space
+         * @description Messages are no longer carried between them.
+         */
+        delete: operations["disconnect_room"];
         options?: never;
         head?: never;
         patch?: never;
@@ -1039,8 +1222,8 @@ export interface paths {
         put?: never;
         /**
          * Link someone to an identity
-         * @description Tokens of the identity provider for this subject then sign in as this person. Repeating the request changes
-         *     nothing.
+         * @description Tokens of the identity provider for this subject then sign in as this person; with `token`, that token speaks for
+         *     this person when it names this user. Repeating the request changes nothing.
          */
         post: operations["link_identity"];
         /**
@@ -1362,6 +1545,46 @@ export interface paths {
         patch: operations["change_memory"];
         trace?: never;
     };
+    "/api/memory/{memory_id}/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the history of a memory
+         * @description Its versions, the oldest first: what changed it, when, and why. What was forgotten is not in it.
+         */
+        get: operations["get_memory_history"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/memory/{memory_id}/revert": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Revert a memory to an earlier version
+         * @description The text of that version holds again, as one more change of the memory.
+         */
+        post: operations["revert_memory"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/messages/search": {
         parameters: {
             query?: never;
@@ -1558,6 +1781,26 @@ export interface paths {
          * @description Takes effect at once, for storing and for recalling. Fields that are not sent stay unchanged.
          */
         patch: operations["change_organization_memory"];
+        trace?: never;
+    };
+    "/api/organization/size": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get how much of the database your organization uses
+         * @description Estimated once a day.
+         */
+        get: operations["get_size"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
         trace?: never;
     };
     "/api/panels": {
@@ -2132,6 +2375,64 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/push": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the server's key for web push
+         * @description Browsers need it to subscribe.
+         */
+        get: operations["get_push"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/push/subscriptions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Get notifications in this browser
+         * @description You are notified of mentions, of answers you waited for and of questions, until the session or token of this
+         *     request ends. A browser that is sent again keeps its id.
+         */
+        post: operations["subscribe"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/push/subscriptions/{subscription_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** End notifications in a browser */
+        delete: operations["unsubscribe"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/receipts": {
         parameters: {
             query?: never;
@@ -2667,7 +2968,8 @@ export interface paths {
         put?: never;
         /**
          * Create an access token
-         * @description The secret is shown only once. A token never has more rights than the one it was created with.
+         * @description The secret is shown only once. A token never has more rights than the one it was created with. One that speaks
+         *     for others is for admins and owners to create.
          */
         post: operations["create_token"];
         delete?: never;
@@ -2788,6 +3090,26 @@ export interface paths {
         get: operations["health"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/hooks/bridges/{bridge_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Receive an event of a webhook bridge; signed, no token needed
+         * @description When this returns 200, the message is in the space. The same event sent again is taken once.
+         */
+        post: operations["receive_bridge_event"];
         delete?: never;
         options?: never;
         head?: never;
@@ -2959,6 +3281,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/responses": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Send a message to an agent and get its response
+         * @description Like `/v1/chat/completions`, for clients of the Responses API. `previous_response_id` continues in the space of
+         *     that response.
+         */
+        post: operations["create_response"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
@@ -2982,6 +3325,34 @@ export interface components {
             outcome: "acted" | "skipped" | "failed" | "parked" | "paused" | "suspended" | "unheard" | "working";
             /** Space Id */
             space_id: string;
+        };
+        /**
+         * AddressList
+         * @description Your linked accounts.
+         */
+        AddressList: {
+            /** Addresses */
+            addresses: components["schemas"]["AddressOut"][];
+        };
+        /**
+         * AddressOut
+         * @description An account elsewhere that is linked to you.
+         * @example {
+         *       "account": "@noor:example.org",
+         *       "bridge_id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+         *       "linked_at": "2026-01-05T09:00:00Z"
+         *     }
+         */
+        AddressOut: {
+            /** Account */
+            account: string;
+            /** Bridge Id */
+            bridge_id: string;
+            /**
+             * Linked At
+             * Format: date-time
+             */
+            linked_at: string;
         };
         /**
          * AdvisorChange
@@ -3593,7 +3964,7 @@ export interface components {
              * Code
              * @enum {string}
              */
-            code: "data_missing" | "not_ready" | "nobody_thinks" | "agents_unable" | "panels_unable" | "dead_events" | "late_events" | "people_wait" | "budget_spent";
+            code: "data_missing" | "not_ready" | "nobody_thinks" | "agents_unable" | "panels_unable" | "dead_events" | "late_events" | "people_wait" | "budget_spent" | "mcp_unreachable";
             /** Text */
             text: string;
         };
@@ -3793,13 +4164,15 @@ export interface components {
         /** AssistantMessage */
         AssistantMessage: {
             /** Content */
-            content: string;
+            content: string | null;
             /**
              * Role
              * @default assistant
              * @constant
              */
             role: "assistant";
+            /** Tool Calls */
+            tool_calls?: components["schemas"]["FunctionCall"][] | null;
         };
         /**
          * AttachmentOut
@@ -3944,7 +4317,7 @@ export interface components {
              * Kinds
              * @description All kinds of changes.
              */
-            kinds: ("people" | "tokens" | "keys" | "webhooks" | "agents" | "budgets" | "settings" | "exports" | "forgetting" | "private spaces" | "approvals")[];
+            kinds: ("people" | "tokens" | "keys" | "webhooks" | "bridges" | "agents" | "budgets" | "settings" | "exports" | "forgetting" | "private spaces" | "approvals")[];
             /**
              * Next
              * @description Send it as `before` for the next page; null: this is the last one.
@@ -3962,6 +4335,158 @@ export interface components {
             kind: string;
             /** Name */
             name: string;
+        };
+        /**
+         * BridgeCreated
+         * @description A new bridge with the secret that was made for it, which is shown only once.
+         * @example {
+         *       "bridge": {
+         *         "channels": [
+         *           {
+         *             "connected": true,
+         *             "created_at": "2026-01-05T09:00:00Z",
+         *             "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+         *             "room": "ticket-7",
+         *             "space_id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
+         *             "space_name": "Kitchen"
+         *           }
+         *         ],
+         *         "connected_at": "2026-01-05T09:00:00Z",
+         *         "created_at": "2026-01-05T09:00:00Z",
+         *         "failed": 0,
+         *         "handle": "helpdesk",
+         *         "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+         *         "kind": "webhook",
+         *         "name": "Helpdesk",
+         *         "path": "/hooks/bridges/019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+         *         "problem": null,
+         *         "problem_at": null,
+         *         "retry_at": null,
+         *         "settings": {
+         *           "url": "https://example.org/denizen"
+         *         },
+         *         "state": "connected",
+         *         "waiting": 0,
+         *         "waiting_since": null
+         *       },
+         *       "secret": "shown-this-once"
+         *     }
+         */
+        BridgeCreated: {
+            bridge: components["schemas"]["BridgeOut"];
+            /**
+             * Secret
+             * @description Both sides sign with it. Null if this kind has none.
+             */
+            secret: string | null;
+        };
+        /**
+         * BridgeList
+         * @description The bridges of the organization.
+         */
+        BridgeList: {
+            /** Bridges */
+            bridges: components["schemas"]["BridgeOut"][];
+        };
+        /**
+         * BridgeOut
+         * @description A bridge, and how it does.
+         * @example {
+         *       "channels": [
+         *         {
+         *           "connected": true,
+         *           "created_at": "2026-01-05T09:00:00Z",
+         *           "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+         *           "room": "ticket-7",
+         *           "space_id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
+         *           "space_name": "Kitchen"
+         *         }
+         *       ],
+         *       "connected_at": "2026-01-05T09:00:00Z",
+         *       "created_at": "2026-01-05T09:00:00Z",
+         *       "failed": 0,
+         *       "handle": "helpdesk",
+         *       "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+         *       "kind": "webhook",
+         *       "name": "Helpdesk",
+         *       "path": "/hooks/bridges/019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+         *       "problem": null,
+         *       "problem_at": null,
+         *       "retry_at": null,
+         *       "settings": {
+         *         "url": "https://example.org/denizen"
+         *       },
+         *       "state": "connected",
+         *       "waiting": 0,
+         *       "waiting_since": null
+         *     }
+         */
+        BridgeOut: {
+            /** Channels */
+            channels: components["schemas"]["ChannelOut"][];
+            /**
+             * Connected At
+             * @description When something last went through.
+             */
+            connected_at: string | null;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /**
+             * Failed
+             * @description How many could not be delivered.
+             */
+            failed: number;
+            /** Handle */
+            handle: string;
+            /** Id */
+            id: string;
+            /** Kind */
+            kind: string;
+            /** Name */
+            name: string;
+            /**
+             * Path
+             * @description The path on this server that a webhook bridge is sent to.
+             */
+            path: string | null;
+            /**
+             * Problem
+             * @description The last problem, and what to do.
+             */
+            problem: string | null;
+            /** Problem At */
+            problem_at: string | null;
+            /**
+             * Retry At
+             * @description When a parked bridge tries again by itself.
+             */
+            retry_at: string | null;
+            /**
+             * Settings
+             * @description Secrets only as references.
+             */
+            settings: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
+            /**
+             * State
+             * @description `connected`; `failing`: it tries again by itself; `parked`: somebody has to change something; `stopped`: no server carries its messages.
+             * @enum {string}
+             */
+            state: "connected" | "failing" | "parked" | "stopped";
+            /**
+             * Waiting
+             * @description How many messages and changes wait to be sent.
+             */
+            waiting: number;
+            /**
+             * Waiting Since
+             * @description Since when the oldest of them waits.
+             */
+            waiting_since: string | null;
         };
         /**
          * BudgetOut
@@ -3999,7 +4524,7 @@ export interface components {
             today: components["schemas"]["UsedOut"];
         };
         /**
-         * BudgetSettings
+         * BudgetSettingsInput
          * @description Limits of what an agent, or all agents of an organization together, may use. A day ends at 00:00 UTC.
          */
         "BudgetSettings-Input": {
@@ -4013,7 +4538,7 @@ export interface components {
             tokens_per_day?: number | null;
         };
         /**
-         * BudgetSettings
+         * BudgetSettingsOutput
          * @description Limits of what an agent, or all agents of an organization together, may use. A day ends at 00:00 UTC.
          */
         "BudgetSettings-Output": {
@@ -4157,6 +4682,16 @@ export interface components {
              */
             type: "call.started";
         };
+        /** CalledFunction */
+        CalledFunction: {
+            /**
+             * Arguments
+             * @description JSON.
+             */
+            arguments: string;
+            /** Name */
+            name: string;
+        };
         /**
          * CampOut
          * @description The advisors with one position.
@@ -4170,6 +4705,21 @@ export interface components {
             position: string;
             /** Weight */
             weight: number;
+        };
+        /**
+         * ChangeBridge
+         * @description New settings of a bridge, which replace all of the old ones.
+         * @example {
+         *       "settings": {
+         *         "url": "https://example.org/new"
+         *       }
+         *     }
+         */
+        ChangeBridge: {
+            /** Settings */
+            settings: {
+                [key: string]: unknown;
+            };
         };
         /**
          * ChangeGoal
@@ -4258,6 +4808,44 @@ export interface components {
             };
         };
         /**
+         * ChannelOut
+         * @description A room elsewhere, and the space that it is connected with.
+         * @example {
+         *       "connected": true,
+         *       "created_at": "2026-01-05T09:00:00Z",
+         *       "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+         *       "room": "ticket-7",
+         *       "space_id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
+         *       "space_name": "Kitchen"
+         *     }
+         */
+        ChannelOut: {
+            /**
+             * Connected
+             * @description False if the bridge was removed from the space.
+             */
+            connected: boolean;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Id */
+            id: string;
+            /**
+             * Room
+             * @description Its id elsewhere; null as above.
+             */
+            room: string | null;
+            /** Space Id */
+            space_id: string;
+            /**
+             * Space Name
+             * @description Null for a private space that you are not in.
+             */
+            space_name: string | null;
+        };
+        /**
          * ChatAnswer
          * @description The outcome of a message, and the answer of the agent.
          * @example {
@@ -4335,13 +4923,16 @@ export interface components {
         };
         /**
          * ChatMessage
-         * @description A message of the client's conversation. The agent has its own history: only the last message is used.
+         * @description A message of the client's conversation. The agent has its own history: only the last message is used, or the
+         *     results of tools after it.
          */
         ChatMessage: {
             /** Content */
             content?: string | components["schemas"]["ContentPart"][] | null;
             /** Role */
             role: string;
+            /** Tool Call Id */
+            tool_call_id?: string | null;
         };
         /**
          * ChatRequest
@@ -4415,7 +5006,7 @@ export interface components {
              * Finish Reason
              * @enum {string}
              */
-            finish_reason: "stop" | "length";
+            finish_reason: "stop" | "length" | "tool_calls";
             /**
              * Index
              * @default 0
@@ -4532,7 +5123,8 @@ export interface components {
             choices: components["schemas"]["Choice"][];
             /** Created */
             created: number;
-            denizen: components["schemas"]["About"];
+            /** @description Null for a side task, which no agent has read. */
+            denizen: components["schemas"]["About"] | null;
             /** Id */
             id: string;
             /** Model */
@@ -4579,14 +5171,33 @@ export interface components {
              */
             n?: number | null;
             /**
+             * Response Format
+             * @description `json_object`, or `json_schema` with a schema that is asked for.
+             */
+            response_format?: {
+                [key: string]: unknown;
+            } | null;
+            /**
              * Stream
              * @default false
              */
             stream: boolean;
             stream_options?: components["schemas"]["StreamOptions"] | null;
             /**
+             * Tool Choice
+             * @description Which of your tools is called first.
+             */
+            tool_choice?: string | {
+                [key: string]: unknown;
+            } | null;
+            /**
+             * Tools
+             * @description Tools of yours: the answer has the agent's calls of them.
+             */
+            tools?: components["schemas"]["FunctionTool"][] | null;
+            /**
              * User
-             * @description The id of a space that you and the agent are in, or `space:` and that id; any other text: a private space of you two for that text alone.
+             * @description The id of a space that you and the agent are in, or `space:` and that id; any other text: a private space of you two for that text alone. With a token that speaks for others: the id of a person.
              */
             user?: string | null;
         };
@@ -4623,6 +5234,23 @@ export interface components {
              * @default []
              */
             words: string[];
+        };
+        /**
+         * ConnectRoom
+         * @description A room elsewhere to be connected with a space.
+         * @example {
+         *       "room": "ticket-7",
+         *       "space_id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f"
+         *     }
+         */
+        ConnectRoom: {
+            /**
+             * Room
+             * @description Its id elsewhere.
+             */
+            room: string;
+            /** Space Id */
+            space_id: string;
         };
         /**
          * ContentPart
@@ -4850,6 +5478,10 @@ export interface components {
              *     }
              */
             reflection: components["schemas"]["ReflectionSettings"];
+            /** Skills */
+            skills?: {
+                [key: string]: components["schemas"]["Skill"];
+            };
             /**
              * Spaces
              * @description Ids of your spaces that it becomes a member of.
@@ -4903,6 +5535,36 @@ export interface components {
             zone: string;
         };
         /**
+         * CreateBridge
+         * @description A new bridge.
+         * @example {
+         *       "kind": "webhook",
+         *       "name": "Helpdesk",
+         *       "settings": {
+         *         "url": "https://example.org/denizen"
+         *       }
+         *     }
+         */
+        CreateBridge: {
+            /**
+             * Kind
+             * @description `webhook`.
+             */
+            kind: string;
+            /**
+             * Name
+             * @description The name of its member in spaces.
+             */
+            name: string;
+            /**
+             * Settings
+             * @description See the page of its kind.
+             */
+            settings: {
+                [key: string]: unknown;
+            };
+        };
+        /**
          * CreateLogin
          * @description A link to sign in with a browser, once.
          * @example {}
@@ -4944,6 +5606,12 @@ export interface components {
              * @description The maximum role of a person's token. By default your own.
              */
             role?: ("owner" | "admin" | "member") | null;
+            /**
+             * Speaks For Others
+             * @description Whether its bearer may name the person of a request to `/v1`. Only admins and owners can create such a token.
+             * @default false
+             */
+            speaks_for_others: boolean;
         };
         /**
          * CreateWebhook
@@ -5596,6 +6264,41 @@ export interface components {
             unpriced_calls: number;
         };
         /**
+         * DaySize
+         * @description What an organization used on one day, which ends at 00:00 UTC.
+         * @example {
+         *       "bytes": 48200000,
+         *       "cycles": 4410,
+         *       "day": "2026-01-05",
+         *       "file_bytes": 12000000,
+         *       "messages": 9120
+         *     }
+         */
+        DaySize: {
+            /**
+             * Bytes
+             * @description Its share of the database, files included. An estimate.
+             */
+            bytes: number;
+            /**
+             * Cycles
+             * @description How many its agents have ended.
+             */
+            cycles: number;
+            /**
+             * Day
+             * Format: date
+             */
+            day: string;
+            /** File Bytes */
+            file_bytes: number;
+            /**
+             * Messages
+             * @description How many were ever posted.
+             */
+            messages: number;
+        };
+        /**
          * DocumentIn
          * @description One document of a definition file, and its position.
          * @example {
@@ -5900,7 +6603,7 @@ export interface components {
              * Role
              * @enum {string}
              */
-            role: "owner" | "admin" | "member" | "agent" | "service";
+            role: "owner" | "admin" | "member" | "guest" | "agent" | "service";
         };
         /**
          * EntityPage
@@ -6315,6 +7018,36 @@ export interface components {
              * @description By default the name of the other.
              */
             name?: string | null;
+        };
+        /**
+         * FunctionCall
+         * @description A call of one of the client's tools. The agent waits ten minutes for its result.
+         */
+        FunctionCall: {
+            function: components["schemas"]["CalledFunction"];
+            /** Id */
+            id: string;
+            /**
+             * Type
+             * @default function
+             * @constant
+             */
+            type: "function";
+        };
+        /**
+         * FunctionTool
+         * @description A tool of the client.
+         */
+        FunctionTool: {
+            /** Function */
+            function: {
+                [key: string]: unknown;
+            };
+            /**
+             * Type
+             * @constant
+             */
+            type: "function";
         };
         /**
          * GoalList
@@ -7016,7 +7749,8 @@ export interface components {
          *       "last_used_at": null,
          *       "name": "Backup script",
          *       "revoked_at": null,
-         *       "role": "member"
+         *       "role": "member",
+         *       "speaks_for_others": false
          *     }
          */
         KnownToken: {
@@ -7050,7 +7784,12 @@ export interface components {
              * @description The maximum role; never more than that of its owner.
              * @enum {string}
              */
-            role: "owner" | "admin" | "member" | "agent" | "service";
+            role: "owner" | "admin" | "member" | "guest" | "agent" | "service";
+            /**
+             * Speaks For Others
+             * @description Whether its bearer may name the person of a request to `/v1`.
+             */
+            speaks_for_others: boolean;
         };
         /**
          * LaneOut
@@ -7112,8 +7851,22 @@ export interface components {
             text: string;
         };
         /**
+         * LinkAddress
+         * @description An account elsewhere, and the code that was sent there.
+         * @example {
+         *       "account": "@noor:example.org",
+         *       "code": "01234567"
+         *     }
+         */
+        LinkAddress: {
+            /** Account */
+            account: string;
+            /** Code */
+            code: string;
+        };
+        /**
          * LinkIdentity
-         * @description The identity of someone at the identity provider.
+         * @description The identity of someone at the identity provider, or behind a token that speaks for others.
          * @example {
          *       "subject": "248289761001"
          *     }
@@ -7124,6 +7877,11 @@ export interface components {
              * @description The `sub` of its tokens.
              */
             subject: string;
+            /**
+             * Token
+             * @description The id of a token that speaks for others: `subject` is then the user that it names.
+             */
+            token?: string | null;
         };
         /**
          * ListedAgent
@@ -7199,7 +7957,8 @@ export interface components {
          *       "last_used_at": null,
          *       "name": "Backup script",
          *       "revoked_at": null,
-         *       "role": "member"
+         *       "role": "member",
+         *       "speaks_for_others": false
          *     }
          */
         ListedToken: {
@@ -7238,7 +7997,12 @@ export interface components {
              * @description The maximum role; never more than that of its owner.
              * @enum {string}
              */
-            role: "owner" | "admin" | "member" | "agent" | "service";
+            role: "owner" | "admin" | "member" | "guest" | "agent" | "service";
+            /**
+             * Speaks For Others
+             * @description Whether its bearer may name the person of a request to `/v1`.
+             */
+            speaks_for_others: boolean;
         };
         /**
          * LocalModel
@@ -7502,7 +8266,7 @@ export interface components {
              * @description Your role, limited by the token of this request.
              * @enum {string}
              */
-            role: "owner" | "admin" | "member" | "agent" | "service";
+            role: "owner" | "admin" | "member" | "guest" | "agent" | "service";
             token: components["schemas"]["TokenOut"];
         };
         /**
@@ -7613,6 +8377,14 @@ export interface components {
             longTermMemory: components["schemas"]["LongTermMemory"];
         };
         /**
+         * MemoryHistory
+         * @description The versions of a memory, the oldest first.
+         */
+        MemoryHistory: {
+            /** Versions */
+            versions: components["schemas"]["MemoryVersionOut"][];
+        };
+        /**
          * MemoryOut
          * @description A memory.
          * @example {
@@ -7706,6 +8478,89 @@ export interface components {
              * @description Send it as `before` for the next page; null: this is the last one.
              */
             next: string | null;
+        };
+        /**
+         * MemoryVersionOut
+         * @description A memory at one time.
+         * @example {
+         *       "by_id": "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41",
+         *       "created_at": "2026-01-05T09:00:00Z",
+         *       "current": true,
+         *       "difference": [
+         *         {
+         *           "kind": "same",
+         *           "text": "Noor likes "
+         *         },
+         *         {
+         *           "kind": "removed",
+         *           "text": "short "
+         *         },
+         *         {
+         *           "kind": "added",
+         *           "text": "long "
+         *         },
+         *         {
+         *           "kind": "same",
+         *           "text": "answers."
+         *         }
+         *       ],
+         *       "id": "17.42",
+         *       "kind": "corrected",
+         *       "memory_id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+         *       "model": "",
+         *       "number": 2,
+         *       "sources": [],
+         *       "text": "Noor likes long answers."
+         *     }
+         */
+        MemoryVersionOut: {
+            /**
+             * By Id
+             * @description The person who changed it; null: it comes from a summary.
+             */
+            by_id: string | null;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /**
+             * Current
+             * @description Whether this is what holds now.
+             */
+            current: boolean;
+            /**
+             * Difference
+             * @description Compared with the text that it replaced; empty if it replaced none.
+             */
+            difference: components["schemas"]["PieceOut"][];
+            /** Id */
+            id: string;
+            /**
+             * Kind
+             * @description `learned` from messages; `confirmed` by another message; `said_again` after it was outdated; `corrected` or `reverted` by a person.
+             * @enum {string}
+             */
+            kind: "learned" | "confirmed" | "said_again" | "corrected" | "reverted";
+            /** Memory Id */
+            memory_id: string;
+            /**
+             * Model
+             * @description The model that wrote the summary; empty if a person changed it.
+             */
+            model: string;
+            /**
+             * Number
+             * @description From 1, the oldest first.
+             */
+            number: number;
+            /**
+             * Sources
+             * @description The ids of the messages that were the reason.
+             */
+            sources: string[];
+            /** Text */
+            text: string;
         };
         /**
          * MessageOut
@@ -8458,6 +9313,26 @@ export interface components {
             spaces_by: "member" | "admin";
         };
         /**
+         * OrganizationSize
+         * @description What one organization uses, and how fast that grows.
+         * @example {
+         *       "bytes": 48200000,
+         *       "bytes_per_day": 310000,
+         *       "name": "Lighthouse"
+         *     }
+         */
+        OrganizationSize: {
+            /** Bytes */
+            bytes: number;
+            /**
+             * Bytes Per Day
+             * @description The average of the last 30 days; null until the second day.
+             */
+            bytes_per_day: number | null;
+            /** Name */
+            name: string;
+        };
+        /**
          * OwnChange
          * @description Changes of your own account.
          * @example {
@@ -8746,7 +9621,7 @@ export interface components {
             "stream.started"?: components["schemas"]["StreamStarted"];
         };
         /**
-         * Phase
+         * PhaseOutput
          * @description What is asked of an advisor up to one of its turns.
          */
         "Phase-Output": {
@@ -8771,6 +9646,19 @@ export interface components {
             of: number | null;
             /** Turn */
             turn: number;
+        };
+        /**
+         * PieceOut
+         * @description A part of a text that is compared with an earlier one.
+         */
+        PieceOut: {
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "same" | "added" | "removed";
+            /** Text */
+            text: string;
         };
         /**
          * PinnedMessages
@@ -9175,6 +10063,67 @@ export interface components {
             takes_address: boolean;
             /** Title */
             title: string;
+        };
+        /**
+         * PushKeys
+         * @description The keys of a subscription, as the browser writes them.
+         * @example {
+         *       "auth": "BTBZMqHH6r4Tts7J_aSIgg",
+         *       "p256dh": "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4"
+         *     }
+         */
+        PushKeys: {
+            /** Auth */
+            auth: string;
+            /** P256Dh */
+            p256dh: string;
+        };
+        /**
+         * PushOut
+         * @description Whether browsers can be notified while no tab is open.
+         * @example {
+         *       "enabled": true,
+         *       "public_key": "BEl62iUYgUivxIkv69yViEuiBIa-Ib9-SkvMeAtA3LFgDzkrxZJjSgSnfckjBJuBkr3qBUYIHBQFLXYp5Nksh8U"
+         *     }
+         */
+        PushOut: {
+            /** Enabled */
+            enabled: boolean;
+            /**
+             * Public Key
+             * @description The server's key, for `applicationServerKey`; null if web push is off.
+             */
+            public_key: string | null;
+        };
+        /**
+         * PushSubscribe
+         * @description A subscription, as `PushSubscription.toJSON()` of a browser gives it.
+         * @example {
+         *       "endpoint": "https://push.example.com/send/f1",
+         *       "keys": {
+         *         "auth": "BTBZMqHH6r4Tts7J_aSIgg",
+         *         "p256dh": "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4"
+         *       }
+         *     }
+         */
+        PushSubscribe: {
+            /**
+             * Endpoint
+             * @description The address at the push service.
+             */
+            endpoint: string;
+            keys: components["schemas"]["PushKeys"];
+        };
+        /**
+         * PushSubscriptionOut
+         * @description A browser in which you are notified.
+         * @example {
+         *       "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d"
+         *     }
+         */
+        PushSubscriptionOut: {
+            /** Id */
+            id: string;
         };
         /**
          * ReactionOut
@@ -9658,6 +10607,148 @@ export interface components {
             tools: components["schemas"]["JsonValue"][] | null;
         };
         /**
+         * ResponseOut
+         * @description An answer of an agent.
+         * @example {
+         *       "created_at": 1767603600,
+         *       "id": "resp_019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+         *       "metadata": {},
+         *       "model": "ada",
+         *       "object": "response",
+         *       "output": [],
+         *       "parallel_tool_calls": true,
+         *       "status": "completed",
+         *       "tool_choice": "auto",
+         *       "tools": [],
+         *       "usage": null
+         *     }
+         */
+        ResponseOut: {
+            /** Created At */
+            created_at: number;
+            /** Denizen */
+            denizen?: {
+                [key: string]: components["schemas"]["JsonValue"];
+            } | null;
+            /** Error */
+            error?: {
+                [key: string]: components["schemas"]["JsonValue"];
+            } | null;
+            /** Id */
+            id: string;
+            /** Incomplete Details */
+            incomplete_details?: {
+                [key: string]: components["schemas"]["JsonValue"];
+            } | null;
+            /**
+             * Metadata
+             * @default {}
+             */
+            metadata: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
+            /** Model */
+            model: string;
+            /**
+             * Object
+             * @default response
+             * @constant
+             */
+            object: "response";
+            /**
+             * Output
+             * @description A message, and calls of your functions.
+             */
+            output: {
+                [key: string]: components["schemas"]["JsonValue"];
+            }[];
+            /**
+             * Parallel Tool Calls
+             * @default true
+             */
+            parallel_tool_calls: boolean;
+            /** Previous Response Id */
+            previous_response_id?: string | null;
+            /**
+             * Status
+             * @enum {string}
+             */
+            status: "completed" | "incomplete" | "in_progress" | "failed";
+            /**
+             * Tool Choice
+             * @default auto
+             */
+            tool_choice: string | {
+                [key: string]: unknown;
+            };
+            /**
+             * Tools
+             * @default []
+             */
+            tools: {
+                [key: string]: unknown;
+            }[];
+            /** Usage */
+            usage: {
+                [key: string]: components["schemas"]["JsonValue"];
+            } | null;
+        };
+        /**
+         * ResponseRequest
+         * @description A request of the Responses API: the last message of the user is posted to the agent.
+         * @example {
+         *       "input": "Did the build pass?",
+         *       "model": "ada"
+         *     }
+         */
+        ResponseRequest: {
+            /**
+             * Background
+             * @description Only false: an answer is waited for.
+             */
+            background?: boolean | null;
+            /**
+             * Input
+             * @description A text, or messages with `input_text`, `input_image`, `input_file`; results of tools.
+             */
+            input: string | {
+                [key: string]: unknown;
+            }[];
+            /** Metadata */
+            metadata?: {
+                [key: string]: components["schemas"]["JsonValue"];
+            } | null;
+            /**
+             * Model
+             * @description The handle of an agent, or its id.
+             */
+            model: string;
+            /**
+             * Previous Response Id
+             * @description Continue in the space of that response.
+             */
+            previous_response_id?: string | null;
+            /**
+             * Stream
+             * @default false
+             */
+            stream: boolean;
+            text?: components["schemas"]["TextConfig"] | null;
+            /** Tool Choice */
+            tool_choice?: string | {
+                [key: string]: unknown;
+            } | null;
+            /** Tools */
+            tools?: {
+                [key: string]: unknown;
+            }[] | null;
+            /**
+             * User
+             * @description As in `/v1/chat/completions`.
+             */
+            user?: string | null;
+        };
+        /**
          * RestingOut
          * @description An agent that is suspended because its budget is used up.
          */
@@ -9730,6 +10821,20 @@ export interface components {
             refused: {
                 [key: string]: string;
             };
+        };
+        /**
+         * RevertMemory
+         * @description The version whose text shall hold again.
+         * @example {
+         *       "version": "17.41"
+         *     }
+         */
+        RevertMemory: {
+            /**
+             * Version
+             * @description The `id` of the version.
+             */
+            version: string;
         };
         /**
          * RoundOut
@@ -9972,6 +11077,20 @@ export interface components {
             next: string | null;
         };
         /**
+         * SendCode
+         * @description An account elsewhere that you say is yours.
+         * @example {
+         *       "account": "@noor:example.org"
+         *     }
+         */
+        SendCode: {
+            /**
+             * Account
+             * @description It must have written through the bridge before.
+             */
+            account: string;
+        };
+        /**
          * SentimentSettings
          * @description How it is found out how people feel, and what follows from it.
          */
@@ -10042,7 +11161,8 @@ export interface components {
          *       "name": "browser",
          *       "page_key": "dzp_…",
          *       "revoked_at": null,
-         *       "role": "member"
+         *       "role": "member",
+         *       "speaks_for_others": false
          *     }
          */
         SessionOpened: {
@@ -10081,7 +11201,12 @@ export interface components {
              * @description The maximum role; never more than that of its owner.
              * @enum {string}
              */
-            role: "owner" | "admin" | "member" | "agent" | "service";
+            role: "owner" | "admin" | "member" | "guest" | "agent" | "service";
+            /**
+             * Speaks For Others
+             * @description Whether its bearer may name the person of a request to `/v1`.
+             */
+            speaks_for_others: boolean;
         };
         /**
          * SetKey
@@ -10291,6 +11416,92 @@ export interface components {
             next: number | null;
             /** Signals */
             signals: components["schemas"]["SignalOut"][];
+        };
+        /**
+         * SizeOut
+         * @description How much of the database your organization uses. Measured once a day.
+         * @example {
+         *       "bytes": 48200000,
+         *       "bytes_per_day": 310000,
+         *       "database_bytes": 61000000,
+         *       "days": [
+         *         {
+         *           "bytes": 48200000,
+         *           "cycles": 4410,
+         *           "day": "2026-01-05",
+         *           "file_bytes": 12000000,
+         *           "messages": 9120
+         *         }
+         *       ],
+         *       "may_see_all": true,
+         *       "name": "Lighthouse",
+         *       "organizations": [
+         *         {
+         *           "bytes": 48200000,
+         *           "bytes_per_day": 310000,
+         *           "name": "Lighthouse"
+         *         }
+         *       ]
+         *     }
+         */
+        SizeOut: {
+            /**
+             * Bytes
+             * @description Its share of the database, files included. An estimate.
+             */
+            bytes: number;
+            /**
+             * Bytes Per Day
+             * @description The average growth of the last 30 days; null until the second day.
+             */
+            bytes_per_day: number | null;
+            /**
+             * Database Bytes
+             * @description The size of the whole database, with `all_organizations`; otherwise null.
+             */
+            database_bytes: number | null;
+            /**
+             * Days
+             * @description The days on which it was measured, the last 30 at most.
+             */
+            days: components["schemas"]["DaySize"][];
+            /**
+             * May See All
+             * @description Whether you may ask for `all_organizations`.
+             */
+            may_see_all: boolean;
+            /** Name */
+            name: string;
+            /**
+             * Organizations
+             * @description All organizations, the largest first, with `all_organizations`; otherwise empty.
+             */
+            organizations: components["schemas"]["OrganizationSize"][];
+        };
+        /**
+         * Skill
+         * @description What an agent knows how to do: a folder with a `SKILL.md`, as it was read.
+         */
+        Skill: {
+            /** Description */
+            description: string;
+            /** Files */
+            files?: {
+                [key: string]: string;
+            };
+            /**
+             * Results
+             * @default outside
+             * @enum {string}
+             */
+            results: "outside" | "trusted";
+            /**
+             * Source
+             * @default
+             */
+            source: string;
+            /** Text */
+            text: string;
         };
         /**
          * SpaceChange
@@ -11227,6 +12438,16 @@ export interface components {
             thought: boolean;
         };
         /**
+         * TextConfig
+         * @description The form of the answer.
+         */
+        TextConfig: {
+            /** Format */
+            format?: {
+                [key: string]: unknown;
+            } | null;
+        };
+        /**
          * TokenCreated
          * @description A token with a new secret, which is shown only once.
          * @example {
@@ -11240,7 +12461,8 @@ export interface components {
          *         "last_used_at": null,
          *         "name": "Backup script",
          *         "revoked_at": null,
-         *         "role": "member"
+         *         "role": "member",
+         *         "speaks_for_others": false
          *       }
          *     }
          */
@@ -11264,7 +12486,8 @@ export interface components {
          *           "last_used_at": null,
          *           "name": "Backup script",
          *           "revoked_at": null,
-         *           "role": "member"
+         *           "role": "member",
+         *           "speaks_for_others": false
          *         }
          *       ]
          *     }
@@ -12155,7 +13378,7 @@ export interface components {
             target_share: number;
         };
         /**
-         * Phase
+         * CyclesPhasesPhase
          * @description What an agent may do until a certain step.
          */
         denizen__cycles__phases__Phase: {
@@ -12186,7 +13409,7 @@ export interface components {
             until_step?: number | null;
         };
         /**
-         * Phase
+         * PanelPhasesPhase
          * @description What is asked of an advisor up to one of its turns.
          */
         denizen__panel__phases__Phase: {
@@ -12209,6 +13432,46 @@ export interface components {
 }
 export type $defs = Record<string, never>;
 export interface operations {
+    list_addresses: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "addresses": [
+                     *         {
+                     *           "account": "@noor:example.org",
+                     *           "bridge_id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+                     *           "linked_at": "2026-01-05T09:00:00Z"
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["AddressList"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     list_agents: {
         parameters: {
             query?: {
@@ -14124,7 +15387,7 @@ export interface operations {
                 /** @description Only changes by this person: an id or a `@handle`. */
                 by?: string | null;
                 /** @description Only changes of this kind. */
-                kind?: ("people" | "tokens" | "keys" | "webhooks" | "agents" | "budgets" | "settings" | "exports" | "forgetting" | "private spaces" | "approvals") | null;
+                kind?: ("people" | "tokens" | "keys" | "webhooks" | "bridges" | "agents" | "budgets" | "settings" | "exports" | "forgetting" | "private spaces" | "approvals") | null;
                 /** @description Only changes from this time on. */
                 since?: string | null;
                 /** @description Only changes before this time. */
@@ -14164,7 +15427,7 @@ export interface operations {
                 /** @description Only changes by this person: an id or a `@handle`. */
                 by?: string | null;
                 /** @description Only changes of this kind. */
-                kind?: ("people" | "tokens" | "keys" | "webhooks" | "agents" | "budgets" | "settings" | "exports" | "forgetting" | "private spaces" | "approvals") | null;
+                kind?: ("people" | "tokens" | "keys" | "webhooks" | "bridges" | "agents" | "budgets" | "settings" | "exports" | "forgetting" | "private spaces" | "approvals") | null;
                 /** @description Only changes from this time on. */
                 since?: string | null;
                 /** @description Only changes before this time. */
@@ -14185,6 +15448,358 @@ export interface operations {
                     /** @example {"number":12,"action":"change_entity"} */
                     "application/jsonl": string;
                 };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_bridges: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "bridges": [
+                     *         {
+                     *           "channels": [
+                     *             {
+                     *               "connected": true,
+                     *               "created_at": "2026-01-05T09:00:00Z",
+                     *               "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+                     *               "room": "ticket-7",
+                     *               "space_id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
+                     *               "space_name": "Kitchen"
+                     *             }
+                     *           ],
+                     *           "connected_at": "2026-01-05T09:00:00Z",
+                     *           "created_at": "2026-01-05T09:00:00Z",
+                     *           "failed": 0,
+                     *           "handle": "helpdesk",
+                     *           "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+                     *           "kind": "webhook",
+                     *           "name": "Helpdesk",
+                     *           "path": "/hooks/bridges/019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+                     *           "problem": null,
+                     *           "problem_at": null,
+                     *           "retry_at": null,
+                     *           "settings": {
+                     *             "url": "https://example.org/denizen"
+                     *           },
+                     *           "state": "connected",
+                     *           "waiting": 0,
+                     *           "waiting_since": null
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["BridgeList"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    create_bridge: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreateBridge"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BridgeCreated"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_bridge: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                bridge_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BridgeOut"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    remove_bridge: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                bridge_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    change_bridge: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                bridge_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ChangeBridge"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BridgeOut"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    link_address: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                bridge_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LinkAddress"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    unlink_address: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                bridge_id: string;
+                account: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    connect_room: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                bridge_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ConnectRoom"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChannelOut"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    send_code: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                bridge_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SendCode"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    retry_bridge: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                bridge_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description What went wrong. */
             default: {
@@ -14306,6 +15921,35 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["CallOut"];
                 };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    disconnect_room: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                channel_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description What went wrong. */
             default: {
@@ -15368,6 +17012,108 @@ export interface operations {
             };
         };
     };
+    get_memory_history: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                memory_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "versions": [
+                     *         {
+                     *           "by_id": "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41",
+                     *           "created_at": "2026-01-05T09:00:00Z",
+                     *           "current": true,
+                     *           "difference": [
+                     *             {
+                     *               "kind": "same",
+                     *               "text": "Noor likes "
+                     *             },
+                     *             {
+                     *               "kind": "removed",
+                     *               "text": "short "
+                     *             },
+                     *             {
+                     *               "kind": "added",
+                     *               "text": "long "
+                     *             },
+                     *             {
+                     *               "kind": "same",
+                     *               "text": "answers."
+                     *             }
+                     *           ],
+                     *           "id": "17.42",
+                     *           "kind": "corrected",
+                     *           "memory_id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+                     *           "model": "",
+                     *           "number": 2,
+                     *           "sources": [],
+                     *           "text": "Noor likes long answers."
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["MemoryHistory"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    revert_memory: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                memory_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RevertMemory"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MemoryOut"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     search_messages: {
         parameters: {
             query: {
@@ -15805,6 +17551,38 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["OrganizationMemoryOut"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_size: {
+        parameters: {
+            query?: {
+                /** @description Also the size of the whole database and of every organization in it. For operators. */
+                all_organizations?: boolean;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SizeOut"];
                 };
             };
             /** @description What went wrong. */
@@ -17211,6 +18989,97 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["TriedProfile"];
                 };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_push: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PushOut"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    subscribe: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PushSubscribe"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PushSubscriptionOut"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    unsubscribe: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                subscription_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description What went wrong. */
             default: {
@@ -18780,6 +20649,38 @@ export interface operations {
             };
         };
     };
+    receive_bridge_event: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                bridge_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Received. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /** @example  */
+                    "text/plain": string;
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     answer_by_address: {
         parameters: {
             query: {
@@ -18911,6 +20812,8 @@ export interface operations {
             header?: {
                 /** @description Your own name for this request: asking again with the same key is asking once. */
                 "Idempotency-Key"?: string | null;
+                /** @description How often this request was sent before; OpenAI's clients send it. */
+                "x-stainless-retry-count"?: string | null;
             };
             path?: never;
             cookie?: never;
@@ -19053,6 +20956,59 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ModelOut"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": {
+                     *         "code": "not_found",
+                     *         "message": "There is no agent 'eve'.",
+                     *         "param": null,
+                     *         "type": "invalid_request_error"
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+        };
+    };
+    create_response: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Your own name for this request: asking again with the same key is asking once. */
+                "Idempotency-Key"?: string | null;
+                /** @description How often this request was sent before; OpenAI's clients send it. */
+                "x-stainless-retry-count"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ResponseRequest"];
+            };
+        };
+        responses: {
+            /** @description The response; with `stream`, as events. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ResponseOut"];
+                    /**
+                     * @example event: response.output_text.delta
+                     *     data: {"type":"response.output_text.delta","delta":"Good"}
+                     */
+                    "text/event-stream": string;
                 };
             };
             /** @description What went wrong. */

@@ -263,6 +263,17 @@ test("the statuses of a space are replaced by what is told", () => {
   assert.deepEqual(reduce(shown, { type: "space.statuses", space: SPACE, statuses: [] }).spaces[SPACE]?.info.statuses, []);
 });
 
+test("an older list of spaces does not take back the statuses that the stream has told", () => {
+  const told = { agent_id: "bo", cause: "key", text: "The provider rejected the API key of Bo." } as Space["statuses"][number];
+  const statuses: Action = { type: "space.statuses", space: SPACE, statuses: [told] };
+  const list: Action = { type: "spaces", spaces: [space(1)] };
+  assert.deepEqual(state(list, statuses, list).spaces[SPACE]?.info.statuses, [told]);
+  assert.deepEqual(state(statuses, list).spaces[SPACE]?.info.statuses, [told]);
+  // A stream that begins anew tells what there is: what was gone meanwhile is not kept.
+  const again: Action = { type: "ready", spaces: [SPACE], read: {} };
+  assert.deepEqual(state(list, statuses, again, list).spaces[SPACE]?.info.statuses, []);
+});
+
 test("only a new summary makes the client load the summary again", () => {
   const before = state({ type: "spaces", spaces: [space(1)] });
   const summary = { space_id: SPACE, summary_markdown: "They met." } as Extract<Action, { type: "metadata.update" }>["rolling_memory"];

@@ -84,6 +84,8 @@ export interface State {
   panels: Record<string, PanelState>;
   /** How often it was told that what a conversation came to is another by now. */
   came: Record<string, number>;
+  /** The statuses that the stream has told since it began, by space: newer than any list of spaces. */
+  statuses: Record<string, Space["statuses"]>;
   /** What the person was told beside what was said in spaces, the newest last. */
   notices: readonly Notice[];
 }
@@ -121,6 +123,7 @@ export const EMPTY: State = {
   pending: [],
   panels: {},
   came: {},
+  statuses: {},
   notices: [],
 };
 
@@ -208,11 +211,11 @@ export function reduce(state: State, action: Action): State {
       if (!action.rolling_memory) return state;
       return { ...state, came: { ...state.came, [action.space]: (state.came[action.space] ?? 0) + 1 } };
     case "space.statuses":
-      return within(state, action.space, (space) => ({ ...space, info: { ...space.info, statuses: action.statuses } }));
+      return withStatuses(state, action);
     case "notice":
       return { ...state, notices: [...state.notices.slice(-19), action] };
     case "space.left":
-      return { ...state, spaces: without(state.spaces, action.space) };
+      return { ...state, spaces: without(state.spaces, action.space), statuses: without(state.statuses, action.space) };
   }
 }
 
@@ -282,12 +285,19 @@ function withSpaces(state: State, told: Space[]): State {
   return { ...told.reduce(withSpace, { ...state, spaces: kept }), loaded: true };
 }
 
-function withSpace(state: State, info: Space): State {
+function withSpace(state: State, told: Space): State {
+  // An answer may be older than what the stream has told meanwhile.
+  const info = { ...told, statuses: state.statuses[told.id] ?? told.statuses };
   const known = state.spaces[info.id];
   if (known === undefined) return { ...state, spaces: { ...state.spaces, [info.id]: newSpace(info) } };
-  // An answer may be older than what the stream has told meanwhile.
   const last_seq = Math.max(info.last_seq, known.info.last_seq);
   return { ...state, spaces: { ...state.spaces, [info.id]: { ...known, info: { ...info, last_seq } } } };
+}
+
+/** Also of a space that is not known yet: the list that has it may have been made before. */
+function withStatuses(state: State, { space: id, statuses }: { space: string; statuses: Space["statuses"] }): State {
+  const told = { ...state, statuses: { ...state.statuses, [id]: statuses } };
+  return within(told, id, (space) => ({ ...space, info: { ...space.info, statuses } }));
 }
 
 function toldOf(state: State, told: { space: string; kind: Space["kind"]; name: string; private: boolean; last_seq: number }): State {
@@ -319,7 +329,7 @@ function ready(state: State, ids: string[]): State {
   for (const [id, space] of Object.entries(state.spaces)) {
     if (here.has(id)) spaces[id] = space.window === null ? space : { ...space, stale: space.stale + 1, changes: {} };
   }
-  return { ...resumed(state), connection: "open", begun: state.begun + 1, spaces };
+  return { ...resumed(state), connection: "open", begun: state.begun + 1, spaces, statuses: {} };
 }
 
 // Messages

@@ -255,7 +255,7 @@ function NewToken({ onClose, onMade }: { onClose: () => void; onMade: (made: Sch
   const make = useMutation({
     mutationFn: () => {
       const expires_at = days ? new Date(Date.now() + Number(days) * 86_400_000).toISOString() : null;
-      return post("/api/tokens", { body: { name: name.trim(), role: role as "member", expires_at } });
+      return post("/api/tokens", { body: { name: name.trim(), role: role as "member", expires_at, speaks_for_others: false } });
     },
     onSuccess: onMade,
   });

@@ -1,6 +1,6 @@
-/** What is remembered, by category: each with where it was said, what it said before, and what can be done with it. */
+/** What is remembered, by category: each with where it was said, its history, and what can be done with it. */
 import { type UseInfiniteQueryResult } from "@tanstack/react-query";
-import { MoreHorizontal, Pencil, Trash2 } from "lucide-react";
+import { History, MoreHorizontal, Pencil, Trash2 } from "lucide-react";
 import { type FormEvent, type ReactNode, useState } from "react";
 import { Link } from "wouter";
 import { inWords } from "../denizen/api";
@@ -16,6 +16,7 @@ import { Time } from "../ui/Time";
 import { useToast } from "../ui/Toast";
 import { useMemoryChange } from "./asking";
 import css from "./memory.module.css";
+import { MemoryHistory } from "./MemoryHistory";
 import { byCategory, categoryName, counted, held, type Held, type Memory } from "./words";
 
 interface ListProps {
@@ -96,7 +97,7 @@ interface RowProps {
 }
 
 function Row({ held: { memory, earlier }, changeable, about, named }: RowProps): ReactNode {
-  const [dialog, setDialog] = useState<"correct" | "forget" | null>(null);
+  const [dialog, setDialog] = useState<"correct" | "forget" | "history" | null>(null);
   const whom = about?.(memory);
   return (
     <li className={css.row}>
@@ -123,19 +124,12 @@ function Row({ held: { memory, earlier }, changeable, about, named }: RowProps):
               )}
             </span>
           )}
+          {earlier.length > 0 && (
+            <button type="button" className={css.history} onClick={() => setDialog("history")}>
+              {counted(earlier.length, "earlier version", "earlier versions")}
+            </button>
+          )}
         </p>
-        {earlier.length > 0 && (
-          <details className={css.earlier}>
-            <summary>Previous versions</summary>
-            <ul>
-              {earlier.map((each) => (
-                <li key={each.id} dir="auto">
-                  {each.text}
-                </li>
-              ))}
-            </ul>
-          </details>
-        )}
       </div>
       {changeable && memory.category !== "snapshot" && (
         <Menu
@@ -143,10 +137,12 @@ function Row({ held: { memory, earlier }, changeable, about, named }: RowProps):
           icon={<MoreHorizontal size={18} />}
           items={[
             { label: "Correct", icon: <Pencil size={16} />, onSelect: () => setDialog("correct") },
+            { label: "History", icon: <History size={16} />, onSelect: () => setDialog("history") },
             { label: "Forget", icon: <Trash2 size={16} />, danger: true, onSelect: () => setDialog("forget") },
           ]}
         />
       )}
+      {dialog === "history" && <MemoryHistory memory={memory} changeable={changeable} onClose={() => setDialog(null)} />}
       {dialog === "correct" && <Correct memory={memory} onClose={() => setDialog(null)} />}
       {dialog === "forget" && <Forget memory={memory} onClose={() => setDialog(null)} />}
     </li>
@@ -212,7 +208,7 @@ function Correct({ memory, onClose }: { memory: Memory; onClose: () => void }): 
             setText(event.target.value);
             setRefused(false);
           }}
-          hint="The previous version is kept but no longer recalled. To remove it too, forget the memory."
+          hint="The previous version is kept in its history but no longer recalled. To remove it too, forget the memory."
         />
         <DialogFoot>
           <Button variant="quiet" onClick={onClose}>

@@ -1,7 +1,7 @@
 /** What the screens of memory ask the server. */
 import { useInfiniteQuery, useMutation, useQuery, useQueryClient, type UseInfiniteQueryResult } from "@tanstack/react-query";
 import { useEffect, useRef } from "react";
-import { get, patch, remove, type Schemas } from "../denizen/api";
+import { get, patch, post, remove, type Schemas } from "../denizen/api";
 import { useLive } from "../denizen/live";
 import type { Memory } from "./words";
 
@@ -47,13 +47,22 @@ export function useSwitches() {
   return useQuery({ queryKey: ["organization", "memory"], queryFn: ({ signal }) => get("/api/organization/memory", { signal }), staleTime: 30_000 });
 }
 
-/** Correcting and forgetting; afterwards what is remembered is asked for again. */
+/** The versions of a memory, the oldest first. */
+export function useMemoryHistory(id: string) {
+  return useQuery({ queryKey: ["memory", "history", id], queryFn: ({ signal }) => get("/api/memory/{memory_id}/history", { path: { memory_id: id }, signal }) });
+}
+
+/** Correcting, reverting and forgetting; afterwards what is remembered is asked for again. */
 export function useMemoryChange() {
   const client = useQueryClient();
   const after = (): Promise<void> => client.invalidateQueries({ queryKey: ["memory"] });
   return {
     correct: useMutation({
       mutationFn: ({ id, text }: { id: string; text: string }) => patch("/api/memory/{memory_id}", { path: { memory_id: id }, body: { text } }),
+      onSuccess: after,
+    }),
+    revert: useMutation({
+      mutationFn: ({ id, version }: { id: string; version: string }) => post("/api/memory/{memory_id}/revert", { path: { memory_id: id }, body: { version } }),
       onSuccess: after,
     }),
     forget: useMutation({

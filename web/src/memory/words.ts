@@ -2,6 +2,7 @@
 import type { Schemas } from "../denizen/api";
 
 export type Memory = Schemas["MemoryOut"];
+export type Version = Schemas["MemoryVersionOut"];
 
 export const CATEGORIES = ["facts", "preferences", "people", "projects", "decisions", "open_loops", "todos"] as const;
 
@@ -18,6 +19,18 @@ const CATEGORY_NAMES: Record<string, string> = {
 
 export function categoryName(category: string): string {
   return CATEGORY_NAMES[category] ?? category;
+}
+
+const CHANGE_NAMES: Record<string, string> = {
+  learned: "Learned",
+  confirmed: "Confirmed",
+  said_again: "Said again",
+  corrected: "Corrected",
+  reverted: "Reverted",
+};
+
+export function changeName(kind: string): string {
+  return CHANGE_NAMES[kind] ?? kind;
 }
 
 /** Something that is true, and what it took the place of, the newest first. */

@@ -147,7 +147,7 @@ function Outside({ agent }: { agent: AgentDetail }): ReactNode {
   return (
     <Page title={agent.name} before={<Avatar name={agent.name} id={agent.id} kind="agent" status={status} />}>
       <section className={css.outside}>
-        <p className={css.lead}>{agent.about || "No description."}</p>
+        <p className={css.lead}>{agent.purpose || agent.about || "No description."}</p>
         <dl className={css.facts}>
           <div>
             <dt>Now</dt>

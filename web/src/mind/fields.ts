@@ -189,6 +189,7 @@ export const SECTIONS: Section[] = [
     fields: [
       { path: "tools", label: "Tools", kind: "json", hint: "Names of this server's tools, HTTP requests, questions to people." },
       { path: "mcp", label: "MCP servers", kind: "json", hint: "By a name for each." },
+      { path: "skills", label: "Skills", kind: "json", hint: 'By their names: {"refunds": {"description": "…", "text": "…"}}. The agent reads the text when it needs it.' },
       { path: "profiles", label: "Prompt profiles", kind: "json", hint: 'Used in all its conversations: {"preset": "concise"} or {"mode": "ada"}.' },
       { path: "reflection", label: "Reflection", kind: "json", hint: '{"profile": "basic", "model": "…"}; results are under Stance.' },
       { path: "cycle.phases", label: "Phases", kind: "json", hint: 'A list, or "observe-think-respond".' },

@@ -5,6 +5,7 @@ import { useStore } from "../denizen/live";
 import { useToast } from "../ui/Toast";
 import { newsOf } from "./news";
 import { clearShown, installWorker, isAnyLookedAt, permission, show, showLooking } from "./notifying";
+import { renewPush } from "./push";
 import { addUnseen, clearUnseen } from "./unseen";
 
 const LATER_MILLISECONDS = 5_000;
@@ -38,7 +39,7 @@ export function Notifier(): null {
   );
   useEffect(() => {
     // When the page has nothing better to do.
-    const timer = setTimeout(() => void installWorker(), LATER_MILLISECONDS);
+    const timer = setTimeout(() => void installWorker().then(renewPush), LATER_MILLISECONDS);
     return () => clearTimeout(timer);
   }, []);
   useEffect(() => {

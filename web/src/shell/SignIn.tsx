@@ -1,7 +1,7 @@
 import { type FormEvent, type ReactNode, useEffect, useRef, useState } from "react";
 import { get, inWords, type Me, post } from "../denizen/api";
 import { keepPageKey } from "../denizen/pageKey";
-import { Button } from "../ui/Button";
+import { Button, buttonClass } from "../ui/Button";
 import { TextField } from "../ui/Field";
 import css from "./shell.module.css";
 
@@ -13,6 +13,7 @@ export function SignIn({ onSignedIn }: { onSignedIn: (me: Me) => void }): ReactN
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<string | null>(null);
   const linked = useRef(takeSecret());
+  const provider = useProvider();
 
   const signIn = async (given: string): Promise<void> => {
     setBusy(true);
@@ -45,7 +46,17 @@ export function SignIn({ onSignedIn }: { onSignedIn: (me: Me) => void }): ReactN
       <form className={css.signIn} onSubmit={submit}>
         <img src="/icon.svg" alt="" width={44} height={44} />
         <h1>Denizen</h1>
-        <p>Sign in with an access token or a sign-in link.</p>
+        {provider && (
+          <>
+            <a className={buttonClass("primary")} href={provider.sign_in}>
+              Sign in with {provider.name}
+            </a>
+            <p className={css.aside}>
+              Signed in with another account? <a href={provider.sign_out}>Sign out of {provider.name}</a> first.
+            </p>
+          </>
+        )}
+        <p>{provider ? "Or sign in" : "Sign in"} with an access token or a sign-in link.</p>
         <TextField
           label="Access token or link"
           type="password"
@@ -57,7 +68,7 @@ export function SignIn({ onSignedIn }: { onSignedIn: (me: Me) => void }): ReactN
           error={error}
           placeholder="dz_…"
         />
-        <Button variant="primary" type="submit" busy={busy}>
+        <Button variant={provider ? "plain" : "primary"} type="submit" busy={busy}>
           Sign in
         </Button>
         <p className={css.aside}>
@@ -66,6 +77,30 @@ export function SignIn({ onSignedIn }: { onSignedIn: (me: Me) => void }): ReactN
       </form>
     </main>
   );
+}
+
+interface Provider {
+  name: string;
+  sign_in: string;
+  sign_out: string;
+}
+
+/** The identity provider that people can sign in with; null if there is none. */
+function useProvider(): Provider | null {
+  const [provider, setProvider] = useState<Provider | null>(null);
+  useEffect(() => {
+    let gone = false;
+    fetch("/api/sign-in")
+      .then((answer) => answer.json() as Promise<{ provider: Provider | null }>)
+      .then((told) => {
+        if (!gone) setProvider(told.provider);
+      })
+      .catch(() => undefined); // Without it, tokens and links still work.
+    return () => {
+      gone = true;
+    };
+  }, []);
+  return provider;
 }
 
 let taken: string | null = null;

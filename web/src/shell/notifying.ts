@@ -1,5 +1,6 @@
 /** Notifications of the browser: whether they are wanted, and showing one. */
 import type { News } from "./news";
+import { turnOffPush } from "./push";
 
 const WANTED = "notifications";
 const LOOKED_AT = "looked at";
@@ -21,6 +22,7 @@ export async function turnOn(): Promise<Permission> {
 
 export function turnOff(): Permission {
   localStorage.removeItem(WANTED);
+  void turnOffPush();
   return permission();
 }
 

@@ -17,6 +17,7 @@ import { OutsideLabel } from "../ui/OutsideLabel";
 import { Time } from "../ui/Time";
 import { useToast } from "../ui/Toast";
 import { CallCard } from "./CallCard";
+import { ConnectModel, saysHowToConnect } from "./ConnectModel";
 import { useAround } from "./context";
 import css from "./conversation.module.css";
 import { Files } from "./Files";
@@ -119,6 +120,7 @@ function Said({ message, continued, pointedAt }: { message: Message; continued: 
         ) : (
           <>
             {message.text && <Text text={message.text} />}
+            {author.kind === "agent" && saysHowToConnect(message.text) && <ConnectModel />}
             <Files files={message.files ?? []} />
             {message.edited_at && (
               <span className={css.edited}>

@@ -1,6 +1,7 @@
 import { memo, type MouseEvent, type ReactNode, useEffect, useId, useMemo, useRef } from "react";
 import { classes } from "./classes";
 import { Code } from "./Code";
+import { Diagram } from "./Diagram";
 import { type Part, split } from "./fences";
 import { footnotes } from "./footnotes";
 import { DISPLAY, INLINE } from "./formulas";
@@ -35,6 +36,7 @@ export const Markdown = memo(function Markdown({ text, known, me, growing }: Mar
     <div className={css.markdown} dir="auto" onClick={followFootnote}>
       {parts.map((part, index) => {
         if (part.code === undefined) return <Prose key={index} text={part.text} reading={reading} />;
+        if (part.language === "mermaid" && !growing) return <Diagram key={index} text={part.code} />;
         return <Code key={index} text={part.code} language={part.language} />;
       })}
       {notes.length > 0 && (

@@ -47,9 +47,9 @@ class Settling:
             if event.author.kind == "human":
                 self._to_wake |= dict.fromkeys(owing - self._awake, LOOKS)
         elif isinstance(event, AgentStatus) and event.agent in self._ids:
-            if event.status != "sleeping":
-                self._owing.discard(event.agent)
-                self._to_wake.pop(event.agent, None)
+            # What is told of an agent that sleeps or waits for a person may be older than the message.
+            if event.status not in ("sleeping", "paused"):
+                self.excuse_one(event.agent)
             self._is(event.agent, event.status)
 
     def excuse(self, agents: Iterable[Agent]) -> None:
@@ -66,7 +66,7 @@ class Settling:
         self._owing &= self._to_wake.keys()
 
     def excuse_one(self, agent_id: str) -> None:
-        """Notes that this agent will not answer for now, and the space shows why."""
+        """Notes that this agent has taken what it owes, or will not answer for now."""
         self._owing.discard(agent_id)
         self._to_wake.pop(agent_id, None)
 

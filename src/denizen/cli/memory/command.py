@@ -1,4 +1,4 @@
-"""`denizen memory`: lists, searches, checks and forgets long-term memories."""
+"""`denizen memory`: lists, searches, checks, reverts and forgets long-term memories."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ from denizen.cli.memory.queries import whose
 from denizen.client import Client
 from denizen.errors import InvalidInput
 from denizen.inbox.format import one_line
+from denizen.memory.history import difference
 from denizen.memory.hygiene import PROBLEMS
 from denizen.memory.policy import SCOPES
-from denizen.shapes.memory import FindingOut, MemoryOut, ReportOut
+from denizen.shapes.memory import FindingOut, MemoryHistory, MemoryOut, MemoryVersionOut, ReportOut
 
 app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
-    help="List, search, check and forget memories of people and conversations.",
+    help="List, search, check, revert and forget memories of people and conversations.",
 )
 
 _Scope = Annotated[str | None, typer.Option(help="Only of this scope: conversation, user, persona or organization.")]
@@ -155,10 +156,110 @@ def _table(found: ReportOut) -> Table:
     return table
 
 
+_Memory = Annotated[str, typer.Argument(metavar="MEMORY", help="The id of the memory.")]
+_KINDS: Final[Mapping[str, str]] = {
+    "learned": "learned",
+    "confirmed": "confirmed by another message",
+    "said_again": "said again",
+    "corrected": "corrected",
+    "reverted": "reverted",
+}
+_STYLES: Final[Mapping[str, str]] = {"same": "", "added": "green", "removed": "red strike"}
+
+
+@app.command()
+def log(api: Api, memory: _Memory, as_json: AsJson = False) -> None:
+    """Show the history of a memory: its versions, what changed them, and why."""
+
+    async def work(client: Client) -> tuple[MemoryHistory, Mapping[str, str]]:
+        found = await client.memory_history(memory)
+        return found, {} if as_json else await queries.names_of_authors(client, found)
+
+    found, names = api.use(work)
+    if as_json:
+        print_json(found.model_dump(mode="json"))
+        return
+    for each in found.versions:
+        stdout().print(_version(each, names))
+
+
+def _version(version: MemoryVersionOut, names: Mapping[str, str]) -> Text:
+    """Renders a version, and below it what changed it and why."""
+    made_by = names.get(version.by_id or "", "") or version.model
+    why = f"{len(version.sources)} message{'' if len(version.sources) == 1 else 's'}" if version.sources else ""
+    about = [f"{version.created_at:%Y-%m-%d %H:%M}", _KINDS.get(version.kind, version.kind)]
+    about += [f"by {printable(made_by)}"] if made_by else []
+    about += [f"from {why}"] if why else []
+    about += ["current"] if version.current else []
+    text = Text(f"{version.number}. {one_line(printable(version.text))}")
+    return text.append(f"\n   {' · '.join(about)}", "dim")
+
+
+@app.command()
+def diff(
+    api: Api,
+    memory: _Memory,
+    old: Annotated[
+        int | None, typer.Argument(metavar="[OLD]", min=1, help="The earlier version (default: the one before NEW).")
+    ] = None,
+    new: Annotated[
+        int | None, typer.Argument(metavar="[NEW]", min=1, help="The later version (default: the newest).")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show how two versions of a memory differ, word by word."""
+
+    async def work(client: Client) -> tuple[MemoryVersionOut, MemoryVersionOut]:
+        found = (await client.memory_history(memory)).versions
+        later = _numbered(found, new or len(found))
+        return _numbered(found, old or max(later.number - 1, 1)), later
+
+    earlier, later = api.use(work)
+    pieces = difference(earlier.text, later.text)
+    if as_json:
+        shown = [{"kind": each.kind, "text": each.text} for each in pieces]
+        print_json({"old": earlier.number, "new": later.number, "difference": shown})
+        return
+    stdout().print(Text(f"{earlier.number} → {later.number}", "dim"))
+    # Marked with signs too: colours are not printed everywhere.
+    signs = {"same": ("", ""), "added": ("{+", "+}"), "removed": ("[-", "-]")}
+    line = Text()
+    for each in pieces:
+        before, after = signs[each.kind]
+        line.append(f"{before}{printable(each.text)}{after}", _STYLES[each.kind])
+    stdout().print(line)
+
+
+def _numbered(versions: Sequence[MemoryVersionOut], number: int) -> MemoryVersionOut:
+    if not 1 <= number <= len(versions):
+        raise InvalidInput(f"There is no version {number}. There are {len(versions)}: denizen memory log lists them.")
+    return versions[number - 1]
+
+
+@app.command()
+def revert(
+    api: Api,
+    memory: _Memory,
+    version: Annotated[int, typer.Argument(min=1, help="The number of the version, from denizen memory log.")],
+    as_json: AsJson = False,
+) -> None:
+    """Let the text of an earlier version hold again.
+
+    This adds a change to the history and removes nothing from it. What was forgotten cannot be reverted to.
+    """
+
+    async def work(client: Client) -> Known:
+        wanted = _numbered((await client.memory_history(memory)).versions, version)
+        [known] = await _known(client, [await client.revert_memory(memory, wanted.id)])
+        return known
+
+    _show([api.use(work)], as_json)
+
+
 @app.command()
 def forget(
     api: Api,
-    memory: Annotated[str, typer.Argument(metavar="MEMORY", help="The id of the memory.")],
+    memory: _Memory,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be removed.")] = False,
     as_json: AsJson = False,

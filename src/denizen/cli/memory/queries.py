@@ -13,7 +13,7 @@ from typing import Final
 
 from denizen.client import Client
 from denizen.errors import RequestRefused
-from denizen.shapes.memory import MemoryOut, MemoryPage
+from denizen.shapes.memory import MemoryHistory, MemoryOut, MemoryPage
 
 _PAGE: Final = 200
 """The largest page of a server."""
@@ -63,6 +63,18 @@ async def names_in(client: Client, found: Iterable[MemoryOut]) -> Mapping[str, s
                 names[id] = f"@{(await client.entity(id)).handle}"
         if each.scope == "conversation" and each.space_id not in names:
             names[each.space_id] = (await client.space(each.space_id)).name
+    return names
+
+
+async def names_of_authors(client: Client, history: MemoryHistory) -> Mapping[str, str]:
+    """Returns the names of the people who changed the memory, by their ids; without those who are gone."""
+    names: dict[str, str] = {}
+    for id in dict.fromkeys(each.by_id for each in history.versions if each.by_id is not None):
+        try:
+            names[id] = f"@{(await client.entity(id)).handle}"
+        except RequestRefused as refused:
+            if refused.problem != "not_found":
+                raise
     return names
 
 

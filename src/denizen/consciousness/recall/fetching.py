@@ -17,11 +17,13 @@ from denizen.consciousness.recall.cues import Period
 from denizen.consciousness.recall.passages import PASSAGE_CHARACTERS
 from denizen.consciousness.recall.ranking import PassagePosition, reaches
 from denizen.ids import AgentId
-from denizen.storage.database import Params, Row, Tx, statement
+from denizen.storage.database import Params, Row, Tx, statement, values
 from denizen.storage.schema import entities, messages, passages, spaces
 
 MOST_OF_A_PERIOD: Final = 200
 """How many passages are candidates only because the question names their time."""
+MOST_OF_A_SPACE: Final = 5_000
+"""Among how many passages of the current space, the newest, more candidates are looked for."""
 _AT_ONCE: Final = 60
 _STRETCHES: Final = 15
 _LATEST: Final = 2**62
@@ -112,6 +114,12 @@ _of_period = statement(
     .order_by(passages.c.at.desc(), passages.c.number.desc())
     .limit(MOST_OF_A_PERIOD)
 )
+_of_here = statement(
+    select(passages.c.number)
+    .where(*_seen, passages.c.space_id == bindparam("here"))
+    .order_by(passages.c.place.desc())
+    .limit(MOST_OF_A_SPACE)
+)
 _of_cycle = statement(
     select(passages.c.number)
     .where(*_seen, passages.c.cycle == bindparam("cycle"))
@@ -199,6 +207,10 @@ class PassageAccess:
     def of_period(self, period: Period) -> list[PassagePosition]:
         """The newest passages of this time."""
         return [_as_place(row) for row in self._all(_of_period, since=period.first, until=period.end)]
+
+    def of_space(self, space_id: str) -> list[int]:
+        """The numbers of the newest passages of this space."""
+        return values(self._tx, _of_here, **self._seeing, here=space_id)
 
     def of_cycle(self, cycle: int, limit: int) -> list[RecalledPassage]:
         """The passages of that cycle, in order: what was heard and said in it, and what the agent did."""

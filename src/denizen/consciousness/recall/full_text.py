@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from sqlalchemy import bindparam, func, select
+from sqlalchemy import ColumnElement, and_, bindparam, func, select
 
-from denizen.consciousness.recall import segments, settling
+from denizen.consciousness.recall import segments, settling, spelling
 from denizen.consciousness.recall.cues import Period
-from denizen.consciousness.recall.postings import ENTRY_BYTES, block_of, columns, numbers_in, pack, rarity, shape, weigh
+from denizen.consciousness.recall.postings import ENTRY_BYTES, block_of, columns, pack, rarity, shape, weigh
 from denizen.consciousness.recall.settling import Extent
+from denizen.consciousness.recall.spelling import compounds, one_letter_off
+from denizen.consciousness.recall.terms import VERSION, count_terms, older_terms, term_of, words_by_term
 from denizen.ids import AgentId
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import passages, postings
@@ -28,6 +30,10 @@ if TYPE_CHECKING:
 MOST_TERMS: Final = 24
 """How many terms of a longer question are used: the rarest."""
 MOST_POSTINGS: Final = 10_000
+MOST_RESPELLED: Final = 3
+"""How many words that occur nowhere are looked for in other spellings."""
+_BLOCKS_RESPELLED: Final = 4
+"""In how many full blocks, the newest."""
 _LONGEST_QUESTION: Final = 240
 """How many terms are looked up to find the rarest."""
 
@@ -35,6 +41,7 @@ _LONGEST_QUESTION: Final = 240
 class Occurs(NamedTuple):
     """The occurrences of a term, and their weights."""
 
+    term: str
     numbers: NDArray[int64]
     """Of passages, ascending."""
     weights: NDArray[float64]
@@ -67,22 +74,67 @@ class PostingList(NamedTuple):
     """None: not read yet, because it is a row of the postings."""
 
 
-def score(tx: Tx, agent_id: AgentId, life: Extent, terms: Sequence[str], period: Period | None = None) -> Scored:
+def score(tx: Tx, agent_id: AgentId, life: Extent, query: str, period: Period | None = None) -> Scored:
     """The score of each passage. With a `period`, passages far from it in time may be left out."""
-    terms = list(dict.fromkeys(terms))[:_LONGEST_QUESTION]
+    older = older_terms(query) if life.terms < VERSION else ()
+    terms = list(dict.fromkeys((*count_terms(query), *older)))[:_LONGEST_QUESTION]
     recent = settling.unsettled(tx, agent_id, life)
     lengths = {number: sum(counts.values()) for number, counts in recent}
     mean = max((life.length + sum(lengths.values())) / max(life.passages, 1), 1.0)
     listed = list(lists(tx, agent_id, life, terms)) if terms else []
-    occurs_in = {term: sum(term in counts for _, counts in recent) for term in terms}
-    for each in listed:
-        occurs_in[each.term] += each.size
+    occurs_in = _occurrences(terms, listed, recent)
+    if not all(occurs_in.values()):
+        missing = [term for term in terms if not occurs_in[term]]
+        others = _respelled(tx, agent_id, life, recent, query, missing)
+        new = [term for some in others.values() for term in some if term not in occurs_in]
+        found = list(lists(tx, agent_id, life, new)) if new else []
+        listed += found
+        occurs_in |= _occurrences(new, found, recent)
+        terms = [term for term in occurs_in if term not in others]
     wanted = sorted(terms, key=lambda term: (occurs_in[term], term))[:MOST_TERMS]
     rare = {term: rarity(occurs_in[term], life.there) for term in wanted}
     parts: dict[str, list[tuple[int, bytes]]] = {term: _newest(term, recent, lengths) for term in wanted}
     for each, entries in _read(tx, agent_id, _within_bounds(wanted, _near(tx, agent_id, listed, period))):
         parts[each.term].append((each.block, entries))
     return _weighed({term: some[::-1] for term, some in parts.items() if some}, rare, mean)
+
+
+def _occurrences(
+    terms: Sequence[str], listed: Iterable[PostingList], recent: Sequence[tuple[int, Mapping[str, int]]]
+) -> dict[str, int]:
+    """In how many passages each term occurs."""
+    occurs_in = {term: sum(term in counts for _, counts in recent) for term in terms}
+    for each in listed:
+        occurs_in[each.term] += each.size
+    return occurs_in
+
+
+def _respelled(
+    tx: Tx,
+    agent_id: AgentId,
+    life: Extent,
+    recent: Sequence[tuple[int, Mapping[str, int]]],
+    query: str,
+    missing: Sequence[str],
+) -> dict[str, tuple[str, ...]]:
+    """The terms to look for in place of those that occur nowhere: the parts of a compound, or one letter off."""
+    words = words_by_term(query)
+    asked = [(term, words[term]) for term in missing if len(words.get(term, "")) >= spelling.FEWEST_LETTERS]
+    parts = {term: [(term_of(a), term_of(b)) for a, b in compounds(word)] for term, word in asked[:MOST_RESPELLED]}
+    near = {term: {term_of(other) for other in one_letter_off(word)} for term, word in asked[:MOST_RESPELLED]}
+    wanted = sorted({*chain.from_iterable(near.values()), *chain(*chain(*parts.values()))} - {""})
+    if not wanted:
+        return {}
+    sizes = _occurrences(wanted, lists(tx, agent_id, life, wanted, most_blocks=_BLOCKS_RESPELLED), recent)
+    found: dict[str, tuple[str, ...]] = {}
+    for term, _ in asked[:MOST_RESPELLED]:
+        whole = [way for way in parts[term] if all(sizes[part] for part in way)]
+        like = max(near[term], key=lambda other: (sizes.get(other, 0), other), default="")
+        if whole:
+            found[term] = max(whole, key=lambda way: len(way[0]))
+        elif like and sizes[like]:
+            found[term] = (like,)
+    return found
 
 
 def _newest(
@@ -109,12 +161,17 @@ def _weighed(parts: Mapping[str, Sequence[tuple[int, bytes]]], rare: Mapping[str
     there, at = numpy.unique(numbers, return_inverse=True)
     # Added in the order of the terms, whatever is settled: sums of the same numbers must be the same to the last digit.
     scores = numpy.bincount(at, weights).astype(numpy.float64)
-    terms = [Occurs(*each) for each in zip(numpy.split(numbers, ends), numpy.split(weights, ends), strict=True)]
+    terms = [Occurs(*each) for each in zip(parts, numpy.split(numbers, ends), numpy.split(weights, ends), strict=True)]
     return Scored(there, scores, terms, rare, mean)
 
 
-def lists(tx: Tx, agent_id: AgentId, life: Extent, terms: Sequence[str]) -> Iterator[PostingList]:
-    """The occurrences of these terms in all settled passages, newest first; short lists of entries are read already."""
+def lists(
+    tx: Tx, agent_id: AgentId, life: Extent, terms: Sequence[str], most_blocks: int | None = None
+) -> Iterator[PostingList]:
+    """The occurrences of these terms in all settled passages, newest first; short lists of entries are read already.
+
+    With `most_blocks`, only in the newest blocks.
+    """
     unmerged = settling.all_segments(tx, agent_id)
     sought = segments.sought(terms)
     for first, segment in reversed(unmerged):
@@ -122,15 +179,23 @@ def lists(tx: Tx, agent_id: AgentId, life: Extent, terms: Sequence[str]) -> Iter
             yield PostingList(block_of(first), term, len(entries) // ENTRY_BYTES, entries)
     # A block that still has segments is not completely written to rows.
     whole = block_of(unmerged[0][0]) if unmerged else block_of(life.settled + 1)
-    for block in range(whole - 1, -1, -1):
+    for block in range(whole - 1, -1 if most_blocks is None else max(whole - 1 - most_blocks, -1), -1):
         for term, size in _block_sizes(tx, agent_id, block, terms):
             yield PostingList(block, term, size, None)
 
 
-def numbers_of(tx: Tx, agent_id: AgentId, chosen: Sequence[PostingList]) -> Iterator[tuple[PostingList, Sequence[int]]]:
-    """The passages of each of these lists."""
+def numbers_of(tx: Tx, agent_id: AgentId, chosen: Sequence[PostingList]) -> dict[str, NDArray[int64]]:
+    """The passages in the lists of each term, in any order."""
+    import numpy
+
+    parts: dict[str, list[tuple[int, bytes]]] = {}
     for each, entries in _read(tx, agent_id, chosen):
-        yield each, numbers_in(each.block, entries)
+        parts.setdefault(each.term, []).append((each.block, entries))
+    if not parts:
+        return {}
+    numbers, _ = columns([part for some in parts.values() for part in some])
+    sizes = [sum(len(entries) for _, entries in some) // ENTRY_BYTES for some in parts.values()]
+    return dict(zip(parts, numpy.split(numbers, numpy.cumsum(sizes)[:-1]), strict=True))
 
 
 def _read(tx: Tx, agent_id: AgentId, chosen: Sequence[PostingList]) -> Iterator[tuple[PostingList, bytes]]:
@@ -149,23 +214,28 @@ def _read(tx: Tx, agent_id: AgentId, chosen: Sequence[PostingList]) -> Iterator[
 
 
 _TERMS = [f"t{at}" for at in range(MOST_TERMS)]
-_of_block = (
-    postings.c.agent_id == bindparam("agent_id"),
-    postings.c.block == bindparam("block"),
-    postings.c.term.in_([bindparam(name, type_=postings.c.term.type) for name in _TERMS]),
-)
-_sizes = statement(select(postings.c.term, func.length(postings.c.entries)).where(*_of_block))
-_entries = statement(select(postings.c.term, postings.c.entries).where(*_of_block))
+_MANY_TERMS = [f"t{at}" for at in range(10 * MOST_TERMS)]
 
 
-def _spelled(terms: Sequence[str]) -> dict[str, str | None]:
-    return {name: terms[at] if at < len(terms) else None for at, name in enumerate(_TERMS)}
+def _of_block(names: Sequence[str]) -> ColumnElement[bool]:
+    listed = postings.c.term.in_([bindparam(name, type_=postings.c.term.type) for name in names])
+    return and_(postings.c.agent_id == bindparam("agent_id"), postings.c.block == bindparam("block"), listed)
+
+
+_sizes = statement(select(postings.c.term, func.length(postings.c.entries)).where(_of_block(_TERMS)))
+_many_sizes = statement(select(postings.c.term, func.length(postings.c.entries)).where(_of_block(_MANY_TERMS)))
+_entries = statement(select(postings.c.term, postings.c.entries).where(_of_block(_TERMS)))
+
+
+def _spelled(terms: Sequence[str], names: Sequence[str] = _TERMS) -> dict[str, str | None]:
+    return {name: terms[at] if at < len(terms) else None for at, name in enumerate(names)}
 
 
 def _block_sizes(tx: Tx, agent_id: AgentId, block: int, terms: Sequence[str]) -> Iterator[tuple[str, int]]:
+    sizes, names = (_sizes, _TERMS) if len(terms) <= 2 * MOST_TERMS else (_many_sizes, _MANY_TERMS)
     rest = iter(terms)
-    while some := list(islice(rest, MOST_TERMS)):
-        for term, size in tx.all(_sizes, agent_id=agent_id, block=block, **_spelled(some)):
+    while some := list(islice(rest, len(names))):
+        for term, size in tx.all(sizes, agent_id=agent_id, block=block, **_spelled(some, names)):
             yield term, size // ENTRY_BYTES
 
 

@@ -17,7 +17,7 @@ from sqlalchemy.dialects.postgresql import insert
 from denizen.clock import SECOND
 from denizen.consciousness.recall.postings import block_of, without
 from denizen.consciousness.recall.segments import SEGMENT, decode, rewrite
-from denizen.consciousness.recall.terms import own_words
+from denizen.consciousness.recall.terms import VERSION, own_words
 from denizen.ids import AgentId
 from denizen.storage.database import Params, Tx, insert_into, statement, value
 from denizen.storage.schema import passages, postings, recalls, vectors, wordings
@@ -58,7 +58,7 @@ class Piece:
     page: int | None = None
 
 
-_counted = insert(recalls).values(agent_id=bindparam("agent_id"), passages=bindparam("passages"))
+_counted = insert(recalls).values(agent_id=bindparam("agent_id"), passages=bindparam("passages"), terms=VERSION)
 _count = statement(
     _counted.on_conflict_do_update(
         index_elements=["agent_id"], set_={"passages": recalls.c.passages + _counted.excluded.passages}
@@ -100,6 +100,11 @@ _newest_cycle = statement(
 )
 
 
+def prefetch_newest_cycle(tx: Tx, agent_id: AgentId) -> None:
+    """Announce `newest_cycle`."""
+    tx.prefetch(_newest_cycle, agent_id=agent_id)
+
+
 def newest_cycle(tx: Tx, agent_id: AgentId) -> int:
     """The number of the newest cycle that can be recalled; 0 if none can."""
     return value(tx, _newest_cycle, agent_id=agent_id) or 0
@@ -121,6 +126,8 @@ def remember(tx: Tx, agent_id: AgentId, cycle: int, pieces: Sequence[Piece]) -> 
     parts = [(piece, start, text) for piece in pieces for start, text in _parts(piece.text)]
     if not parts:
         return
+    for space_id in {piece.space_id for piece, *_ in parts}:
+        tx.prefetch(_last_place, agent_id=agent_id, space_id=space_id)
     row = tx.one(_count, agent_id=agent_id, passages=len(parts))
     assert row is not None
     newest, settled = row

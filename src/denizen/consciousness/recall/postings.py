@@ -51,12 +51,6 @@ def unpack(block: int, entries: bytes) -> Iterable[tuple[int, int]]:
     return ((first + offset, shaped) for offset, shaped in zip(offsets, shapes, strict=True))
 
 
-def numbers_in(block: int, entries: bytes) -> list[int]:
-    """The numbers of passages alone."""
-    first = block << BLOCK_BITS
-    return [first + offset for offset in _columns(entries)[0]]
-
-
 def _columns(entries: bytes) -> tuple[array[int], array[int]]:
     packed = little_endian(array("H", entries))
     return packed[::2], packed[1::2]

@@ -28,6 +28,11 @@ _MOST_NEIGHBOURS = 32
 """On either side. Passages without text between them share a position, so there can be any number."""
 _NAMED = 1.0
 _PRESENT = 1.0
+_HERE = 4.0
+_SAID_ITSELF = 1.0
+_LONG = 400
+"""How many characters a passage may have before its length counts against it."""
+_LENGTH = 2.0
 _TIME = 2.0
 _OWN_WORDS = 0.2
 
@@ -91,9 +96,18 @@ def with_neighbours(shares: NDArray[float64], places: Sequence[PassagePosition])
 
 
 def with_cues(
-    scores: Sequence[float], places: Sequence[PassagePosition], named: frozenset[str], period: Period | None
+    scores: Sequence[float],
+    places: Sequence[PassagePosition],
+    named: frozenset[str],
+    period: Period | None,
+    here: frozenset[str] = frozenset(),
+    own: str = "",
 ) -> dict[int, float]:
-    """The scores by number of the passage, including the cues. `named` are ids and names of speakers."""
+    """The scores by number of the passage, including the cues. `named` are ids and names of speakers.
+
+    `here` are the current spaces: what is asked there is mostly about what was said there. `own` is the agent itself:
+    its answers repeat the words of what they answer. A long passage takes the room of several others.
+    """
     present = {place.space_id for place in places if place.speaker in named} - {""}
     ranked: dict[int, float] = {}
     for place, scored in zip(places, scores, strict=True):
@@ -102,6 +116,12 @@ def with_cues(
             score += _NAMED
         if place.space_id in present:
             score += _PRESENT
+        if place.space_id in here:
+            score += _HERE
+        if own and place.characters and place.speaker == own:
+            score -= _SAID_ITSELF
+        if place.characters > _LONG:
+            score -= _LENGTH * math.log2(place.characters / _LONG)
         if period is not None:
             score += _TIME * period.fit(place.at)
         ranked[place.number] = score

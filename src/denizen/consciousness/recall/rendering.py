@@ -1,12 +1,12 @@
 """Formats recalled passages as text for an agent. Pure: values in, text out.
 
-As much as fits is chosen by rank and shown in order of time, under a header for each space and day. Text from outside
-is quoted as in the inbox, so that it cannot imitate other text.
+As much as fits is chosen by rank and shown in order of time, under a header for each space and day, which says the
+cycles. Text from outside is quoted as in the inbox, so that it cannot imitate other text.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
 from denizen.clock import Instant, moment, zone_or_utc
@@ -15,49 +15,67 @@ from denizen.inbox.format import quote, quoted_name, speaker
 
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _OWN = {"said": "You", "did": "You did", "summary": "You summed up", "note": "Your note"}
+_CYCLES_CHARACTERS = 30
+"""What the numbers of cycles and a blank line add to a header, at most."""
 _SLACK_CHARACTERS = 150
 """With less room than this left, no shorter passages are tried."""
 
 
 def pack(found: Iterable[RecalledPassage], *, tokens: int, zone: str = "UTC") -> list[RecalledPassage]:
     """As many passages as fit, the best first, in order of time. If a long one does not fit, shorter ones are tried."""
-    room = 4 * tokens
-    chosen: list[RecalledPassage] = []
-    headers: set[str] = set()
-    for each in found:
-        header = _header(each, zone)
-        size = len(_line(each, zone)) + 1 + (0 if header in headers else len(header) + 2)
-        if size <= room:
-            room -= size
-            headers.add(header)
-            chosen.append(each)
-        elif room < _SLACK_CHARACTERS:
-            break
-    return _in_order(chosen)
-
-
-def _in_order(found: Iterable[RecalledPassage]) -> list[RecalledPassage]:
-    return sorted(found, key=lambda each: (each.at, each.number))
+    return _pack(([each] for each in found), tokens, zone)
 
 
 def pack_cycles(
     found: Sequence[RecalledPassage], whole: Sequence[Sequence[RecalledPassage]], *, tokens: int, zone: str = "UTC"
 ) -> list[RecalledPassage]:
     """As many of these whole cycles as fit, then as many single passages, the best first; in order of time."""
-    chosen: dict[int, RecalledPassage] = {}
-    for group in (*whole, *([each] for each in found)):
-        wider = chosen | {each.number: each for each in group}
-        if len(render(_in_order(wider.values()), zone=zone)) <= 4 * tokens:
-            chosen = wider
+    return _pack((*whole, *([each] for each in found)), tokens, zone)
+
+
+def _pack(groups: Iterable[Sequence[RecalledPassage]], tokens: int, zone: str) -> list[RecalledPassage]:
+    room, is_exact = 4 * tokens, True
+    chosen: dict[tuple[int, str], RecalledPassage] = {}
+    headers: set[str] = set()
+    for group in groups:
+        new = {_key(each): each for each in group if _key(each) not in chosen}
+        size, above = _size(new.values(), headers, zone)
+        if size > room and not is_exact:
+            # A line is shorter below one of the same speaker or minute, so more may fit than was expected.
+            room, is_exact = 4 * tokens - len(render(_in_order(chosen.values()), zone=zone)) - 1, True
+        if size <= room:
+            room, is_exact = room - size, False
+            headers |= above
+            chosen |= new
+        elif room < _SLACK_CHARACTERS:
+            break
+    # A line between two of the same speaker makes the second of them longer.
+    while len(render(_in_order(chosen.values()), zone=zone)) > 4 * tokens:
+        chosen.popitem()
     return _in_order(chosen.values())
+
+
+def _key(found: RecalledPassage) -> tuple[int, str]:
+    return found.number, found.text if found.kind == "note" else ""
+
+
+def _size(new: Iterable[RecalledPassage], headers: set[str], zone: str) -> tuple[int, set[str]]:
+    """The most characters that these may take, and their headers that are new."""
+    lines = [(_header(each, zone), _line(each, zone)) for each in new]
+    above = {header for header, _ in lines} - headers
+    return sum(len(line) + 1 for _, line in lines) + sum(len(header) + _CYCLES_CHARACTERS for header in above), above
+
+
+def _in_order(found: Iterable[RecalledPassage]) -> list[RecalledPassage]:
+    return sorted(found, key=lambda each: (each.at, each.number))
 
 
 def render(chosen: Sequence[RecalledPassage], *, zone: str = "UTC") -> str:
     """The passages, which are in order of time, as text."""
-    groups: dict[str, list[str]] = {}
+    groups: dict[str, list[RecalledPassage]] = {}
     for each in chosen:
-        groups.setdefault(_header(each, zone), []).append(_line(each, zone))
-    return "\n\n".join("\n".join([header, *lines]) for header, lines in groups.items())
+        groups.setdefault(_header(each, zone), []).append(each)
+    return "\n\n".join("\n".join([_with_cycles(header, some), *_lines(some, zone)]) for header, some in groups.items())
 
 
 def _header(found: RecalledPassage, zone: str) -> str:
@@ -68,12 +86,45 @@ def _header(found: RecalledPassage, zone: str) -> str:
     return f"[{quoted_name(found.space)} | {day}]" if found.space else f"[{day}]"
 
 
-def _line(found: RecalledPassage, zone: str) -> str:
-    who = _OWN.get(found.kind) or speaker(found.who, None, found.handle)
-    when = "" if found.kind == "note" else f"Cycle {found.cycle}, {_local(found.at, zone):%H:%M}, "
+def _with_cycles(header: str, below: Sequence[RecalledPassage]) -> str:
+    """The header with the numbers of the first and the last cycle below it."""
+    first, last = min(each.cycle for each in below), max(each.cycle for each in below)
+    if not first:
+        return header
+    return f"{header[:-1]} | cycle {first}]" if first == last else f"{header[:-1]} | cycles {first}–{last}]"
+
+
+def _lines(below: Sequence[RecalledPassage], zone: str) -> Iterator[str]:
+    """A line for each; without the time if that is the same as above, and in the same line if the speaker is too."""
+    line, before = "", ("", "")
+    for each in below:
+        spoken = (_time(each, zone), _speaker(each))
+        text = quote(each.text)
+        short = each.kind in ("heard", "said") and not each.pointer and not text.startswith("\n")
+        if line and before == spoken and short and "\n" not in line:
+            line += f" {text}"
+            continue
+        if line:
+            yield line
+        line = _line(each, zone, with_time=not line or before[0] != spoken[0])
+        before = spoken
+    if line:
+        yield line
+
+
+def _line(found: RecalledPassage, zone: str, *, with_time: bool = True) -> str:
+    when = f"{_time(found, zone)} " if with_time and found.kind != "note" else ""
     text = quote(found.text)
-    said = f"{when}{who}:{text}" if text.startswith("\n") else f"{when}{who}: {text}"
+    said = f"{when}{_speaker(found)}:{text}" if text.startswith("\n") else f"{when}{_speaker(found)}: {text}"
     return f"{said}\n   … [a part; read_entry({quoted_name(found.pointer)}) shows the whole]" if found.pointer else said
+
+
+def _speaker(found: RecalledPassage) -> str:
+    return _OWN.get(found.kind) or speaker(found.who, None, found.handle)
+
+
+def _time(found: RecalledPassage, zone: str) -> str:
+    return f"{_local(found.at, zone):%H:%M}"
 
 
 def _local(at: int, zone: str) -> datetime:

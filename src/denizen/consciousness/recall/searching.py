@@ -9,7 +9,7 @@ bounded however long the history is.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final
@@ -18,11 +18,11 @@ from sqlalchemy import bindparam, select
 
 from denizen.clock import Instant
 from denizen.consciousness.recall import full_text, settling, wording
-from denizen.consciousness.recall.cues import Period, period_in
+from denizen.consciousness.recall.cues import Period, without_period
 from denizen.consciousness.recall.embedding import Meaning
 from denizen.consciousness.recall.fetching import Filter, PassageAccess, RecalledPassage
 from denizen.consciousness.recall.full_text import Scored
-from denizen.consciousness.recall.postings import shape, weigh
+from denizen.consciousness.recall.postings import rarity, shape, weigh
 from denizen.consciousness.recall.ranking import (
     SOURCES,
     PassagePosition,
@@ -31,7 +31,7 @@ from denizen.consciousness.recall.ranking import (
     with_cues,
     with_neighbours,
 )
-from denizen.consciousness.recall.terms import count_terms
+from denizen.consciousness.recall.terms import count_terms, fold, is_small_talk
 from denizen.ids import AgentId
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import entities, notes
@@ -72,6 +72,10 @@ class Ranking:
     """The mean number of terms of a passage."""
     unit: float
     """Divides the scores of words."""
+    covered: float = 0.0
+    """The most of the question's information, a share, that one of the best passages has with its neighbours."""
+    named: bool = False
+    """Whether the question names somebody who speaks in them."""
 
 
 def search(
@@ -107,27 +111,38 @@ def rank(
     now: Instant | None = None,
     meaning: Meaning | None = None,
     limit: int = FOUND,
+    judged: int = 0,
 ) -> Ranking:
-    """The result of `search` without the texts: the slow part, which needs no write transaction."""
+    """The result of `search` without the texts: the slow part, which needs no write transaction.
+
+    `judged` is among how many of the best the one is looked for that says most about the question (`Ranking.covered`).
+    """
     here = frozenset(audience)
+    period, rest = without_period(query, now=now or tx.now, zone=zone)
+    if period is None and only.period is None and only.speakers is None and is_small_talk(query):
+        return Ranking(here, only, {}, limit, {}, 1.0, 1.0)
     door = PassageAccess(tx, agent_id, here, only)
     life = settling.extent(tx, agent_id)
-    scored = full_text.score(tx, agent_id, life, list(count_terms(query)), only.period)
+    scored = full_text.score(tx, agent_id, life, query, only.period)
     unit = deviation(scored.scores, life.there)
-    period = period_in(query, now=now or tx.now, zone=zone)
     sources = SOURCES if meaning is None else SOURCES_WITH_MEANING
-    order = _best(scored, unit, meaning, only)
+    everywhere = _best(scored, unit, meaning)
+    order = everywhere[: MOST_LOOKED_AT if only == EVERYTHING else MOST_FILTERED].tolist()
     seen = _sources(door, order, only, max(sources, limit))
-    places = _with_others(door, seen, sources, period)
+    ours = _of_here(door, everywhere, here, len(seen)) if here else []
+    places = _with_others(door, [*ours[:sources], *seen[:sources]], [*ours, *seen], period)
     scores = _scores(tx, agent_id, places, scored, unit, meaning)
     named = _named(tx, places, query)
     if only.speakers is not None:
         kept = [at for at, place in enumerate(places) if place.speaker in only.speakers]
         places, scores = [places[at] for at in kept], [scores[at] for at in kept]
-    ranked = with_cues(scores, places, named, period)
+    ranked = with_cues(scores, places, named, period, here, agent_id)
     first = sorted(((score, number) for number, score in ranked.items()), reverse=True)[:limit]
     best = {number: score for score, number in first}
-    return Ranking(here, only, best, limit, scored.rarity, scored.mean, unit)
+    # Words that name a time are hardly ever said.
+    times = count_terms(query).keys() - count_terms(rest).keys()
+    covered = _covered(places, scored, times, list(best)[:judged], life.there) if judged else 0.0
+    return Ranking(here, only, best, limit, scored.rarity, scored.mean, unit, covered, bool(named))
 
 
 def read(tx: Tx, agent_id: AgentId, ranking: Ranking) -> list[RecalledPassage]:
@@ -139,7 +154,7 @@ def read(tx: Tx, agent_id: AgentId, ranking: Ranking) -> list[RecalledPassage]:
     return sorted(found, key=lambda each: (-each.score, -each.number))[: ranking.limit]
 
 
-def _best(scored: Scored, unit: float, meaning: Meaning | None, only: Filter) -> list[int]:
+def _best(scored: Scored, unit: float, meaning: Meaning | None) -> NDArray[int64]:
     """The passages with the best scores of their own, the best first."""
     import numpy
 
@@ -147,7 +162,7 @@ def _best(scored: Scored, unit: float, meaning: Meaning | None, only: Filter) ->
     if meaning is not None:
         numbers = numpy.union1d(numbers, meaning.nearest())
         scores = _among(numbers, scored.numbers, scores) + meaning.of(numbers)
-    return best_first(numbers, scores, MOST_LOOKED_AT if only == EVERYTHING else MOST_FILTERED).tolist()
+    return best_first(numbers, scores, MOST_FILTERED)
 
 
 def _among(wanted: NDArray[int64], numbers: NDArray[int64], values: NDArray[float64]) -> NDArray[float64]:
@@ -164,10 +179,10 @@ _by_space_and_place = itemgetter(1, 2, 0)
 
 
 def _with_others(
-    door: PassageAccess, seen: Sequence[PassagePosition], sources: int, period: Period | None
+    door: PassageAccess, sources: Sequence[PassagePosition], seen: Sequence[PassagePosition], period: Period | None
 ) -> list[PassagePosition]:
-    """All passages to rank, by space and position: these, neighbours of the first of them, and those of the period."""
-    found = {each.number: each for each in (*door.around(seen[:sources], MOST_AROUND), *seen)}
+    """All passages to rank, by space and position: these, neighbours of the sources, and those of the period."""
+    found = {each.number: each for each in (*door.around(sources, MOST_AROUND), *seen)}
     if period is not None:
         found |= {each.number: each for each in door.of_period(period)}
     return sorted(found.values(), key=_by_space_and_place)
@@ -189,6 +204,24 @@ def _scores(
     if meaning is None:
         return (scores / _UNIT).tolist()
     return ((scores + _by_words(tx, agent_id, places, numbers, scores, scored, meaning)) / _UNIT_WITH_MEANING).tolist()
+
+
+def _covered(
+    places: Sequence[PassagePosition], scored: Scored, without: Container[str], best: Sequence[int], passages: int
+) -> float:
+    """The most of the information in the question's terms that one of the best passages has with its neighbours."""
+    import numpy
+
+    # A word that never occurred weighs no more than one that occurred once: in a short life these are many.
+    told = {term: min(each, rarity(1, passages)) for term, each in scored.rarity.items() if term not in without}
+    terms = [each for each in scored.terms if each.term in told]
+    if not terms or not best:
+        return 0.0
+    numbers = numpy.array([each.number for each in places], numpy.int64)
+    there = numpy.stack([numpy.isin(numbers, each.numbers).astype(numpy.float64) for each in terms])
+    weights = numpy.array([told[each.term] for each in terms])
+    covered = (weights[:, None] * with_neighbours(there, places)).sum(axis=0)
+    return float(covered[numpy.isin(numbers, best)].max()) / sum(told.values())
 
 
 def _by_words(
@@ -234,6 +267,14 @@ def _sources(door: PassageAccess, order: Sequence[int], only: Filter, many: int)
     return sources
 
 
+def _of_here(door: PassageAccess, order: NDArray[int64], here: frozenset[str], many: int) -> list[PassagePosition]:
+    """The best passages of the current spaces: in a life of many spaces they may be few among the best of all."""
+    import numpy
+
+    ours = numpy.array([number for space_id in sorted(here) for number in door.of_space(space_id)], numpy.int64)
+    return door.places(order[numpy.isin(order, ours)][:many].tolist())
+
+
 _WORD = re.compile(r"[^\W_]+")
 _FEWEST_LETTERS = 2
 _SPEAKERS = [f"id{at}" for at in range(50)]
@@ -246,7 +287,7 @@ _names = statement(
 
 def _named(tx: Tx, places: Iterable[PassagePosition], query: str) -> frozenset[str]:
     """The speakers whom the question names, by id or, if they have none, by name."""
-    asked = set(_WORD.findall(query.casefold()))
+    asked = set(_WORD.findall(fold(query)))
     speakers = sorted({each.speaker for each in places})
     called = {speaker: speaker for speaker in speakers}
     for first in range(0, len(speakers), len(_SPEAKERS)):
@@ -257,7 +298,7 @@ def _named(tx: Tx, places: Iterable[PassagePosition], query: str) -> frozenset[s
 
 
 def _names_of(text: str) -> set[str]:
-    return {word for word in _WORD.findall(text.casefold()) if len(word) >= _FEWEST_LETTERS}
+    return {word for word in _WORD.findall(fold(text)) if len(word) >= _FEWEST_LETTERS}
 
 
 _notes = statement(

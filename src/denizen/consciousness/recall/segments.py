@@ -21,6 +21,8 @@ SEGMENT: Final = 32
 JOINED: Final = 512
 """How many passages a joined segment has."""
 
+_MANY: Final = 100
+"""So many terms are looked up at once."""
 _FOUR: Final = array("I").itemsize
 assert _FOUR == 4  # on every platform that Python 3.11 runs on
 
@@ -82,17 +84,26 @@ def sought(terms: Sequence[str]) -> list[tuple[str, int]]:
     return [(term, zlib.crc32(term.encode())) for term in terms]
 
 
-def look_up(segment: bytes, terms: Iterable[tuple[str, int]]) -> Iterator[tuple[str, bytes]]:
+def look_up(segment: bytes, terms: Sequence[tuple[str, int]]) -> Iterator[tuple[str, bytes]]:
     """The terms that occur in the segment, with their entries."""
     sums, begins, body = _opened(segment)
-    for term, checksum in terms:
-        at = bisect_left(sums, checksum)
+    for (term, checksum), at in zip(terms, _places(sums, terms), strict=True):
         while at < len(sums) and sums[at] == checksum:
             found, entries = _record(segment, body + begins[at], body + begins[at + 1])
             if found == term:
                 yield term, entries
                 break
             at += 1
+
+
+def _places(sums: Sequence[int], terms: Sequence[tuple[str, int]]) -> Sequence[int]:
+    """Where the checksum of each term is, or would be."""
+    if len(terms) < _MANY:
+        return [bisect_left(sums, checksum) for _, checksum in terms]
+    import numpy
+
+    checksums = numpy.array([checksum for _, checksum in terms], numpy.uint32)
+    return numpy.searchsorted(numpy.asarray(sums, numpy.uint32), checksums).tolist()
 
 
 def _opened(segment: bytes) -> tuple[Sequence[int], Sequence[int], int]:

@@ -18,9 +18,9 @@ from sqlalchemy.dialects.postgresql import insert
 
 from denizen.consciousness.recall import segments
 from denizen.consciousness.recall.fetching import said
-from denizen.consciousness.recall.postings import BLOCK, BLOCK_BITS
+from denizen.consciousness.recall.postings import BLOCK, BLOCK_BITS, block_of
 from denizen.consciousness.recall.segments import JOINED, SEGMENT
-from denizen.consciousness.recall.terms import count_terms
+from denizen.consciousness.recall.terms import VERSION, count_terms
 from denizen.ids import AgentId
 from denizen.storage.database import Database, Tx, insert_ignore, statement, values
 from denizen.storage.schema import entities, messages, passages, postings, recalls
@@ -42,15 +42,17 @@ class Extent:
     """The total length of all settled passages, in terms."""
     settled: int = 0
     """The newest passage whose terms are in a segment or among the postings."""
+    terms: int = VERSION
+    """The oldest version of these terms."""
 
     @property
     def there(self) -> int:
         return max(self.passages - self.forgotten, 0)
 
 
-_columns = (recalls.c.passages, recalls.c.forgotten, recalls.c.length, recalls.c.settled)
+_columns = (recalls.c.passages, recalls.c.forgotten, recalls.c.length, recalls.c.settled, recalls.c.terms)
 _extent = statement(select(*_columns).where(recalls.c.agent_id == bindparam("agent_id")))
-_begin = insert_ignore(recalls, ("agent_id",))
+_begin = insert_ignore(recalls, ("agent_id", "terms"))
 _held_extent = statement(select(*_columns).where(recalls.c.agent_id == bindparam("agent_id")).with_for_update())
 
 
@@ -62,7 +64,7 @@ def extent(tx: Tx, agent_id: AgentId) -> Extent:
 def hold(tx: Tx, agent_id: AgentId) -> Extent:
     """The extent, locked until this transaction ends."""
     # A missing row cannot be locked: two transactions would write the same passages.
-    tx.run(_begin, agent_id=agent_id)
+    tx.run(_begin, agent_id=agent_id, terms=VERSION)
     row = tx.one(_held_extent, agent_id=agent_id)
     return Extent() if row is None else Extent(*row)
 
@@ -228,8 +230,87 @@ def keep_rows(tx: Tx, agent_id: AgentId, joint: Joint, rows: Sequence[tuple[str,
     return True
 
 
+# Making the terms again, after an upgrade that makes others of the same text
+
+
+@dataclass(frozen=True, slots=True)
+class Renewed:
+    """New terms for passages that are settled: of a segment, or of a block."""
+
+    first: int
+    last: int
+    forgotten: int
+    is_block: bool
+    rows: tuple[tuple[str, bytes], ...]
+
+
+def make_again(tx: Tx, agent_id: AgentId, first: int) -> Renewed | None:
+    """The terms of the segment or block that begins with this passage; None if it is not settled."""
+    life = extent(tx, agent_id)
+    if first > life.settled:
+        return None
+    firsts = [-each for each in values(tx, _firsts, agent_id=agent_id)]
+    is_block = not firsts or first < firsts[0]
+    after = [each for each in firsts if each > first]
+    last = (block_of(first) + 1) * BLOCK - 1 if is_block else (after[0] - 1 if after else life.settled)
+    made = segments.encode(dict(counted(tx, agent_id, first, last)))
+    rows = tuple(sorted(segments.gather([made]).items())) if is_block else (("", made),)
+    return Renewed(first, last, life.forgotten, is_block, rows)
+
+
+_terms_of_block = statement(
+    select(postings.c.term).where(postings.c.agent_id == bindparam("agent_id"), postings.c.block == bindparam("block"))
+)
+_drop_term = statement(
+    delete(postings).where(
+        postings.c.agent_id == bindparam("agent"),
+        postings.c.block == bindparam("of_block"),
+        postings.c.term == bindparam("of_term"),
+    )
+)
+_are_new = statement(update(recalls).where(recalls.c.agent_id == bindparam("agent")).values(terms=bindparam("version")))
+
+
+def keep_again(tx: Tx, agent_id: AgentId, made: Renewed, rows: Sequence[tuple[str, bytes]], *, last: bool) -> bool:
+    """Store these rows in the place of the old ones, unless something was forgotten or joined meanwhile."""
+    life = hold(tx, agent_id)
+    block = block_of(made.first) if made.is_block else -made.first
+    if life.forgotten != made.forgotten:
+        return False
+    if not made.is_block and made.first not in {-each for each in values(tx, _firsts, agent_id=agent_id)}:
+        return False
+    tx.many(_put, [{"agent_id": agent_id, "block": block, "term": term, "entries": e} for term, e in rows])
+    if last and made.is_block:
+        new = {term for term, _ in made.rows}
+        gone = [term for term in values(tx, _terms_of_block, agent_id=agent_id, block=block) if term not in new]
+        tx.many(_drop_term, [{"agent": agent_id, "of_block": block, "of_term": term} for term in gone])
+    return True
+
+
+def keep_version(tx: Tx, agent_id: AgentId) -> None:
+    tx.run(_are_new, agent=agent_id, version=VERSION)
+
+
+async def renew(db: Database, agent_id: AgentId) -> bool:
+    """Make the terms of all settled passages again, in their order. The old ones are found until then.
+
+    False if it was interrupted: another call begins again.
+    """
+    first = 1
+    while (made := await db.read(make_again, agent_id, first)) is not None:
+        for at in range(0, max(len(made.rows), 1), _ROWS_AT_ONCE):
+            rows = made.rows[at : at + _ROWS_AT_ONCE]
+            if not await db.write(keep_again, agent_id, made, rows, last=at + _ROWS_AT_ONCE >= len(made.rows)):
+                return False
+        first = made.last + 1
+    await db.write(keep_version, agent_id)
+    return True
+
+
 async def settle(db: Database, agent_id: AgentId, *, fewest: int = SEGMENT) -> None:
     """Settle passages until fewer than `fewest` are left, and join what can be joined."""
+    while (await db.read(extent, agent_id)).terms < VERSION:
+        await renew(db, agent_id)
     while (made := await db.read(make_segment, agent_id, fewest)) is not None:
         await db.write(keep_segment, agent_id, made)
     while (joint := await db.read(make_joint, agent_id)) is not None:
@@ -248,6 +329,11 @@ _behind = statement(
 )
 
 
+_outdated = statement(
+    select(recalls.c.agent_id).where(recalls.c.terms < VERSION).order_by(recalls.c.terms).limit(1_000)
+)
+
+
 def behind(tx: Tx) -> list[AgentId]:
-    """Agents with passages to be settled; if they are very many, some of them."""
-    return values(tx, _behind)
+    """Agents with passages to be settled, or with terms of an older version; if they are very many, some of them."""
+    return [*values(tx, _behind), *values(tx, _outdated)]

@@ -1,7 +1,10 @@
 """The search terms of a text. Pure.
 
-Words are folded and, if they are written in plain Latin letters, stemmed; stop words are left out. Scripts that put no
-space between words are cut into pairs of letters, so that they can be searched at all.
+Words are folded (case, accents and other marks make no difference) and, if that leaves plain Latin letters, stemmed;
+stop words are left out. A name in camelCase is found as a whole and by its parts, an Arabic word without its article.
+Scripts that put no space between words are cut into pairs of letters, so that they can be searched at all.
+
+Whoever changes the terms of a text raises `VERSION`: then the index is made again in the background (`settling`).
 """
 
 from __future__ import annotations
@@ -13,6 +16,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Final, Protocol, cast
 
+VERSION: Final = 1
+"""The version of the terms: what an older one has indexed is indexed again."""
 TERM_CHARACTERS: Final = 64
 """A longer word is indexed by its beginning."""
 
@@ -27,6 +32,19 @@ _STOP_WORDS = frozenset(  # one string, because so many quotation marks would be
     why will with won would wouldn y you your yours yourself yourselves
     """.split()  # noqa: SIM905
 )
+_SMALL_TALK = frozenset(
+    """
+    ah aha alright awesome bye cheers cool done else exactly fine good goodbye got great ha haha hallo hello hey hi hm
+    hmm huh indeed k kk know lol maybe mean mhm morning nah nice night nope oh ok okay one ooh oops perfect please
+    really right say says said see sorry sure thank thanks thing think thx uh um understood well welcome wow
+    yay yeah yep yes yup bitte danke gerne genau gut ja klar nein na super tschuss
+    aber auch das der die es ist und war was wie wo ich
+    du ciao grazie prego si va bene merci non oui d accord voila gracias hola vale bueno adios obrigado obrigada sim nao
+    ola bedankt hoi nee tak nej ano хорошо да нет ок спасибо привет пока ладно شكرا نعم لا はい いいえ
+    ありがとう おはよう こんにちは 谢谢 謝謝 好的 好 是 是的 你好 네 아니요 감사합니다 안녕하세요
+    """.split()  # noqa: SIM905
+)
+"""Words that say nothing that could be looked for."""
 _OWN_WORDS = frozenset(("i", "me", "my", "mine", "we", "our", "us"))
 _LATIN_WORD = re.compile(r"[a-z]+")
 # Blanks for everything that the patterns leave out: for plain letters, splitting is several times as fast as matching.
@@ -39,6 +57,23 @@ _UNSPACED = (
     r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002fa1f"
 )
 _RUN = re.compile(f"([{_UNSPACED}]+)|[^{_UNSPACED}]+")
+_HUMP = re.compile("[a-z][A-Z]")
+_LONGEST_NAME = 40
+"""A longer word with capitals inside is data rather than a name."""
+_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_MARKS = re.compile("[\u0300-\u036f]")
+# Letters that no decomposition makes plain; the vowel signs of Arabic and Hebrew, and the spellings of a letter there;
+# hyphens and joiners that are not seen.
+_LETTERS = str.maketrans(
+    {"ø": "o", "ł": "l", "đ": "d", "ı": "i", "æ": "ae", "œ": "oe", "ð": "d", "þ": "th"}
+    | dict.fromkeys(map(chr, (0xAD, 0x200C, 0x200D, *range(0x5B0, 0x5C8), 0x640, *range(0x64B, 0x653), 0x670)), "")
+    | dict.fromkeys("\u0622\u0623\u0625\u0671", "\u0627")
+    | {"\u0649": "\u064a", "\u0629": "\u0647"}
+)
+_ARTICLE = re.compile(
+    # "and", then "the" alone or after "by", "like", "so"; or "to the": if enough of a word is left.
+    "^(?:\u0648?(?:\u0627\u0644|\u0628\u0627\u0644|\u0643\u0627\u0644|\u0641\u0627\u0644|\u0644\u0644)(?=.{3})|\u0648(?=.{4}))"
+)
 _KNOWN_WORDS = 50_000
 """How many stems are cached: an agent hardly uses more words repeatedly."""
 
@@ -61,12 +96,20 @@ _stems: dict[str, str] = {}
 _local: list[_Local] = []
 
 
+def fold(text: str) -> str:
+    """`text` in small letters without accents and other marks: how words are compared."""
+    if text.isascii():
+        return text.lower()
+    plain = _MARKS.sub("", unicodedata.normalize("NFKD", text))
+    return unicodedata.normalize("NFKC", plain).casefold().translate(_LETTERS)
+
+
 def count_terms(text: str) -> dict[str, int]:
     """The terms of `text`, each with its count, in the order of their first occurrence."""
-    if text.isascii():
-        words = text.lower().translate(_BETWEEN_WORDS).split()
-    else:
-        words = _WORD.findall(unicodedata.normalize("NFKC", text).casefold())
+    folded = fold(text)
+    words = folded.translate(_BETWEEN_WORDS).split() if folded.isascii() else _WORD.findall(folded)
+    if _HUMP.search(text):
+        words += _parts_of_names(text)
     counts: dict[str, int] = {}
     for word, count in Counter(words).items():
         stem = _stems.get(word)
@@ -78,10 +121,40 @@ def count_terms(text: str) -> dict[str, int]:
     return counts
 
 
+def older_terms(text: str) -> list[str]:
+    """The terms that version 0 made of words that it did not fold, for indexes that still have them."""
+    if text.isascii():
+        return []
+    words = _WORD.findall(unicodedata.normalize("NFKC", text).casefold())
+    runs = [run for word in words if not word.isascii() for run in _RUN.finditer(word)]
+    return list(dict.fromkeys(run[0][:TERM_CHARACTERS] for run in runs if not run[1]))
+
+
+def is_small_talk(text: str) -> bool:
+    """Whether `text` has no word that could be looked for: "ok, thanks", "what was it?"."""
+    return all(word in _STOP_WORDS or word in _SMALL_TALK for word in _WORD.findall(fold(text)))
+
+
+def words_by_term(text: str) -> dict[str, str]:
+    """The folded words of `text` that are one term each, by that term."""
+    return {term_of(word): word for word in _WORD.findall(fold(text)) if word not in _STOP_WORDS}
+
+
+def term_of(word: str) -> str:
+    """The term of a folded word; not cached, for words that may not exist."""
+    return (_stem(word) if word.isascii() else _ARTICLE.sub("", word, count=1))[:TERM_CHARACTERS]
+
+
+def _parts_of_names(text: str) -> Iterator[str]:
+    for word in _WORD.findall(text):
+        if len(word) <= _LONGEST_NAME and _HUMP.search(word):
+            yield from map(str.lower, _PART.findall(word))
+
+
 def _new_terms(word: str) -> Iterator[str]:
     if not word.isascii():
         for run in _RUN.finditer(word):
-            yield from _pairs(run[0]) if run[1] else (run[0][:TERM_CHARACTERS],)
+            yield from _pairs(run[0]) if run[1] else (_ARTICLE.sub("", run[0], count=1)[:TERM_CHARACTERS],)
         return
     if len(_stems) >= _KNOWN_WORDS:
         _stems.clear()

@@ -58,4 +58,5 @@ async def get_health(
         missing=[*await runtime.missing()],
         answering=runtime.instance,
         lost=runtime.db.missing,
+        mcp=runtime.mcp_troubles(home),
     )

@@ -6,9 +6,10 @@ from typing import Annotated
 
 from fastapi import Query, Request
 
-from denizen.access import audit, identities, roles
+from denizen.access import audit, identities, roles, spoken_for, tokens
 from denizen.access.identities import Identity
-from denizen.errors import InvalidInput
+from denizen.access.tokens import Token
+from denizen.errors import InvalidInput, NotFound
 from denizen.ids import EntityId
 from denizen.server.auth import Admin, Caller, require
 from denizen.server.context import context_of
@@ -16,7 +17,8 @@ from denizen.server.router import new_router
 from denizen.server.routes.tokens import find_entity
 from denizen.server.shapes.access import LinkIdentity, identity_out
 from denizen.shapes.access import IdentityList, IdentityOut
-from denizen.storage.database import Tx
+from denizen.spaces import directory
+from denizen.storage.database import Tx, storable
 
 router = new_router()
 
@@ -33,13 +35,14 @@ async def list_identities(request: Request, caller: Admin, entity_id: str) -> Id
     "/api/entities/{entity_id}/identities", status_code=201, summary="Link someone to an identity", openapi_extra=WHO
 )
 async def link_identity(request: Request, caller: Admin, entity_id: str, given: LinkIdentity) -> IdentityOut:
-    """Tokens of the identity provider for this subject then sign in as this person. Repeating the request changes
-    nothing.
+    """Tokens of the identity provider for this subject then sign in as this person; with `token`, that token speaks for
+    this person when it names this user. Repeating the request changes nothing.
     """
     context = context_of(request)
-    if context.issuer is None:
+    if given.token is None and context.issuer is None:
         raise InvalidInput("This server has no identity provider: set oidc.issuer and oidc.audience.")
-    return identity_out(await context.runtime.db.write(_link, caller, entity_id, context.issuer.name, given.subject))
+    issuer = None if context.issuer is None else context.issuer.name
+    return identity_out(await context.runtime.db.write(_link, caller, entity_id, issuer, given))
 
 
 @router.delete(
@@ -63,10 +66,21 @@ def _list(tx: Tx, caller: Caller, named: str) -> list[Identity]:
     return identities.identities_of(tx, find_entity(tx, caller, named).id)
 
 
-def _link(tx: Tx, caller: Caller, named: str, issuer: str, subject: str) -> Identity:
+def _link(tx: Tx, caller: Caller, named: str, provider: str | None, given: LinkIdentity) -> Identity:
     person = _linkable(tx, caller, named)
+    issuer = provider if given.token is None else spoken_for.issuer_of(_speaking(tx, caller, given.token).id)
+    assert issuer is not None
     audit.record(tx, caller.entity.organization_id, caller.actor, "link_identity", person, issuer=issuer)
-    return identities.link(tx, person, issuer, subject)
+    return identities.link(tx, person, issuer, given.subject)
+
+
+def _speaking(tx: Tx, caller: Caller, token_id: str) -> Token:
+    token = tokens.get(tx, storable(token_id))
+    if directory.get_entity(tx, token.entity_id).organization_id != caller.entity.organization_id:
+        raise NotFound("token", token_id)
+    if not token.speaks_for_others:
+        raise InvalidInput("This token does not speak for others. Create one that does.")
+    return token
 
 
 def _unlink(tx: Tx, caller: Caller, named: str, issuer: str, subject: str) -> None:

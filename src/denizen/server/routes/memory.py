@@ -18,12 +18,21 @@ from denizen.server.shapes.memory import (
     MemoryChange,
     OrganizationMemoryChange,
     PolicyChange,
+    RevertMemory,
     conversation_memory_out,
+    history_out,
     memory_out,
     organization_memory_out,
     report_out,
 )
-from denizen.shapes.memory import ConversationMemory, MemoryOut, MemoryPage, OrganizationMemoryOut, ReportOut
+from denizen.shapes.memory import (
+    ConversationMemory,
+    MemoryHistory,
+    MemoryOut,
+    MemoryPage,
+    OrganizationMemoryOut,
+    ReportOut,
+)
 from denizen.storage.database import Tx, storable
 
 router = new_router()
@@ -96,6 +105,19 @@ async def change_memory(request: Request, caller: Person, memory_id: str, change
     """The old text is linked to the new one, and is no longer found."""
     runtime = context_of(request).runtime
     return memory_out(await runtime.memory.correct(memory_id, change.text, by=caller.requester))
+
+
+@router.get("/api/memory/{memory_id}/history", summary="Get the history of a memory", openapi_extra=_EXTRA)
+async def get_memory_history(request: Request, caller: Person, memory_id: str) -> MemoryHistory:
+    """Its versions, the oldest first: what changed it, when, and why. What was forgotten is not in it."""
+    return history_out(await context_of(request).runtime.memory.history(memory_id, by=caller.requester))
+
+
+@router.post("/api/memory/{memory_id}/revert", summary="Revert a memory to an earlier version", openapi_extra=_EXTRA)
+async def revert_memory(request: Request, caller: Person, memory_id: str, wanted: RevertMemory) -> MemoryOut:
+    """The text of that version holds again, as one more change of the memory."""
+    reverted = await context_of(request).runtime.memory.revert(memory_id, wanted.version, by=caller.requester)
+    return memory_out(reverted)
 
 
 @router.delete("/api/memory/{memory_id}", status_code=204, summary="Forget a memory", openapi_extra=_EXTRA)

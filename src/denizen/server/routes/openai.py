@@ -9,34 +9,38 @@ it says there until its cycle ends is the answer.
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Final
+from itertools import takewhile
+from typing import Annotated, Any, Final, Protocol
 
-from fastapi import Request, Response
+from fastapi import Header, Request, Response
 from pydantic import JsonValue
 from sqlalchemy import bindparam, select
 from starlette.types import Receive
 
 from denizen.agents import registry
-from denizen.agents.chatting import Answer, AwaitedMessage, Question
+from denizen.agents.chatting import Answer, AwaitedMessage, Question, ToolResult, give_results, tools_of_program
 from denizen.agents.explaining import answer_so_far
+from denizen.agents.resending import Resent
+from denizen.agents.side_tasks import Line, answer_for_agent, answer_for_panel
 from denizen.clock import SECOND
 from denizen.cycles.ledger import Charge
 from denizen.errors import DenizenError, InvalidInput, NotFound
-from denizen.ids import SpaceId
+from denizen.ids import SpaceId, new_id
 from denizen.models.tokens import estimate
 from denizen.panel import panels
 from denizen.panel.rounds import Round
-from denizen.server import paneling
+from denizen.server import paneling, side_tasks
 from denizen.server.answering import Pass, wait, wait_while_there, while_there
-from denizen.server.auth import Caller, Person
+from denizen.server.auth import Caller
 from denizen.server.context import Context, context_of
 from denizen.server.errors_of_openai import error_body
 from denizen.server.idempotency import IdempotencyKey
 from denizen.server.inline_files import GivenFile, file_in, from_base64
 from denizen.server.problems import KINDS, Problem
+from denizen.server.requested import ProgramCall, Requested, calls_for, requested, result_of
 from denizen.server.round_text import text_of
 from denizen.server.router import new_router
 from denizen.server.routes.chat import ask, seen_by
@@ -45,6 +49,7 @@ from denizen.server.shapes.chat import final_response, waiting_note
 from denizen.server.shapes.openai import (
     About,
     AssistantMessage,
+    CalledFunction,
     ChatMessage,
     Choice,
     Completion,
@@ -57,6 +62,7 @@ from denizen.server.shapes.openai import (
     ErrorOut,
     FilePart,
     FinishReason,
+    FunctionCall,
     ImageUrl,
     InputAudio,
     ModelList,
@@ -66,6 +72,7 @@ from denizen.server.shapes.openai import (
     packed,
     space_meant,
 )
+from denizen.server.spoken_for import NOTICE_HEADER, OpenAICaller, person_of, tell
 from denizen.server.sse import HEARTBEAT, EventStream, Say
 from denizen.server.sse import MEDIA_TYPE as EVENTS
 from denizen.server.telling import BETWEEN
@@ -77,16 +84,25 @@ from denizen.storage.schema import entities
 router = new_router("/v1", problem=ErrorOut)
 
 _CHUNK: Final = "chat.completion.chunk"
+RetryCount = Annotated[
+    str | None,
+    Header(
+        alias="x-stainless-retry-count",
+        max_length=10,
+        description="How often this request was sent before; OpenAI's clients send it.",
+    ),
+]
+SIDE_TASK: Final = "This is a side task, such as a title: the utility model answered it, and no agent has read it."
 
 
 @router.get("/models", summary="List agents as models")
-async def list_agents_as_models(request: Request, caller: Person) -> ModelList:
+async def list_agents_as_models(request: Request, caller: OpenAICaller) -> ModelList:
     """Every agent of your organization is a model by its handle, every panel you are in by `panel:` and its id."""
     return await context_of(request).runtime.db.read(_models, caller)
 
 
 @router.get("/models/{model}", summary="Get an agent as a model")
-async def get_model(request: Request, caller: Person, model: str) -> ModelOut:
+async def get_model(request: Request, caller: OpenAICaller, model: str) -> ModelOut:
     """By its handle or id."""
     return await context_of(request).runtime.db.read(_model, model, caller)
 
@@ -106,7 +122,7 @@ def _model(tx: Tx, named: str, caller: Caller) -> ModelOut:
     owner = directory.get_organization(tx, caller.entity.organization_id).name
     if named.startswith(paneling.MODEL):
         return ModelOut(id=paneling.shown(paneling.named(tx, named, caller)), created=0, owned_by=owner)
-    return _shown(tx, find_agent(tx, _agent_named(tx, named, caller), caller), owner)
+    return _shown(tx, _agent(tx, named, caller), owner)
 
 
 def _shown(tx: Tx, agent: registry.Agent, owner: str) -> ModelOut:
@@ -133,82 +149,266 @@ def _agent_named(tx: Tx, named: str, caller: Caller) -> str:
     ),
 )
 async def complete_chat(
-    request: Request, caller: Person, asked_for: CompletionRequest, key: IdempotencyKey = None
+    request: Request,
+    caller: OpenAICaller,
+    asked_for: CompletionRequest,
+    key: IdempotencyKey = None,
+    retries: RetryCount = None,
 ) -> Completion | Response:
     """Posts the last message of the user to your private space with the agent, or to the one that you choose with
     `metadata.space` or `user`. The answer is everything that it posts there until its cycle ends.
 
     With `stream`, chunks carry its text while it writes.
     """
-    context = context_of(request)
-    if asked_for.model.startswith(paneling.MODEL):
-        return await _complete_panel(context, caller, asked_for, key, request.receive)
-    said = _last_of_user(asked_for.messages)
-    question = await context.runtime.db.read(_question, caller, asked_for, said.text)
-    asked = await ask(context.runtime, caller, question, key, said.files)
-    seconds = context.limits.completion_seconds
-
-    async def told(pass_on: Pass) -> _End:
-        answer = await wait(context, asked, seconds, pass_on, partial(_note, context, caller))
-        _require_answer(answer)
-        return _ended(asked, answer)
-
+    context, begun = context_of(request), await begin(request, caller, asked_for, key, retries)
     if asked_for.stream:
-        # What is known before the first chunk has the status of an error.
-        _require_answer(await context.runtime.db.read(answer_so_far, asked))
-        return EventStream(context, _Chunks(context, asked_for, asked.message_id, told).tell, has_last_words=True)
-    answer = await wait_while_there(context, asked, seconds, request.receive) or Answer("working")
-    _require_answer(answer)
-    said = [final_response(answer).markdown, await _note(context, caller, answer)]
-    return _completion(context, asked_for, BETWEEN.join(each for each in said if each), _ended(asked, answer))
+        await begun.require_possible()
+        return EventStream(context, _Chunks(context, asked_for, begun).tell, has_last_words=True)
+    return _completion(context, asked_for, begun.id, *await begun.whole(request.receive))
 
 
-async def _complete_panel(
-    context: Context, caller: Caller, asked_for: CompletionRequest, key: str | None, receive: Receive
-) -> Completion | Response:
-    panel = await context.runtime.db.read(paneling.named, asked_for.model, caller)
-    said = _last_of_user(asked_for.messages)
-    begun = await paneling.ask(context, caller, panel, said.text, key, given=said.files)
+class Begun(Protocol):
+    """An answer that is under way."""
 
-    async def told(pass_on: Pass) -> _End:
-        return _ended_round(await paneling.answer(context, begun, pass_on))
+    @property
+    def id(self) -> str:
+        """The id of the message that it answers."""
+        ...
 
-    if asked_for.stream:
-        return EventStream(context, _Chunks(context, asked_for, begun.message_id, told).tell, has_last_words=True)
-    now = await while_there(paneling.answer(context, begun), receive) or begun
-    why = await paneling.why_unanswered(context, now)
-    return _completion(context, asked_for, text_of(now.spoken, why), _ended_round(now))
+    async def require_possible(self) -> None:
+        """Raises what is known at once: before the first piece of text, it has the status of an error."""
+        ...
+
+    async def tell(self, pass_on: Pass) -> End:
+        """Passes the text on as it is written."""
+        ...
+
+    async def whole(self, receive: Receive) -> tuple[str, End]:
+        """Returns the text when it is complete."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
-class _End:
+class Continued:
+    """The earlier message whose conversation a request continues."""
+
+    message_id: str
+    space_id: str
+
+
+async def begin(
+    request: Request,
+    caller: Caller,
+    asked_for: CompletionRequest,
+    key: str | None,
+    retries: str | None,
+    continued: Callable[[Tx, Caller], Continued | None] = lambda _tx, _caller: None,
+) -> Begun:
+    """Posts the last message of the user, to an agent or a panel, or has the utility model answer a side task."""
+    context, caller = context_of(request), await person_of(request, caller, asked_for.user)
+    if asked_for.model.startswith(side_tasks.MODEL) or side_tasks.is_side_task(asked_for.messages):
+        tell(request, NOTICE_HEADER, SIDE_TASK)
+        return await _side_task(context, caller, asked_for)
+    if asked_for.model.startswith(paneling.MODEL):
+        _wanted(asked_for).refuse_for("a panel")
+        panel = await context.runtime.db.read(paneling.named, asked_for.model, caller)
+        said = _last_of_user(asked_for.messages)
+        return _PanelAnswer(context, await paneling.ask(context, caller, panel, said.text, key, given=said.files))
+    before = await context.runtime.db.read(continued, caller)
+    wanted, asked = await _ask(context, caller, asked_for, key, retries, before)
+    return _AgentAnswer(context, caller, asked, wanted)
+
+
+async def _ask(
+    context: Context,
+    caller: Caller,
+    asked_for: CompletionRequest,
+    key: str | None,
+    retries: str | None,
+    continued: Continued | None,
+) -> tuple[Requested, AwaitedMessage]:
+    """Posts the last message of the user, or gives the results of tools that follow it."""
+    results = _results(asked_for.messages)
+    agent = await context.runtime.db.read(_agent, asked_for.model, caller)
+    own_tools = [each if isinstance(each, str) else each.name for each in agent.definition.tools]
+    wanted = _wanted(asked_for, own_tools)
+    if results:
+        return wanted, await context.runtime.db.write(give_results, caller.requester, results)
+    said = _last_of_user(asked_for.messages)
+    question = await context.runtime.db.read(_question, caller, asked_for, said.text)
+    resent = _resent(asked_for.messages, said.text, retries)
+    if continued is not None:
+        resent = replace(resent, has_history=True, knows_answer_to=continued.message_id)
+        question = replace(question, space=question.space or continued.space_id)
+    question = replace(question, resent=resent, request=wanted.payload)
+    return wanted, await ask(context.runtime, caller, question, key, said.files)
+
+
+def _wanted(asked_for: CompletionRequest, others: Collection[str] = ()) -> Requested:
+    tools = [each.function for each in asked_for.tools or []]
+    return requested(tools, asked_for.tool_choice, asked_for.response_format, others)
+
+
+def _results(messages: Sequence[ChatMessage]) -> list[ToolResult]:
+    """The results of tools with which the conversation ends."""
+    trailing = list(takewhile(lambda each: each.role == "tool", reversed(messages)))
+    return [result_of(each.tool_call_id or "", each.text) for each in reversed(trailing)]
+
+
+class _AgentAnswer:
+    """Waits for an agent's answer to one message, and has it in the form that the program wants."""
+
+    def __init__(self, context: Context, caller: Caller, asked: AwaitedMessage, wanted: Requested) -> None:
+        self._context = context
+        self._caller = caller
+        self._asked = asked
+        self._wanted = wanted
+        self._seconds = context.limits.completion_seconds
+        self.id: str = asked.message_id
+
+    async def require_possible(self) -> None:
+        _require_answer(await self._context.runtime.db.read(answer_so_far, self._asked))
+
+    async def whole(self, receive: Receive) -> tuple[str, End]:
+        waiting = wait_while_there(self._context, self._asked, self._seconds, receive)
+        answer = await waiting or Answer("working")
+        return await self._text(answer), await self._ended(answer)
+
+    async def tell(self, pass_on: Pass) -> End:
+        # All at once if it has to have a form: it cannot be taken back.
+
+        async def alive(_: str) -> None:
+            await pass_on("")
+
+        formed = self._wanted.format is not None
+        last_words = None if formed else self._note
+        answer = await wait(self._context, self._asked, self._seconds, alive if formed else pass_on, last_words)
+        if formed:
+            await pass_on(await self._text(answer))
+        else:
+            _require_answer(answer)
+        return await self._ended(answer)
+
+    async def _text(self, answer: Answer) -> str:
+        _require_answer(answer)
+        text = final_response(answer).markdown
+        if self._wanted.format is not None and answer.outcome == "acted":
+            return self._wanted.checked(text)
+        return BETWEEN.join(each for each in (text, await self._note(answer)) if each)
+
+    async def _note(self, answer: Answer) -> str:
+        return "" if await self._calls(answer) else await _note(self._context, self._caller, answer)
+
+    async def _calls(self, answer: Answer) -> list[ProgramCall]:
+        if answer.outcome != "paused":
+            return []
+        names = await self._context.runtime.db.read(tools_of_program, self._asked)
+        return calls_for(answer.waiting_for, names, self._asked.event)
+
+    async def _ended(self, answer: Answer) -> End:
+        end, calls = _ended(self._asked, answer), await self._calls(answer)
+        return replace(end, reason="tool_calls", calls=calls) if calls else end
+
+
+class _PanelAnswer:
+    """Waits for the answers of a panel's advisors."""
+
+    def __init__(self, context: Context, begun: Round) -> None:
+        self._context = context
+        self._begun = begun
+        self.id: str = begun.message_id
+
+    async def require_possible(self) -> None:
+        """Nothing is known at once."""
+
+    async def tell(self, pass_on: Pass) -> End:
+        return _ended_round(await paneling.answer(self._context, self._begun, pass_on))
+
+    async def whole(self, receive: Receive) -> tuple[str, End]:
+        now = await while_there(paneling.answer(self._context, self._begun), receive) or self._begun
+        return text_of(now.spoken, await paneling.why_unanswered(self._context, now)), _ended_round(now)
+
+
+@dataclass(frozen=True, slots=True)
+class _SideTaskAnswer:
+    """The answer to a side task, which is there already."""
+
+    id: str
+    text: str
+    end: End
+
+    async def require_possible(self) -> None:
+        """It is there."""
+
+    async def tell(self, pass_on: Pass) -> End:
+        await pass_on(self.text)
+        return self.end
+
+    async def whole(self, receive: Receive) -> tuple[str, End]:
+        del receive  # nobody has to wait
+        return self.text, self.end
+
+
+async def _side_task(context: Context, caller: Caller, asked_for: CompletionRequest) -> _SideTaskAnswer:
+    lines = [
+        Line("user" if each.role == "user" else "system", each.text)
+        for each in asked_for.messages
+        if each.role in ("system", "developer", "user")
+    ]
+    model, runtime = asked_for.model.removeprefix(side_tasks.MODEL), context.runtime
+    if model.startswith(paneling.MODEL):
+        panel = await runtime.db.read(paneling.named, model, caller)
+        done = await answer_for_panel(runtime.panel_deps(), panel, lines)
+    else:
+        agent = await runtime.db.read(_agent, model, caller)
+        done = await answer_for_agent(runtime.equipment(), agent, lines)
+    return _SideTaskAnswer(new_id(), done.text, End("stop", None, done.spent))
+
+
+def _agent(tx: Tx, named: str, caller: Caller) -> registry.Agent:
+    return find_agent(tx, _agent_named(tx, named, caller), caller)
+
+
+@dataclass(frozen=True, slots=True)
+class End:
     """How an answer ended."""
 
     reason: FinishReason
-    about: About
+    about: About | None
     spent: Charge
+    calls: Sequence[ProgramCall] = ()
+    """The calls of the program's tools that the agent waits for."""
 
 
-def _ended(asked: AwaitedMessage, answer: Answer) -> _End:
+def _ended(asked: AwaitedMessage, answer: Answer) -> End:
     about = About(outcome=answer.outcome, space_id=asked.space_id, message_id=asked.message_id, cycle=answer.cycle)
-    return _End("length" if answer.outcome == "working" else "stop", about, answer.spent)
+    return End("length" if answer.outcome == "working" else "stop", about, answer.spent)
 
 
-def _ended_round(now: Round) -> _End:
+def _ended_round(now: Round) -> End:
     outcome = "acted" if now.all_completed else "working"
     about = About(outcome=outcome, space_id=now.panel_id, message_id=now.message_id, cycle=None)
-    return _End("stop" if now.all_completed else "length", about, paneling.spent(now))
+    return End("stop" if now.all_completed else "length", about, paneling.spent(now))
 
 
-def _completion(context: Context, asked_for: CompletionRequest, text: str, end: _End) -> Completion:
+def _completion(context: Context, asked_for: CompletionRequest, id: str, text: str, end: End) -> Completion:
     return Completion(
-        id=f"chatcmpl-{end.about.message_id}",
+        id=f"chatcmpl-{id}",
         created=context.runtime.clock.now() // SECOND,
         model=asked_for.model,
-        choices=[Choice(message=AssistantMessage(content=text), finish_reason=end.reason)],
+        choices=[Choice(message=_message(text, end.calls), finish_reason=end.reason)],
         usage=Usage.of(end.spent),
         denizen=end.about,
     )
+
+
+def _message(text: str, calls: Sequence[ProgramCall]) -> AssistantMessage:
+    called = [_tool_call(each) for each in calls]
+    return AssistantMessage(content=text or None if called else text, tool_calls=called or None)
+
+
+def _tool_call(call: ProgramCall) -> FunctionCall:
+    return FunctionCall(id=call.id, function=CalledFunction(name=call.name, arguments=call.arguments))
 
 
 def _question(tx: Tx, caller: Caller, asked_for: CompletionRequest, text: str) -> Question:
@@ -216,7 +416,7 @@ def _question(tx: Tx, caller: Caller, asked_for: CompletionRequest, text: str) -
     space, conversation = metadata.get("space"), ""
     if space is not None and not isinstance(space, str):
         raise InvalidInput("metadata.space: give the id of a space.")
-    if space is None and asked_for.user:
+    if space is None and asked_for.user and not caller.token.speaks_for_others:
         space, conversation = _chosen_by_user(tx, asked_for.user, caller)
     agent = _agent_named(tx, asked_for.model, caller)
     return Question(agent, text, space, conversation, dict(metadata) or None)
@@ -236,6 +436,19 @@ def _chosen_by_user(tx: Tx, user: str, caller: Caller) -> tuple[str | None, str]
     return None, user
 
 
+def _resent(messages: Sequence[ChatMessage], text: str, retries: str | None) -> Resent:
+    """What the request says about earlier ones: OpenAI's clients count their retries, and send their history."""
+    spoken = [each for each in messages if each.role in ("user", "assistant")]
+    last = max(at for at, each in enumerate(spoken) if each.role == "user")
+    history = spoken[:last]
+    before = max((at for at, each in enumerate(history) if each.role == "user"), default=None)
+    answer = None
+    if before is not None and history[before].text == text:
+        answer = "\n\n".join(each.text for each in history[before + 1 :]) or None
+    is_retry = retries is not None and retries.isdecimal() and int(retries) > 0
+    return Resent(is_retry=is_retry, has_history=bool(history), previous_answer=answer)
+
+
 @dataclass(frozen=True, slots=True)
 class _UserMessage:
     """The last message of the user."""
@@ -248,11 +461,8 @@ def _last_of_user(messages: Sequence[ChatMessage]) -> _UserMessage:
     said = next((each for each in reversed(messages) if each.role == "user"), None)
     if said is None:
         raise InvalidInput("messages: there is no message with the role `user`.")
-    if isinstance(said.content, str):
-        return _UserMessage(said.content)
-    parts = said.content or []
-    texts = [part.text or "" for part in parts if part.type == "text"]
-    return _UserMessage("\n".join(texts), tuple(_file_in(part) for part in parts if part.type != "text"))
+    parts = [] if isinstance(said.content, str) else said.content or []
+    return _UserMessage(said.text, tuple(_file_in(part) for part in parts if part.type != "text"))
 
 
 _AUDIO_TYPES: Final = {"mp3": "audio/mpeg", "wav": "audio/wav"}
@@ -299,18 +509,12 @@ async def _note(context: Context, caller: Caller, answer: Answer) -> str:
 class _Chunks:
     """An answer as chunks of a chat completion."""
 
-    def __init__(
-        self,
-        context: Context,
-        asked_for: CompletionRequest,
-        message_id: str,
-        told: Callable[[Pass], Awaitable[_End]],
-    ) -> None:
-        self._told = told
+    def __init__(self, context: Context, asked_for: CompletionRequest, begun: Begun) -> None:
+        self._begun = begun
         options = asked_for.stream_options
         self._with_usage = options is not None and options.include_usage
         self._common: dict[str, JsonValue] = {
-            "id": f"chatcmpl-{message_id}",
+            "id": f"chatcmpl-{begun.id}",
             "object": _CHUNK,
             "created": context.runtime.clock.now() // SECOND,
             "model": asked_for.model,
@@ -319,16 +523,15 @@ class _Chunks:
     async def tell(self, say: Say) -> None:
         await say(self._chunk({"role": "assistant", "content": ""}))
         try:
-            end = await self._told(partial(self._pass, say))
-        except DenizenError as error:
+            end = await self._begun.tell(partial(self._pass, say))
+        except (DenizenError, Problem) as error:
             # The answer has begun: what went wrong can only be said in it.
-            await say(_data(error_body(_as_problem(error))))
+            await say(_data(error_in(error)))
             return
-        except Problem as problem:
-            told = {"status": problem.status_code, "code": problem.code, "detail": problem.detail}
-            await say(_data(error_body(told)))
-            return
-        await say(self._chunk({}, end.reason, denizen=end.about.model_dump(mode="json")))
+        for at, each in enumerate(end.calls):
+            await say(self._chunk({"tool_calls": [{"index": at, **_tool_call(each).model_dump(mode="json")}]}))
+        about = None if end.about is None else end.about.model_dump(mode="json")
+        await say(self._chunk({}, end.reason, denizen=about))
         if self._with_usage:
             usage = Usage.of(end.spent).model_dump(mode="json")
             await say(_data({**self._common, "choices": [], "usage": usage}))
@@ -347,14 +550,17 @@ def _data(value: Mapping[str, object]) -> bytes:
     return f"data: {json.dumps(value)}\n\n".encode()
 
 
-def _as_problem(error: DenizenError) -> dict[str, JsonValue]:
+def error_in(error: DenizenError | Problem) -> dict[str, Any]:
+    """What went wrong, in OpenAI's format, in an answer that has begun."""
+    if isinstance(error, Problem):
+        return error_body({"status": error.status_code, "code": error.code, "detail": error.detail})
     kind = KINDS.get(error.code, KINDS["internal"])
     detail = str(error) if kind.status < 500 else (type(error).__doc__ or kind.title).strip()
-    return {"status": kind.status, "code": error.code, "detail": detail}
+    return error_body({"status": kind.status, "code": error.code, "detail": detail})
 
 
 @router.post("/embeddings", summary="Get the embeddings of texts")
-async def embed(request: Request, caller: Person, asked: EmbeddingRequest) -> EmbeddingList:
+async def embed(request: Request, caller: OpenAICaller, asked: EmbeddingRequest) -> EmbeddingList:
     """From the embedder with which agents recall."""
     del caller  # anyone who may talk to agents
     embedder = context_of(request).runtime.embedder

@@ -46,7 +46,9 @@ async def list_tokens(
 
 @router.post("/api/tokens", status_code=201, summary="Create an access token", openapi_extra=WHO)
 async def create_token(request: Request, caller: Person, wanted: CreateToken) -> TokenCreated:
-    """The secret is shown only once. A token never has more rights than the one it was created with."""
+    """The secret is shown only once. A token never has more rights than the one it was created with. One that speaks
+    for others is for admins and owners to create.
+    """
     token, secret = await context_of(request).runtime.db.write(_create, caller, wanted)
     return TokenCreated(token=known_token_out(token), secret=secret)
 
@@ -120,8 +122,16 @@ def _create(tx: Tx, caller: Caller, wanted: CreateToken) -> tuple[Token, str]:
     if entity.kind == "human":
         role = scope_for(tx, caller, entity)
         role = roles.lesser(role, wanted.role or role)
-    expires_at = None if wanted.expires_at is None else instant(wanted.expires_at)
-    made = tokens.create(tx, entity.id, wanted.name, role=role, expires_at=expires_at)
+    if wanted.speaks_for_others:
+        require(caller, "admin")
+    made = tokens.create(
+        tx,
+        entity.id,
+        wanted.name,
+        role=role,
+        expires_at=None if wanted.expires_at is None else instant(wanted.expires_at),
+        speaks_for_others=wanted.speaks_for_others,
+    )
     _record(tx, caller, "create_token", made[0])
     tell_owner(tx, caller, entity.id, f"created the access token {made[0].name!r} for you")
     return made
@@ -132,6 +142,9 @@ def _rotate(tx: Tx, caller: Caller, token_id: str) -> tuple[Token, str]:
     if token.entity_id == caller.entity.id:
         # Else a token of small scope would be worth as much as the greatest of its owner.
         require(caller, roles.lesser(roles.role_of(tx, token.entity_id) or "member", token.role))
+    if token.speaks_for_others:
+        # Whoever knows its secret has its right.
+        require(caller, "admin")
     made = tokens.rotate(tx, token.id)
     _record(tx, caller, "rotate_token", made[0])
     tell_owner(tx, caller, token.entity_id, f"gave your access token {token.name!r} a new secret")
@@ -155,7 +168,10 @@ def tell_owner(tx: Tx, caller: Caller, owner: EntityId, what: str) -> None:
 
 def _record(tx: Tx, caller: Caller, action: str, token: Token) -> None:
     home = caller.entity.organization_id
-    audit.record(tx, home, caller.actor, action, token.entity_id, token=token.id, role=token.role, kind=token.kind)
+    more = {"speaks_for_others": True} if token.speaks_for_others else {}
+    audit.record(
+        tx, home, caller.actor, action, token.entity_id, token=token.id, role=token.role, kind=token.kind, **more
+    )
 
 
 def _get(tx: Tx, caller: Caller, token_id: str) -> Token:

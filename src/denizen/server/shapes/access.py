@@ -34,6 +34,13 @@ class CreateToken(BaseModel):
         Field(description="The maximum role of a person's token. By default your own."),
     ] = None
     expires_at: Annotated[AwareDatetime | None, Field(description="When it expires; null: never.")] = None
+    speaks_for_others: Annotated[
+        bool,
+        Field(
+            description="Whether its bearer may name the person of a request to `/v1`. Only admins and owners can "
+            "create such a token."
+        ),
+    ] = False
 
 
 def known_token_out(token: Token) -> KnownToken:
@@ -80,11 +87,15 @@ def key_out(secret: Secret) -> KeyOut:
 
 
 class LinkIdentity(BaseModel):
-    """The identity of someone at the identity provider."""
+    """The identity of someone at the identity provider, or behind a token that speaks for others."""
 
     model_config = asked(subject="248289761001")
 
     subject: Annotated[str, Field(min_length=1, max_length=SUBJECT_CHARACTERS, description="The `sub` of its tokens.")]
+    token: Annotated[
+        str | None,
+        Field(description="The id of a token that speaks for others: `subject` is then the user that it names."),
+    ] = None
 
 
 def identity_out(identity: Identity) -> IdentityOut:

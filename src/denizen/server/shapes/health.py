@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from denizen.agents.fitness import Fitness
 from denizen.agents.health import SHOWN, Health, Instance, Trouble
@@ -11,6 +12,10 @@ from denizen.server.shapes.agents import agent_trouble_out
 from denizen.server.shapes.filling import filled
 from denizen.shapes.health import AgentHealth, AlertCode, AlertOut, HealthOut, InstanceOut, TroubleOut
 
+if TYPE_CHECKING:  # it takes long to import
+    from denizen.tools.mcp import McpTrouble
+
+MOST_ALERT_CHARACTERS = 2_000
 NAMED = 5
 """The most agents that cannot think that are listed one by one."""
 
@@ -42,8 +47,9 @@ def health_out(
     missing: list[str],
     answering: str,
     lost: str | None = None,
+    mcp: Sequence[McpTrouble] = (),
 ) -> HealthOut:
-    """`lost`: what the database has lost, as a sentence."""
+    """`lost`: what the database has lost, as a sentence. `mcp`: the MCP servers that this instance cannot reach."""
     shown = sorted([agent_health_out(each, now) for each in agents], key=lambda each: not each.needs_a_person)
     return HealthOut(
         version=version,
@@ -56,8 +62,14 @@ def health_out(
         alerts=[
             *([AlertOut(code="data_missing", text=lost)] if lost is not None else []),
             *(AlertOut(code=code, text=text) for code, text in _alerts(found, missing, shown, now)),
+            *(AlertOut(code="mcp_unreachable", text=_unreachable(each)) for each in mcp[:NAMED]),
         ],
     )
+
+
+def _unreachable(trouble: McpTrouble) -> str:
+    wrote = f" It wrote: {' | '.join(trouble.last_words)}" if trouble.last_words else ""
+    return f"{trouble.text}{wrote}"[:MOST_ALERT_CHARACTERS]
 
 
 def _alerts(found: Health, missing: list[str], agents: Sequence[AgentHealth], now: int) -> list[tuple[AlertCode, str]]:

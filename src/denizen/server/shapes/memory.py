@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
 from denizen.clock import Instant, moment
 from denizen.memory.documents import ITEM_CHARACTERS, Category
+from denizen.memory.history import MemoryVersion, difference
 from denizen.memory.hygiene import Report
 from denizen.memory.items import MemoryItem
 from denizen.memory.policy import OrganizationMemory, Policy, Scopes
 from denizen.memory.rolling import ConversationSummary
 from denizen.server.shapes.filling import filled
 from denizen.shapes.examples import asked
-from denizen.shapes.memory import ConversationMemory, FindingOut, MemoryOut, OrganizationMemoryOut, PolicyOut, ReportOut
+from denizen.shapes.memory import (
+    ConversationMemory,
+    FindingOut,
+    MemoryHistory,
+    MemoryOut,
+    MemoryVersionOut,
+    OrganizationMemoryOut,
+    PieceOut,
+    PolicyOut,
+    ReportOut,
+)
 
 
 def memory_out(memory: MemoryItem) -> MemoryOut:
@@ -27,6 +39,25 @@ class MemoryChange(BaseModel):
     model_config = asked(text="Noor likes long answers.")
 
     text: Annotated[str, Field(min_length=1, max_length=ITEM_CHARACTERS)]
+
+
+class RevertMemory(BaseModel):
+    """The version whose text shall hold again."""
+
+    model_config = asked(version="17.41")
+
+    version: Annotated[str, Field(min_length=1, max_length=100, description="The `id` of the version.")]
+
+
+def history_out(versions: Sequence[MemoryVersion]) -> MemoryHistory:
+    return MemoryHistory(versions=[_version_out(each) for each in versions])
+
+
+def _version_out(version: MemoryVersion) -> MemoryVersionOut:
+    differs = version.before and version.before != version.text
+    pieces = difference(version.before, version.text) if differs else []
+    made = [PieceOut(kind=each.kind, text=each.text) for each in pieces]
+    return filled(MemoryVersionOut, version, version.change, memory_id=version.memory.id, difference=made)
 
 
 def policy_out(policy: Policy) -> PolicyOut:

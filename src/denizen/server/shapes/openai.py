@@ -7,7 +7,7 @@ import re
 import struct
 from collections.abc import Sequence
 from math import sqrt
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
@@ -60,12 +60,21 @@ class ContentPart(BaseModel):
 
 
 class ChatMessage(BaseModel):
-    """A message of the client's conversation. The agent has its own history: only the last message is used."""
+    """A message of the client's conversation. The agent has its own history: only the last message is used, or the
+    results of tools after it."""
 
     model_config = ConfigDict(extra="ignore")
 
     role: str
     content: str | list[ContentPart] | None = None
+    tool_call_id: str | None = None
+
+    @property
+    def text(self) -> str:
+        """Its text, without its pictures and files."""
+        if isinstance(self.content, str):
+            return self.content
+        return "\n".join(part.text or "" for part in self.content or [] if part.type == "text")
 
 
 class StreamOptions(BaseModel):
@@ -74,6 +83,15 @@ class StreamOptions(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
     include_usage: bool = False
+
+
+class FunctionTool(BaseModel):
+    """A tool of the client."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    type: Literal["function"]
+    function: dict[str, Any]
 
 
 class CompletionRequest(BaseModel):
@@ -90,13 +108,23 @@ class CompletionRequest(BaseModel):
     messages: Annotated[list[ChatMessage], Field(min_length=1)]
     stream: bool = False
     stream_options: StreamOptions | None = None
+    tools: Annotated[
+        list[FunctionTool] | None, Field(description="Tools of yours: the answer has the agent's calls of them.")
+    ] = None
+    tool_choice: Annotated[str | dict[str, Any] | None, Field(description="Which of your tools is called first.")] = (
+        None
+    )
+    response_format: Annotated[
+        dict[str, Any] | None, Field(description="`json_object`, or `json_schema` with a schema that is asked for.")
+    ] = None
     n: Annotated[int | None, Field(description="Only 1: an agent gives one answer.")] = None
     user: Annotated[
         str | None,
         Field(
             max_length=NAME_CHARACTERS,
             description="The id of a space that you and the agent are in, or `space:` and that id; any other text: a "
-            "private space of you two for that text alone.",
+            "private space of you two for that text alone. With a token that speaks for others: the id of a "
+            "person.",
         ),
     ] = None
     metadata: Annotated[
@@ -151,12 +179,26 @@ class Usage(BaseModel):
         )
 
 
+class CalledFunction(BaseModel):
+    name: str
+    arguments: Annotated[str, Field(description="JSON.")]
+
+
+class FunctionCall(BaseModel):
+    """A call of one of the client's tools. The agent waits ten minutes for its result."""
+
+    id: str
+    type: Literal["function"] = "function"
+    function: CalledFunction
+
+
 class AssistantMessage(BaseModel):
     role: Literal["assistant"] = "assistant"
-    content: str
+    content: str | None
+    tool_calls: Annotated[list[FunctionCall] | None, Field(exclude_if=lambda calls: calls is None)] = None
 
 
-FinishReason = Literal["stop", "length"]
+FinishReason = Literal["stop", "length", "tool_calls"]
 
 
 class Choice(BaseModel):
@@ -212,7 +254,7 @@ class Completion(BaseModel):
     model: str
     choices: list[Choice]
     usage: Usage
-    denizen: About
+    denizen: Annotated[About | None, Field(description="Null for a side task, which no agent has read.")]
 
 
 class ModelOut(BaseModel):
@@ -255,6 +297,17 @@ class EmbeddingRequest(BaseModel):
     input: Annotated[str | Texts, Field(description="A text, or several.")]
     model: Annotated[str | None, Field(description="Ignored: the server has one embedder.")] = None
     encoding_format: Literal["float", "base64"] = "float"
+
+    @field_validator("input", mode="before")
+    @classmethod
+    def _texts(cls, given: Any) -> Any:
+        if isinstance(given, list) and any(isinstance(each, int | list) for each in cast("list[Any]", given)):
+            raise ValueError(
+                "tokens mean something only to the model they were made for: send texts (in LangChain: "
+                "OpenAIEmbeddings(check_embedding_ctx_length=False))"
+            )
+        return cast("Any", given)
+
     dimensions: Annotated[int | None, Field(description="The dimensions of the embedder; fewer are not supported.")] = (
         None
     )

@@ -9,7 +9,7 @@ from denizen.bus.streams import PanelChanged, PanelDelta, PanelFrame, ReplyChang
 from denizen.errors import NotFound
 from denizen.ids import SpaceId
 from denizen.panel import rounds
-from denizen.panel.rounds import Reply, Round
+from denizen.panel.rounds import OVER, Reply, Round
 from denizen.server.shapes.panels import reply_out, round_out
 from denizen.server.streams.events import live_event, round_event, typed_event
 from denizen.server.streams.panel import PanelLive
@@ -38,17 +38,26 @@ class Advising:
         self._db = db
         self._read_in = read_in
         self._live = PanelLive()
+        self._told = ToldRounds()
 
     @property
     def told(self) -> object:
-        """What the reader has of replies in progress."""
-        return self._live.told
+        """What the reader has of rounds and replies in progress."""
+        return self._live.told, self._told.told
 
-    async def begin(self, places: Sequence[SpaceId]) -> bytes:
-        """Returns the events of the rounds in progress in these spaces."""
-        told = await self._db.read(_under_way, list(places))
-        self._live.seen([reply for each, _ in told for reply in each.replies])
-        return b"".join(round_event(out) for _, out in told)
+    async def look(self, places: Sequence[SpaceId]) -> bytes:
+        """Returns the events of the rounds in these panels that the reader has not as they are now: those in progress,
+        and those that have begun or ended since it was last told. Of the past it is told nothing.
+        """
+        found = await self._db.read(_current, [(each, *self._told.position(each)) for each in places])
+        told = b""
+        for place, turn, rounds_now in found:
+            for each, out in rounds_now:
+                if self._told.is_new(each):
+                    self._live.seen(each.replies)
+                    told += round_event(out)
+            self._told.upto(place, turn)
+        return told
 
     @property
     def wants(self) -> set[SpaceId]:
@@ -69,13 +78,58 @@ class Advising:
                 if found is None:
                     return b""
                 self._live.seen(found[0].replies)
+                self._told.is_new(found[0])
                 return round_event(found[1])
             case ReplyChanged():
-                reply = await self._read_in(frame.space, _reply, frame)
-                if reply is None:
+                found = await self._read_in(frame.space, _reply, frame)
+                if found is None:
                     return b""
-                self._live.seen([reply[0]])
-                return typed_event(_event(frame, *reply))
+                reply, round_now = found
+                self._live.seen([reply])
+                self._told.reply(round_now, reply)
+                return typed_event(_event(frame, reply, round_now.all_completed))
+
+
+Known = dict[tuple[str, str], tuple[str, int]]
+"""The state and epoch of each reply, by voice and part."""
+
+
+class ToldRounds:
+    """The rounds in progress as the reader was sent them, and the last turn of each panel that it knows of. Pure."""
+
+    def __init__(self) -> None:
+        self._rounds: dict[str, tuple[SpaceId, Known]] = {}
+        self._turns: dict[SpaceId, int] = {}
+
+    @property
+    def told(self) -> object:
+        """Equal for readers that were sent the same."""
+        return dict(self._rounds), dict(self._turns)
+
+    def position(self, panel: SpaceId) -> tuple[int | None, list[str]]:
+        """Returns the last turn that the reader knows of, and the rounds that it has as in progress."""
+        return self._turns.get(panel), [id for id, (where, _) in self._rounds.items() if where == panel]
+
+    def upto(self, panel: SpaceId, turn: int) -> None:
+        """Notes that the reader knows of the panel's rounds up to this turn."""
+        self._turns[panel] = max(turn, self._turns.get(panel, 0))
+
+    def is_new(self, now: Round) -> bool:
+        """Whether the reader has the round in another state, or not at all; notes it as sent."""
+        return self._note(now, {(each.voice, each.part): (each.state, each.epoch) for each in now.replies})
+
+    def reply(self, now: Round, reply: Reply) -> None:
+        """Notes that the reader was sent this reply of the round."""
+        _, known = self._rounds.get(now.id, (now.panel_id, {}))
+        self._note(now, {**known, (reply.voice, reply.part): (reply.state, reply.epoch)})
+
+    def _note(self, now: Round, known: Known) -> bool:
+        before = self._rounds.pop(now.id, None)
+        self.upto(now.panel_id, now.turn)
+        # A round that is over is not looked at again, unless somebody has a reply repeated: that is in progress then.
+        if not all(each.is_over for each in now.replies) or any(state not in OVER for state, _ in known.values()):
+            self._rounds[now.id] = now.panel_id, known
+        return before is None or before[1] != known
 
 
 def _event(frame: ReplyChanged, reply: Reply, all_completed: bool) -> PanelReply:
@@ -92,8 +146,15 @@ def read_round_out(tx: Tx, told: Round) -> RoundOut:
         return round_out(told)
 
 
-def _under_way(tx: Tx, places: Sequence[SpaceId]) -> list[tuple[Round, RoundOut]]:
-    return [(each, read_round_out(tx, each)) for place in places for each in rounds.under_way(tx, place)]
+def _current(
+    tx: Tx, known: Sequence[tuple[SpaceId, int | None, Sequence[str]]]
+) -> list[tuple[SpaceId, int, list[tuple[Round, RoundOut]]]]:
+    """Returns for each panel its last turn, and the rounds that a reader with these positions may not have."""
+    return [
+        (place, turn, [(each, read_round_out(tx, each)) for each in found])
+        for place, after, ids in known
+        for turn, found in [rounds.current(tx, place, after, ids)]
+    ]
 
 
 def _nothing(tx: Tx) -> None:
@@ -108,9 +169,8 @@ def _round(tx: Tx, frame: RoundChanged) -> tuple[Round, RoundOut] | None:
     return found, read_round_out(tx, found)
 
 
-def _reply(tx: Tx, frame: ReplyChanged) -> tuple[Reply, bool] | None:
+def _reply(tx: Tx, frame: ReplyChanged) -> tuple[Reply, Round] | None:
     try:
-        reply = rounds.reply(tx, frame.round, frame.voice, frame.part)
+        return rounds.reply(tx, frame.round, frame.voice, frame.part), rounds.get(tx, frame.space, frame.round)
     except NotFound:
         return None
-    return reply, rounds.get(tx, frame.space, frame.round).all_completed

@@ -151,6 +151,14 @@ def _calls_since(
     return {each: calls.since(tx, each, seq, known=told[each].waiting) for each, seq in positions.items()}
 
 
+def _calls_waiting(tx: Tx, reader: _Reader, known: Sequence[CallId]) -> dict[SpaceId, list[Call]]:
+    found: dict[SpaceId, list[Call]] = {}
+    for each in calls.waiting_around(tx, reader.entity_id, known=known):
+        assert each.space_id is not None
+        found.setdefault(each.space_id, []).append(each)
+    return found
+
+
 class PersonFeed:
     """What one person is sent. `given` is the cursor of an earlier connection."""
 
@@ -193,19 +201,23 @@ class PersonFeed:
             # It may be writing: then the reader is sent the text from its beginning.
             self._want(self._positions)
 
-    async def look(self, *, with_calls: bool = False) -> None:
-        """Sends what is new; calls only if frames were lost."""
+    async def look(self) -> None:
+        await self._look_around(await self._calls_waiting())
+        await self._say_rounds()
+
+    async def _look_around(self, found: Mapping[SpaceId, Sequence[Call]]) -> None:
+        """Sends what is new in all spaces, and these calls."""
         around = await self._runtime.db.read(_look_around, self._reader)
         for gone in self._positions.keys() - around.places.keys():
             self._leave(gone)
             await self._say(typed_event(SpaceLeft(space=gone), self._cursor))
         for new in self._settle_in(around):
             await self._say(typed_event(_joined(new), self._cursor))
-        await self._tell(around, await self._calls_since() if with_calls else {})
+        await self._tell(around, {each: calls for each, calls in found.items() if each in self._calls})
 
     async def lose(self) -> None:
         await self._say_live(self._live.lost())
-        await self.look(with_calls=True)
+        await self._look_around(await self._calls_since())
         await self._say_rounds()
         self._want(self._positions)
 
@@ -216,19 +228,19 @@ class PersonFeed:
         try:
             await self._hear(frame, space_id)
         except NotAMember:
-            await self.look()
+            await self._look_around({})
 
     async def _hear(self, frame: StreamFrame, space_id: SpaceId | None) -> None:
         for each in self._statuses.moved_by(frame):
             await self._say_statuses(each)
         match frame:
             case MembershipChanged():
-                await self.look()
+                await self._look_around({})
             case SpaceChangedFrame():
                 await self._say_space(frame.space)
             case SpaceReadFrame():
                 # The missed messages of the space come before how far it is read.
-                await self.look()
+                await self._look_around({})
             case MessageCreated():
                 if space_id is not None and frame.seq > self._positions[space_id]:
                     await self._catch_up(space_id)
@@ -277,8 +289,8 @@ class PersonFeed:
         return await self._runtime.db.read(read)
 
     async def _say_rounds(self) -> None:
-        """Sends the rounds in progress, and requests their live text from its beginning."""
-        if self._panels and (told := await self._advising.begin(self._panels)):
+        """Sends the rounds in progress and those that have ended unnoticed; requests live text from its beginning."""
+        if self._panels and (told := await self._advising.look(self._panels)):
             await self._say(told)
             self._want(self._panels)
 
@@ -305,6 +317,11 @@ class PersonFeed:
     async def _calls_since(self) -> dict[SpaceId, list[Call]]:
         """Returns the calls that the reader may not have, by space."""
         return await self._runtime.db.read(_calls_since, dict(self._positions), dict(self._calls))
+
+    async def _calls_waiting(self) -> dict[SpaceId, list[Call]]:
+        """Returns the calls that wait for an answer, or that the reader has as waiting, by space."""
+        known = [id for told in self._calls.values() for id in told.waiting]
+        return await self._runtime.db.read(_calls_waiting, self._reader, known)
 
     def _leave(self, space_id: SpaceId) -> None:
         del self._positions[space_id]

@@ -133,7 +133,11 @@ class SpaceFeed:
             # It may be writing: then the reader is sent the text from its beginning.
             self._runtime.bus.publish(WANTED, wanted_payload([self._space_id]))
 
-    async def look(self, found: Sequence[Call] = ()) -> None:
+    async def look(self) -> None:
+        await self._catch_up()
+        await self._say_rounds()
+
+    async def _say_new(self, found: Sequence[Call] = ()) -> None:
         """Sends what is new; `found` are calls to send, each after its message."""
         while True:
             view = await self._read(_look, self._space_id, self._after)
@@ -156,7 +160,7 @@ class SpaceFeed:
     async def _catch_up(self) -> None:
         """Sends everything that is new, calls included, whose frames may have been lost."""
         waiting = self._calls.waiting
-        await self.look(await self._read(calls.since, self._space_id, self._after, known=waiting))
+        await self._say_new(await self._read(calls.since, self._space_id, self._after, known=waiting))
 
     async def lose(self) -> None:
         await self._say_live(self._live.lost())
@@ -171,7 +175,7 @@ class SpaceFeed:
         match frame:
             case MessageCreated():
                 if frame.seq > self._after:
-                    await self.look()
+                    await self._say_new()
             case MessageEdited() | MessageDeleted():
                 # A message that the reader does not have yet comes as it is now.
                 if frame.seq <= self._after:
@@ -182,7 +186,7 @@ class SpaceFeed:
                     await self._say_call(frame.id)
             case SpaceChanged():
                 # Its agents may have changed, or the reader may not be a member any more.
-                await self.look()
+                await self._say_new()
                 await self._say(await self._read(_space_now, self._space_id))
             case StatusChanged():
                 await self._say_statuses()
@@ -191,7 +195,7 @@ class SpaceFeed:
                     await self._say(await self._read(_metadata_now, frame))
             case StreamStarted():
                 # A person who left the space since the last message must not see the next one as it is written.
-                await self.look()
+                await self._say_new()
                 await self._say_live(self._live.hear(frame))
             case PanelChanged() | RoundChanged() | ReplyChanged() | PanelDelta():
                 if told := await self._advising.hear(frame):
@@ -222,8 +226,8 @@ class SpaceFeed:
         return await self._read(fn, *args, **kwargs)
 
     async def _say_rounds(self) -> None:
-        """Sends the rounds in progress, and requests their live text from its beginning."""
-        if told := await self._advising.begin([self._space_id]):
+        """Sends the rounds in progress and those that have ended unnoticed; requests live text from its beginning."""
+        if told := await self._advising.look([self._space_id]):
             await self._say(told)
             self._runtime.bus.publish(WANTED, wanted_payload([self._space_id]))
 

@@ -1,0 +1,313 @@
+"""Events from elsewhere become messages, each once: its id there is stored in the transaction that posts the message.
+
+The cursor of the room is stored in the same transaction. An event that cannot become anything (it changes a message
+that nobody carried, its writer was removed) is noted and holds up nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID, uuid5
+
+import structlog
+from pydantic import JsonValue
+from sqlalchemy import bindparam, select, update
+
+from denizen import failpoints
+from denizen.access.requesters import THIS_PROCESS
+from denizen.agents import messaging
+from denizen.bridges import addresses, registry, sending
+from denizen.bridges.port import (
+    BridgeSettings,
+    Incoming,
+    IncomingDeletion,
+    IncomingEdit,
+    IncomingFile,
+    IncomingMessage,
+    IncomingReaction,
+    Writer,
+)
+from denizen.bridges.registry import Bridge, BridgeLease, Channel
+from denizen.clock import SECOND, Instant, moment
+from denizen.errors import InvalidInput, LeaseLost, NotAllowed, NotAMember, NotFound
+from denizen.forgetting import changing
+from denizen.ids import AgentId, BridgeId, ChannelId, EntityId, FileId, MessageId
+from denizen.spaces import directory, marking, posting
+from denizen.spaces.posting import MESSAGE_CHARACTERS, Draft
+from denizen.storage.database import Database, Tx, insert_into, statement, storable
+from denizen.storage.schema import carried, channels, spaces
+
+log_line = structlog.get_logger(__name__)
+
+OUTSIDE_ID_CHARACTERS: Final = 500
+RECEIVED: Final = failpoints.declare("bridge.received")
+"""Between reading an event elsewhere and storing it."""
+BRIDGE: Final = "bridge"
+"""Metadata key of a message that came from elsewhere."""
+
+_KEYS: Final = UUID("5b7e36ab-0f0e-4b58-9f4e-0c6a5f9d2c11")
+"""Under which the id of an event and the position of a file become the id of the file."""
+_CUT: Final = "\n\n[The rest was cut off: the message was too long.]"
+
+StoreFile = Callable[[EntityId, IncomingFile, FileId], Awaitable[object]]
+"""Uploads a file in the name of its writer, under this id; once, however often it is called."""
+
+_lock_space = statement(select(spaces.c.id).where(spaces.c.id == bindparam("id")).with_for_update())
+_known = statement(
+    select(carried.c.message_id, carried.c.emoji, carried.c.direction).where(
+        carried.c.channel_id == bindparam("channel_id"), carried.c.outside_id == bindparam("outside_id")
+    )
+)
+_note = insert_into(carried, "channel_id", "outside_id", "message_id", "emoji", "direction", "created_at")
+_set_cursor = statement(
+    update(channels).where(channels.c.id == bindparam("channel")).values(cursor=bindparam("new_cursor"))
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where an event came from: the room, how far it is read with the event, and the lease of whoever read it."""
+
+    bridge_id: BridgeId
+    room: str
+    cursor: str | None = None
+    lease: BridgeLease | None = None
+    """None: the service has sent it itself, and nobody needs a lease."""
+
+
+class Receiver:
+    """Takes events from elsewhere into spaces."""
+
+    def __init__(self, db: Database, store: StoreFile) -> None:
+        self._db = db
+        self._store = store
+
+    async def receive(self, origin: Origin, event: Incoming) -> None:
+        """Let the event become what it is here, once. Raises `NotFound` if the room is not bound to a space, and
+        `LeaseLost`.
+        """
+        try:
+            what, files = None, ()
+            if isinstance(event, IncomingMessage | IncomingEdit):
+                what = await posting.draft_off_loop(shortened(event.text), with_files=True)
+            if isinstance(event, IncomingMessage) and event.files:
+                files = await self._upload(origin, event)
+            failpoints.reach(RECEIVED)
+            await self._db.write(take_in, origin, event, what, files)
+        except (InvalidInput, NotAllowed, NotAMember, NotFound) as error:
+            # This event cannot become anything here; the next ones can.
+            log_line.info("event from elsewhere left out", bridge=origin.bridge_id, error=error.code)
+            await self._db.write(leave_out, origin, event.id)
+
+    async def _upload(self, origin: Origin, event: IncomingMessage) -> tuple[FileId, ...]:
+        author = await self._db.write(admit, origin, event.writer)
+        stored: list[FileId] = []
+        for at, file in enumerate(event.files):
+            file_id = FileId(str(uuid5(_KEYS, f"{origin.bridge_id} {origin.room} {event.id} {at}")))
+            await self._store(author, file, file_id)
+            stored.append(file_id)
+        return tuple(stored)
+
+
+def shortened(text: str) -> str:
+    """The text, cut to the length of a message. Pure."""
+    text = storable(text)
+    return text if len(text) <= MESSAGE_CHARACTERS else text[: MESSAGE_CHARACTERS - len(_CUT)] + _CUT
+
+
+def is_history(sent_at: Instant | None, now: int, settings: BridgeSettings) -> bool:
+    """Whether a message is so old that it is read as history. Pure."""
+    return sent_at is not None and now - sent_at > settings.history_minutes * 60 * SECOND
+
+
+def admit(tx: Tx, origin: Origin, writer: Writer) -> EntityId:
+    """The author of what this writer says, who is in the space then. Raises `InvalidInput` if they were removed."""
+    bridge, channel = _channel(tx, origin)
+    return _admit(tx, bridge, channel, writer)
+
+
+def take_in(tx: Tx, origin: Origin, event: Incoming, what: Draft | None, files: Sequence[FileId]) -> None:
+    """Let the event become what it is in the space of its room, unless it has before; and store the cursor."""
+    bridge, channel = _channel(tx, origin)
+    outside_id = _checked(event.id)
+    if tx.one(_known, channel_id=channel.id, outside_id=outside_id) is None:
+        message_id, emoji = _apply(tx, bridge, channel, event, what, files)
+        _note_carried(tx, channel.id, outside_id, message_id, emoji)
+    _advance(tx, channel, origin)
+    _note_success(tx, origin)
+
+
+def leave_out(tx: Tx, origin: Origin, outside_id: str) -> None:
+    """Note that the event came and became nothing."""
+    _, channel = _channel(tx, origin)
+    outside_id = storable(outside_id)[:OUTSIDE_ID_CHARACTERS]
+    if tx.one(_known, channel_id=channel.id, outside_id=outside_id) is None:
+        _note_carried(tx, channel.id, outside_id, None, None)
+    _advance(tx, channel, origin)
+
+
+def move_on(tx: Tx, origin: Origin) -> None:
+    """Store how far the room was read, where nothing was written in it."""
+    _, channel = _channel(tx, origin)
+    _advance(tx, channel, origin)
+    _note_success(tx, origin)
+
+
+def _note_success(tx: Tx, origin: Origin) -> None:
+    if origin.lease is None:
+        registry.note_received(tx, origin.bridge_id)
+    else:
+        sending.succeed(tx, origin.bridge_id)
+
+
+def _channel(tx: Tx, origin: Origin) -> tuple[Bridge, Channel]:
+    """The bridge and the channel, both locked with the space: one event of a room is taken at a time."""
+    registry.lock(tx, origin.bridge_id, origin.lease)
+    channel = registry.find_channel(tx, origin.bridge_id, origin.room)
+    if channel is None or not channel.joined:
+        if origin.lease is not None:
+            raise LeaseLost  # The channel was removed while it was read.
+        raise NotFound("space that this room is connected with", origin.room)
+    tx.one(_lock_space, id=channel.space_id)
+    return registry.get(tx, origin.bridge_id), channel
+
+
+def _advance(tx: Tx, channel: Channel, origin: Origin) -> None:
+    if origin.cursor is not None and origin.cursor != channel.cursor:
+        tx.run(_set_cursor, channel=channel.id, new_cursor=origin.cursor)
+
+
+def _note_carried(tx: Tx, channel_id: ChannelId, outside_id: str, message_id: str | None, emoji: str | None) -> None:
+    tx.run(
+        _note,
+        channel_id=channel_id,
+        outside_id=outside_id,
+        message_id=message_id,
+        emoji=emoji,
+        direction="in",
+        created_at=tx.now,
+    )
+
+
+def _admit(tx: Tx, bridge: Bridge, channel: Channel, writer: Writer) -> EntityId:
+    _checked(writer.account)
+    author = addresses.author(tx, addresses.meet(tx, bridge, writer), writer)
+    if not directory.is_member(tx, channel.space_id, author):
+        directory.join(tx, channel.space_id, author)
+    return author
+
+
+def _apply(
+    tx: Tx, bridge: Bridge, channel: Channel, event: Incoming, what: Draft | None, files: Sequence[FileId]
+) -> tuple[MessageId | None, str | None]:
+    """Returns the message that came of it or that was reacted to, and the reaction."""
+    match event:
+        case IncomingMessage():
+            assert what is not None
+            return _post(tx, bridge, channel, event, what, files), None
+        case IncomingEdit():
+            message_id, author = _changed(tx, bridge, channel, event.of, event.writer)
+            assert what is not None
+            changing.edit_message(tx, message_id, author, what, via=channel.id)
+            return None, None
+        case IncomingDeletion():
+            _delete(tx, bridge, channel, event)
+            return None, None
+        case IncomingReaction():
+            message_id, _ = _carried_message(tx, channel, event.of)
+            author = _admit(tx, bridge, channel, event.writer)
+            act = marking.take_reaction_back if event.removed else marking.react
+            act(tx, message_id, author, event.emoji, via=channel.id)
+            return message_id, event.emoji
+
+
+def _post(
+    tx: Tx, bridge: Bridge, channel: Channel, event: IncomingMessage, what: Draft, files: Sequence[FileId]
+) -> MessageId:
+    if not what.text.strip() and not files:
+        raise InvalidInput("A message needs some text.")
+    author, space_id = _admit(tx, bridge, channel, event.writer), channel.space_id
+    settings = BridgeSettings.model_validate(_common(bridge))
+    old = is_history(event.sent_at, tx.now, settings)
+    came: dict[str, JsonValue] = {"id": bridge.id, "name": bridge.name, "verified": event.writer.verified}
+    if event.sent_at is not None:
+        came["sent_at"] = moment(event.sent_at).isoformat()
+    hop = 0
+    if event.writer.bot:
+        # It may have read everything here, so it is one more agent in a row.
+        newest = posting.newest_of_others(tx, space_id, author, up_to=posting.END)
+        hop = 1 + (0 if newest is None else newest.hop)
+    replied = None if event.reply_to is None else _find_carried(tx, channel, event.reply_to)
+    posted = messaging.post_message(
+        tx,
+        THIS_PROCESS.acting_as(author),
+        space_id,
+        what,
+        reply_to=replied,
+        metadata={BRIDGE: came},
+        asked=_only_agent(tx, channel) if event.addressed and not event.writer.bot else None,
+        files=files,
+        hop=hop,
+        via=channel.id,
+        history_from=event.sent_at if old else None,
+    )
+    return posted.id
+
+
+def _common(bridge: Bridge) -> dict[str, object]:
+    return {name: value for name, value in bridge.settings.items() if name in BridgeSettings.model_fields}
+
+
+def _only_agent(tx: Tx, channel: Channel) -> AgentId | None:
+    """The agent of the space, if there is one: it is meant by what is said to the bridge."""
+    agents = [each.entity.id for each in directory.members(tx, channel.space_id) if each.entity.kind == "agent"]
+    return agents[0] if len(agents) == 1 else None
+
+
+def _changed(tx: Tx, bridge: Bridge, channel: Channel, of: str, writer: Writer) -> tuple[MessageId, EntityId]:
+    """The message that this writer wrote before, and who it is by here."""
+    message_id, direction = _carried_message(tx, channel, of)
+    address = addresses.find(tx, bridge.id, writer.account)
+    author = posting.get_message(tx, message_id).author_id
+    if direction != "in" or address is None or not addresses.is_theirs(address, author):
+        raise NotAllowed("Only its author may change a message.")
+    return message_id, author
+
+
+def _delete(tx: Tx, bridge: Bridge, channel: Channel, event: IncomingDeletion) -> None:
+    """Delete what was written there, or take a reaction back. The service decides who may delete what there."""
+    row = tx.one(_known, channel_id=channel.id, outside_id=storable(event.of))
+    message_id, emoji, direction = row or (None, None, "in")
+    if message_id is None or direction != "in":
+        raise NotFound("message from this room", event.of)
+    if emoji is not None:
+        author = _admit(tx, bridge, channel, event.writer)
+        marking.take_reaction_back(tx, message_id, author, emoji, via=channel.id)
+        return
+    author = posting.get_message(tx, message_id).author_id
+    changing.delete_message(tx, message_id, author, via=channel.id)
+
+
+def _carried_message(tx: Tx, channel: Channel, outside_id: str) -> tuple[MessageId, str]:
+    row = tx.one(_known, channel_id=channel.id, outside_id=storable(outside_id))
+    message_id, emoji, direction = row or (None, None, "")
+    if message_id is None or emoji is not None:
+        raise NotFound("message from this room", outside_id)
+    return message_id, direction
+
+
+def _find_carried(tx: Tx, channel: Channel, outside_id: str) -> MessageId | None:
+    """The message, if it was carried; a reply to one from before is a message of its own."""
+    try:
+        return _carried_message(tx, channel, outside_id)[0]
+    except NotFound:
+        return None
+
+
+def _checked(outside_id: str) -> str:
+    """The id of an event or account elsewhere, if it can be stored."""
+    if not outside_id or len(outside_id) > OUTSIDE_ID_CHARACTERS or storable(outside_id) != outside_id:
+        raise InvalidInput(f"An id from elsewhere has 1 to {OUTSIDE_ID_CHARACTERS} characters.")
+    return outside_id

@@ -1,0 +1,329 @@
+"""The rows of bridges and channels: reading them, and the lease under which one process carries a bridge's messages.
+
+Nothing here checks who asks: `managing` does.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from sqlalchemy import ColumnElement, bindparam, func, or_, select, update
+
+from denizen.clock import SECOND, Instant
+from denizen.errors import LeaseLost, NotFound
+from denizen.ids import BridgeId, ChannelId, EntityId, OrganizationId, SpaceId
+from denizen.shapes.vocabulary import BridgeState
+from denizen.storage.database import Tx, statement, storable
+from denizen.storage.schema import bridges, channels, entities, memberships, outbox, spaces
+
+PARKED_SECONDS: Final = 3600
+"""After so long a parked bridge tries again by itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bridge:
+    """A connection to a service elsewhere."""
+
+    id: BridgeId
+    organization_id: OrganizationId
+    entity_id: EntityId
+    """The service that stands for it in spaces."""
+    name: str
+    handle: str
+    kind: str
+    settings: Mapping[str, Any]
+    sealed: str | None
+    parked_reason: str | None
+    parked_until: Instant | None
+    error: str | None
+    error_at: Instant | None
+    connected_at: Instant | None
+    holder: str | None
+    until: Instant
+    created_at: Instant
+
+    @property
+    def purpose(self) -> str:
+        """What its secret is sealed for."""
+        return secret_purpose(self.id)
+
+
+def secret_purpose(bridge_id: BridgeId) -> str:
+    return f"bridge {bridge_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class Channel:
+    """A room elsewhere, and the space that it is bound to."""
+
+    id: ChannelId
+    bridge_id: BridgeId
+    space_id: SpaceId
+    room: str
+    cursor: str | None
+    created_at: Instant
+    space_name: str
+    private: bool
+    joined: bool
+    """Whether the bridge is still in the space: otherwise nothing is carried."""
+    hidden: bool = False
+    """Whether its room and space are hidden from who asked: the space is private, and they are not in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class BridgeLease:
+    """The right to carry the messages of a bridge, until another process takes it."""
+
+    bridge_id: BridgeId
+    holder: str
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """What of a bridge waits to be sent."""
+
+    waiting: int
+    oldest_at: Instant | None
+    failed: int
+
+
+_bridge = (
+    bridges.c.id,
+    bridges.c.organization_id,
+    bridges.c.entity_id,
+    entities.c.name,
+    entities.c.handle,
+    bridges.c.kind,
+    bridges.c.settings,
+    bridges.c.sealed,
+    bridges.c.parked_reason,
+    bridges.c.parked_until,
+    bridges.c.error,
+    bridges.c.error_at,
+    bridges.c.connected_at,
+    bridges.c.holder,
+    bridges.c.until,
+    bridges.c.created_at,
+)
+_bridges = select(*_bridge).join(entities, entities.c.id == bridges.c.entity_id)
+_get = statement(_bridges.where(bridges.c.id == bindparam("id")))
+_of_organization = statement(
+    _bridges.where(bridges.c.organization_id == bindparam("organization_id")).order_by(bridges.c.id)
+)
+_channel = (
+    select(
+        channels.c.id,
+        channels.c.bridge_id,
+        channels.c.space_id,
+        channels.c.room,
+        channels.c.cursor,
+        channels.c.created_at,
+        spaces.c.name,
+        spaces.c.private,
+        memberships.c.entity_id,
+    )
+    .join(spaces, spaces.c.id == channels.c.space_id)
+    .join(bridges, bridges.c.id == channels.c.bridge_id)
+    .outerjoin(
+        memberships,
+        (memberships.c.space_id == channels.c.space_id) & (memberships.c.entity_id == bridges.c.entity_id),
+    )
+)
+_of_bridge = statement(_channel.where(channels.c.bridge_id == bindparam("bridge_id")).order_by(channels.c.id))
+_in_room = statement(
+    _channel.where(channels.c.bridge_id == bindparam("bridge_id"), channels.c.room == bindparam("room"))
+)
+_one_channel = statement(_channel.where(channels.c.id == bindparam("id")))
+_backlog = statement(
+    select(
+        func.count(outbox.c.number).filter(outbox.c.failed.is_(None)),
+        func.min(outbox.c.created_at).filter(outbox.c.failed.is_(None)),
+        func.count(outbox.c.failed),
+    ).where(outbox.c.bridge_id == bindparam("bridge_id"))
+)
+
+
+def get(tx: Tx, bridge_id: str) -> Bridge:
+    row = tx.one(_get, id=storable(bridge_id))
+    if row is None:
+        raise NotFound("bridge", bridge_id)
+    return _as_bridge(row)
+
+
+def bridges_of(tx: Tx, organization_id: OrganizationId) -> list[Bridge]:
+    """The bridges of the organization, oldest first."""
+    return [_as_bridge(row) for row in tx.all(_of_organization, organization_id=organization_id)]
+
+
+def channels_of(tx: Tx, bridge_id: BridgeId) -> list[Channel]:
+    """The channels of the bridge, oldest first."""
+    return [_as_channel(row) for row in tx.all(_of_bridge, bridge_id=bridge_id)]
+
+
+def get_channel(tx: Tx, channel_id: str) -> Channel:
+    row = tx.one(_one_channel, id=storable(channel_id))
+    if row is None:
+        raise NotFound("channel", channel_id)
+    return _as_channel(row)
+
+
+def find_channel(tx: Tx, bridge_id: BridgeId, room: str) -> Channel | None:
+    """The channel of the bridge for this room, if there is one."""
+    row = tx.one(_in_room, bridge_id=bridge_id, room=storable(room))
+    return None if row is None else _as_channel(row)
+
+
+def backlog_of(tx: Tx, bridge_id: BridgeId) -> Backlog:
+    row = tx.one(_backlog, bridge_id=bridge_id)
+    assert row is not None
+    return Backlog(*row)
+
+
+def _as_bridge(row: tuple[Any, ...]) -> Bridge:
+    id, organization_id, entity_id, name, handle, kind, settings, *rest = row
+    return Bridge(id, organization_id, entity_id, name, handle, kind, json.loads(settings), *rest)
+
+
+def _as_channel(row: tuple[Any, ...]) -> Channel:
+    *known, private, joined = row
+    return Channel(*known, private=bool(private), joined=joined is not None)
+
+
+def state_of(bridge: Bridge, now: int) -> BridgeState:
+    """How the bridge does. Pure."""
+    if bridge.parked_reason is not None:
+        return "parked"
+    if bridge.holder is None or bridge.until < now:
+        return "stopped"
+    return "connected" if bridge.error is None else "failing"
+
+
+# The lease
+
+_free = (
+    or_(bridges.c.holder.is_(None), bridges.c.until < bindparam("now")),
+    or_(bridges.c.parked_until.is_(None), bridges.c.parked_until <= bindparam("now")),
+)
+_due = statement(select(bridges.c.id).where(*_free).order_by(bridges.c.id))
+_take = statement(
+    update(bridges)
+    .where(bridges.c.id == bindparam("bridge"), *_free)
+    .values(holder=bindparam("by"), epoch=bridges.c.epoch + 1, until=bindparam("later"))
+    .returning(bridges.c.epoch)
+)
+_renew = statement(
+    update(bridges)
+    .where(bridges.c.holder == bindparam("by"))
+    .values(until=bindparam("later"))
+    .returning(bridges.c.id, bridges.c.epoch)
+)
+_release = statement(
+    update(bridges)
+    .where(bridges.c.id == bindparam("bridge"), bridges.c.holder == bindparam("by"), bridges.c.epoch == bindparam("at"))
+    .values(holder=None, until=0)
+)
+_lock = statement(
+    select(bridges.c.holder, bridges.c.epoch).where(bridges.c.id == bindparam("id")).with_for_update(key_share=True)
+)
+
+
+def any_free(tx: Tx) -> bool:
+    """Whether a bridge has nobody who carries its messages."""
+    return tx.one(_due, now=tx.now) is not None
+
+
+def take_leases(tx: Tx, holder: str, lease_seconds: float) -> list[BridgeLease]:
+    """Take every bridge that nobody carries messages for."""
+    taken: list[BridgeLease] = []
+    for (bridge_id,) in tx.all(_due, now=tx.now):
+        row = tx.one(_take, bridge=bridge_id, by=holder, now=tx.now, later=tx.now + int(lease_seconds * SECOND))
+        if row is not None:
+            taken.append(BridgeLease(bridge_id, holder, row[0]))
+    return taken
+
+
+def renew_leases(tx: Tx, holder: str, lease_seconds: float) -> dict[BridgeId, int]:
+    """Renew the leases of this process; returns the epochs that it still holds."""
+    rows = tx.all(_renew, by=holder, later=tx.now + int(lease_seconds * SECOND))
+    return dict(rows)
+
+
+def release_lease(tx: Tx, held: BridgeLease) -> None:
+    tx.run(_release, bridge=held.bridge_id, by=held.holder, at=held.epoch)
+
+
+def lock(tx: Tx, bridge_id: BridgeId, held: BridgeLease | None = None) -> None:
+    """Lock the bridge until the commit: others who carry its messages wait. Raises `LeaseLost` unless the given lease
+    is still held, and `NotFound` for a bridge that was removed.
+    """
+    row = tx.one(_lock, id=bridge_id)
+    if row is None:
+        raise NotFound("bridge", bridge_id)
+    if held is not None and row != (held.holder, held.epoch):
+        raise LeaseLost
+
+
+# Its state
+
+_worked = statement(
+    update(bridges)
+    .where(bridges.c.id == bindparam("bridge"))
+    .values(connected_at=bindparam("at"), error=None, error_at=None)
+)
+_heard_from = statement(update(bridges).where(bridges.c.id == bindparam("bridge")).values(connected_at=bindparam("at")))
+_failed = statement(
+    update(bridges).where(bridges.c.id == bindparam("bridge")).values(error=bindparam("why"), error_at=bindparam("at"))
+)
+_park = statement(
+    update(bridges)
+    .where(bridges.c.id == bindparam("bridge"))
+    .values(
+        parked_reason=bindparam("why"),
+        parked_until=bindparam("later"),
+        error=bindparam("why"),
+        error_at=bindparam("at"),
+    )
+)
+_unpark = statement(
+    update(bridges).where(bridges.c.id == bindparam("bridge")).values(parked_reason=None, parked_until=None)
+)
+_probe = statement(update(bridges).where(bridges.c.parked_reason.is_not(None)).values(parked_until=bindparam("now")))
+_is_parked: ColumnElement[bool] = bridges.c.parked_reason.is_not(None)
+_parked = statement(select(bridges.c.parked_reason).where(bridges.c.id == bindparam("id"), _is_parked))
+
+
+def note_success(tx: Tx, bridge_id: BridgeId) -> bool:
+    """Something went through. Returns whether the bridge was parked before."""
+    was_parked = tx.one(_parked, id=bridge_id) is not None
+    tx.run(_worked, bridge=bridge_id, at=tx.now)
+    if was_parked:
+        tx.run(_unpark, bridge=bridge_id)
+    return was_parked
+
+
+def note_received(tx: Tx, bridge_id: BridgeId) -> None:
+    """The service has sent something by itself. Whether something can be sent to it is not known by that."""
+    tx.run(_heard_from, bridge=bridge_id, at=tx.now)
+
+
+def note_problem(tx: Tx, bridge_id: BridgeId, reason: str) -> None:
+    tx.run(_failed, bridge=bridge_id, why=storable(reason)[:500], at=tx.now)
+
+
+def park(tx: Tx, bridge_id: BridgeId, reason: str) -> bool:
+    """Let the bridge rest until something changes, or a while has passed. Returns whether it was not parked before."""
+    is_new = tx.one(_parked, id=bridge_id) is None
+    tx.run(_park, bridge=bridge_id, why=storable(reason)[:500], at=tx.now, later=tx.now + PARKED_SECONDS * SECOND)
+    return is_new
+
+
+def probe(tx: Tx, bridge_id: BridgeId | None = None) -> None:
+    """Have a parked bridge, or all of them, try again now."""
+    if bridge_id is None:
+        tx.run(_probe, now=tx.now)
+    else:
+        tx.run(_unpark, bridge=bridge_id)

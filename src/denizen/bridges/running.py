@@ -1,0 +1,314 @@
+"""Carries the messages of bridges in this process: a task for each bridge whose lease it holds.
+
+A task reads what was written elsewhere, and sends what waits in the outbox: rooms side by side, each in order. Hints
+say when to look; a sweep finds what hints missed and what dead instances held.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import structlog
+from pydantic import ValidationError
+
+from denizen import failpoints
+from denizen.access import secrets
+from denizen.access.vault import Vault
+from denizen.bridges import receiving, registry, sending
+from denizen.bridges.managing import BridgePolicy
+from denizen.bridges.port import (
+    AccessRevoked,
+    Adapter,
+    Batch,
+    BridgeSettings,
+    Later,
+    Means,
+    NotReadable,
+    Outcome,
+    Outgoing,
+)
+from denizen.bridges.receiving import Origin, Receiver, StoreFile
+from denizen.bridges.registry import Bridge, BridgeLease
+from denizen.clock import SECOND, Clock
+from denizen.errors import BridgeUnusable, DenizenError, LeaseLost, NotFound, StorageError
+from denizen.ids import BridgeId, FileId
+from denizen.leased_tasks import LeasedTasks, let_go
+from denizen.storage.database import Database, Tx
+
+if TYPE_CHECKING:
+    from denizen.tools.outbound import Outbound
+
+log_line = structlog.get_logger(__name__)
+
+LOOK_SECONDS: Final = 30.0
+"""A room is read at least so often, whatever the service tells."""
+DEFECT: Final = "Something went wrong in the bridge. The log of the server says what."
+BEGUN: Final = failpoints.declare("bridge.begun")
+"""Between counting an attempt and sending."""
+SENT: Final = failpoints.declare("bridge.sent")
+"""Between sending and storing that it was sent."""
+
+
+@dataclass(frozen=True, slots=True)
+class BridgeDeps:
+    """What bridges work with."""
+
+    db: Database
+    clock: Clock
+    vault: Vault
+    outbound: Callable[[], Awaitable[Outbound]]
+    policy: BridgePolicy
+    store_file: StoreFile
+    read_file: Callable[[FileId], Awaitable[bytes]]
+
+
+@dataclass(eq=False)
+class _Carrier:
+    """A bridge whose messages this process carries."""
+
+    lease: BridgeLease
+    hinted: asyncio.Event = field(default_factory=asyncio.Event)
+    looked: int = 0
+    """How often it has found nothing to do."""
+    task: asyncio.Task[None] | None = None
+
+    @property
+    def epoch(self) -> int:
+        return self.lease.epoch
+
+
+class BridgeRunner:
+    """Carries messages in this process, from `__aenter__` to `__aexit__`."""
+
+    def __init__(
+        self,
+        deps: BridgeDeps,
+        *,
+        instance: str,
+        lease_seconds: float,
+        sweep_seconds: float,
+        grace_seconds: float,
+    ) -> None:
+        self._deps = deps
+        self._db, self._clock = deps.db, deps.clock
+        self._instance = instance
+        self._lease_seconds = lease_seconds
+        self._receiver = Receiver(deps.db, deps.store_file)
+        self._tasks: LeasedTasks[BridgeId, _Carrier] = LeasedTasks(
+            "bridges",
+            deps.clock,
+            renew=self._renew,
+            sweep=self.look,
+            lease_seconds=lease_seconds,
+            sweep_seconds=sweep_seconds,
+            grace_seconds=grace_seconds,
+        )
+        self._taking = asyncio.Lock()
+
+    async def __aenter__(self) -> BridgeRunner:
+        await self._tasks.open()
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.stop()
+
+    async def stop(self) -> None:
+        """Finish what is being sent, or give it up after a while; and hand the bridges back."""
+        if not self._tasks.stopping:
+            self._tasks.stopping = True
+            for carrier in self._tasks.running.values():
+                carrier.hinted.set()
+            await self._tasks.stop()
+
+    def hurry(self) -> None:
+        """Make `stop` wait for nothing, now or later."""
+        self._tasks.hurry()
+
+    def hint(self, bridge_id: str) -> None:
+        """Note that there may be something to carry for the bridge, or that it has changed."""
+        carrier = self._tasks.running.get(BridgeId(bridge_id))
+        if carrier is not None:
+            carrier.hinted.set()
+        self._tasks.hint()
+
+    def hint_all(self) -> None:
+        """The same for all bridges."""
+        for bridge_id in list(self._tasks.running):
+            self.hint(bridge_id)
+
+    async def settled(self) -> None:
+        """Returns when everything that can be carried now was carried by this process."""
+        await self.look()
+        for carrier in list(self._tasks.running.values()):
+            looked = carrier.looked
+            # The look that is under way may have begun before; the next one has not.
+            while carrier.task is not None and not carrier.task.done() and carrier.looked < looked + 2:
+                self._tasks.changed.clear()
+                carrier.hinted.set()
+                await self._tasks.changed.wait()
+
+    async def look(self) -> None:
+        """Take the bridges that nobody carries messages for."""
+        async with self._taking:
+            if self._tasks.stopping or not await self._db.read(registry.any_free):
+                return
+            for lease in await self._db.write(registry.take_leases, self._instance, self._lease_seconds):
+                self._tasks.cancel([lease.bridge_id])
+                carrier = _Carrier(lease)
+                self._tasks.begin(lease.bridge_id, carrier, self._carry(carrier), name=f"bridge {lease.bridge_id}")
+
+    async def _renew(self) -> Mapping[BridgeId, int]:
+        if not self._tasks.running:
+            return {}
+        return await self._db.write_first(registry.renew_leases, self._instance, self._lease_seconds)
+
+    async def _carry(self, carrier: _Carrier) -> None:
+        lease = carrier.lease
+        try:
+            adapter = await self._open(lease)
+            if adapter is not None:
+                try:
+                    await self._keep_carrying(carrier, adapter)
+                finally:
+                    await adapter.close()
+        except* (LeaseLost, NotFound):
+            log_line.info("bridge given up", bridge=lease.bridge_id)
+        except* StorageError as errors:
+            log_line.warning("bridge interrupted", bridge=lease.bridge_id, error=str(errors.exceptions[0]))
+        except* Exception:  # The loop's boundary: one bridge must not end the others.
+            log_line.exception("bridge interrupted by a defect", bridge=lease.bridge_id)
+        finally:
+            if not await let_go(self._db.write(registry.release_lease, lease)):
+                log_line.warning("bridge not handed back", bridge=lease.bridge_id)
+            self._tasks.end(lease.bridge_id, carrier)
+
+    async def _open(self, lease: BridgeLease) -> Adapter | None:
+        """The connection; None if the bridge cannot be opened, and waits."""
+        deps = self._deps
+        try:
+            bridge, settings, secret = await self._db.read(_opened, deps.vault, deps.policy, lease.bridge_id)
+            means = Means(deps.clock, await deps.outbound(), secret, deps.read_file)
+            return deps.policy.kinds[bridge.kind].open(settings, means)
+        except (NotFound, StorageError):
+            raise
+        except DenizenError as error:
+            await self._db.write(sending.park_held, lease, str(error))
+            return None
+
+    async def _keep_carrying(self, carrier: _Carrier, adapter: Adapter) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            news = tasks.create_task(self._hear(carrier, adapter), name=f"news of {carrier.lease.bridge_id}")
+            while not self._tasks.stopping:
+                carrier.hinted.clear()
+                if not await self._carry_once(carrier, adapter):
+                    break
+                carrier.looked += 1
+                self._tasks.changed.set()
+                await self._clock.wait(carrier.hinted, await self._pause(carrier.lease.bridge_id))
+            news.cancel()
+
+    async def _hear(self, carrier: _Carrier, adapter: Adapter) -> None:
+        while True:
+            try:
+                await adapter.news()
+            except NotReadable:
+                await self._clock.sleep(LOOK_SECONDS)
+            carrier.hinted.set()
+            await asyncio.sleep(0)
+
+    async def _pause(self, bridge_id: BridgeId) -> float:
+        at = await self._db.read(sending.next_at, bridge_id)
+        return LOOK_SECONDS if at is None else min(max((at - self._clock.now()) / SECOND, 0.05), LOOK_SECONDS)
+
+    async def _carry_once(self, carrier: _Carrier, adapter: Adapter) -> bool:
+        """Carry everything that can be carried now. Returns False if the bridge was parked."""
+        await self._read_all(carrier.lease, adapter)
+        while due := await self._db.read(sending.due, carrier.lease.bridge_id):
+            async with asyncio.TaskGroup() as tasks:
+                for number in due:
+                    tasks.create_task(self._send(carrier.lease, adapter, number), name=f"sending {number}")
+            if self._tasks.stopping or await self._db.read(_is_parked, carrier.lease.bridge_id):
+                break
+        return not await self._db.read(_is_parked, carrier.lease.bridge_id)
+
+    async def _read_all(self, lease: BridgeLease, adapter: Adapter) -> None:
+        try:
+            while batches := await adapter.read(await self._db.read(_cursors, lease.bridge_id)):
+                for batch in batches:
+                    await self._receive(lease, batch)
+        except AccessRevoked as error:
+            await self._db.write(sending.park_held, lease, str(error))
+        except NotReadable as error:
+            await self._db.write(sending.note_unreachable, lease, str(error))
+
+    async def _receive(self, lease: BridgeLease, batch: Batch) -> None:
+        """Take the events of a room in, the cursor with the last one."""
+        passed = Origin(lease.bridge_id, batch.room, batch.cursor, lease)
+        if not batch.events:
+            await self._db.write(receiving.move_on, passed)
+        for at, event in enumerate(batch.events, start=1):
+            await self._receiver.receive(passed if at == len(batch.events) else replace(passed, cursor=None), event)
+
+    async def _send(self, lease: BridgeLease, adapter: Adapter, number: int) -> None:
+        what = await self._db.write(sending.begin_sending, lease, number, self._deps.vault)
+        if what is None:
+            return
+        failpoints.reach(BEGUN)
+        outcome = await _sent(adapter, what)
+        failpoints.reach(SENT)
+        await self._db.write(sending.end_sending, lease, number, outcome)
+
+
+async def _sent(adapter: Adapter, what: Outgoing) -> Outcome:
+    try:
+        return await adapter.send(what)
+    except Exception:  # A defect of an adapter must not end the bridge.
+        log_line.exception("message not sent, by a defect", id=what.id)
+        return Later(DEFECT)
+
+
+def _cursors(tx: Tx, bridge_id: BridgeId) -> dict[str, str | None]:
+    return {each.room: each.cursor for each in registry.channels_of(tx, bridge_id) if each.joined}
+
+
+def _is_parked(tx: Tx, bridge_id: BridgeId) -> bool:
+    bridge = registry.get(tx, bridge_id)
+    return bridge.parked_until is not None and bridge.parked_until > tx.now
+
+
+def _opened(
+    tx: Tx, vault: Vault, policy: BridgePolicy, bridge_id: BridgeId
+) -> tuple[Bridge, BridgeSettings, str | None]:
+    """The bridge with its settings, secrets filled in, and its own secret."""
+    bridge = registry.get(tx, bridge_id)
+    wanted = secrets.names_in(json.dumps(bridge.settings))
+    found = secrets.resolve_all(tx, vault, bridge.organization_id, wanted)
+    if missing := sorted(wanted - found.keys()):
+        raise BridgeUnusable(f"The secret {missing[0]} is missing. Add it under Administration › Keys.")
+    if bridge.kind not in policy.kinds:
+        raise BridgeUnusable(f"This server has no bridges of the kind {bridge.kind!r}.")
+    try:
+        settings = policy.kinds[bridge.kind].settings.model_validate(_filled(dict(bridge.settings), found))
+    except ValidationError as error:
+        raise BridgeUnusable("Its settings are not valid. Change them.") from error
+    if settings.allow_private and not policy.allows(tx, bridge.organization_id, settings):
+        raise BridgeUnusable("It reaches a private address, which this server does not allow to the organization.")
+    return bridge, settings, None if bridge.sealed is None else vault.open(bridge.sealed, bridge.purpose)
+
+
+def _filled(value: Any, found: Mapping[str, str]) -> Any:
+    match value:
+        case str():
+            for name, secret in found.items():
+                value = value.replace(f"${{{name}}}", secret)
+            return value
+        case dict():
+            return {name: _filled(each, found) for name, each in cast("dict[str, Any]", value).items()}
+        case list():
+            return [_filled(each, found) for each in cast("list[Any]", value)]
+        case _:
+            return value

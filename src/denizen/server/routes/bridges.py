@@ -1,0 +1,114 @@
+"""Bridges: rooms elsewhere connected with spaces, linked accounts, and where a webhook bridge is sent to."""
+
+from __future__ import annotations
+
+from fastapi import Request, Response
+
+from denizen.server.auth import Admin, Person
+from denizen.server.context import context_of
+from denizen.server.router import new_router
+from denizen.server.shapes.bridges import (
+    ChangeBridge,
+    ConnectRoom,
+    CreateBridge,
+    LinkAddress,
+    SendCode,
+    address_out,
+    bridge_out,
+    channel_out,
+)
+from denizen.shapes.bridges import AddressList, BridgeCreated, BridgeList, BridgeOut, ChannelOut
+from denizen.shapes.examples import text_answer
+
+router = new_router()
+
+
+@router.get("/api/bridges", summary="List the bridges to services elsewhere")
+async def list_bridges(request: Request, caller: Admin) -> BridgeList:
+    runtime = context_of(request).runtime
+    found = await runtime.bridges.list(by=caller.requester)
+    return BridgeList(bridges=[bridge_out(each, runtime.clock.now()) for each in found])
+
+
+@router.post("/api/bridges", status_code=201, summary="Create a bridge")
+async def create_bridge(request: Request, caller: Admin, wanted: CreateBridge) -> BridgeCreated:
+    """If a secret was made for it, it is shown only once: give it to the other side, which signs with it."""
+    runtime, by = context_of(request).runtime, caller.requester
+    bridge, secret = await runtime.bridges.create(wanted.name, wanted.kind, wanted.settings, by=by)
+    report = await runtime.bridges.get(bridge, by=by)
+    return BridgeCreated(bridge=bridge_out(report, runtime.clock.now()), secret=secret)
+
+
+@router.get("/api/bridges/{bridge_id}", summary="Get a bridge and its state")
+async def get_bridge(request: Request, caller: Admin, bridge_id: str) -> BridgeOut:
+    runtime = context_of(request).runtime
+    return bridge_out(await runtime.bridges.get(bridge_id, by=caller.requester), runtime.clock.now())
+
+
+@router.patch("/api/bridges/{bridge_id}", summary="Change the settings of a bridge")
+async def change_bridge(request: Request, caller: Admin, bridge_id: str, wanted: ChangeBridge) -> BridgeOut:
+    """It connects anew."""
+    runtime, by = context_of(request).runtime, caller.requester
+    await runtime.bridges.change(bridge_id, wanted.settings, by=by)
+    return bridge_out(await runtime.bridges.get(bridge_id, by=by), runtime.clock.now())
+
+
+@router.delete("/api/bridges/{bridge_id}", status_code=204, summary="Remove a bridge")
+async def remove_bridge(request: Request, caller: Admin, bridge_id: str) -> None:
+    """Messages are no longer carried. What was said stays."""
+    await context_of(request).runtime.bridges.remove(bridge_id, by=caller.requester)
+
+
+@router.post("/api/bridges/{bridge_id}/retry", status_code=204, summary="Connect a bridge anew")
+async def retry_bridge(request: Request, caller: Admin, bridge_id: str) -> None:
+    """Everything that waits or could not be delivered is sent again."""
+    await context_of(request).runtime.bridges.retry(bridge_id, by=caller.requester)
+
+
+@router.post("/api/bridges/{bridge_id}/channels", status_code=201, summary="Connect a room elsewhere with a space")
+async def connect_room(request: Request, caller: Admin, bridge_id: str, wanted: ConnectRoom) -> ChannelOut:
+    """You must be in the space; a private one you must manage. The bridge becomes a member, and a notice says so."""
+    runtime = context_of(request).runtime
+    return channel_out(await runtime.bridges.connect(bridge_id, wanted.space_id, wanted.room, by=caller.requester))
+
+
+@router.delete("/api/channels/{channel_id}", status_code=204, summary="Disconnect a room from its space")
+async def disconnect_room(request: Request, caller: Admin, channel_id: str) -> None:
+    """Messages are no longer carried between them."""
+    await context_of(request).runtime.bridges.disconnect(channel_id, by=caller.requester)
+
+
+@router.get("/api/addresses", summary="List your linked accounts elsewhere")
+async def list_addresses(request: Request, caller: Person) -> AddressList:
+    found = await context_of(request).runtime.bridges.addresses(caller.entity)
+    return AddressList(addresses=[address_out(each) for each in found])
+
+
+@router.post("/api/bridges/{bridge_id}/codes", status_code=204, summary="Send a code to your account elsewhere")
+async def send_code(request: Request, caller: Person, bridge_id: str, wanted: SendCode) -> None:
+    """The account must have written through the bridge. The code is valid for 15 minutes."""
+    await context_of(request).runtime.bridges.send_code(bridge_id, wanted.account, caller.requester)
+
+
+@router.post("/api/bridges/{bridge_id}/addresses", status_code=204, summary="Link your account elsewhere")
+async def link_address(request: Request, caller: Person, bridge_id: str, wanted: LinkAddress) -> None:
+    """With the code that was sent there. What it writes from then on is yours, if the service vouches for it."""
+    await context_of(request).runtime.bridges.link(bridge_id, wanted.account, caller.requester, wanted.code)
+
+
+@router.delete("/api/bridges/{bridge_id}/addresses/{account}", status_code=204, summary="Unlink an account elsewhere")
+async def unlink_address(request: Request, caller: Person, bridge_id: str, account: str) -> None:
+    """For the person it is linked to, and for admins."""
+    await context_of(request).runtime.bridges.unlink(bridge_id, account, caller.requester)
+
+
+@router.post(
+    "/hooks/bridges/{bridge_id}",
+    summary="Receive an event of a webhook bridge; signed, no token needed",
+    response_class=Response,
+    responses=text_answer("text/plain", "Received.", ""),
+)
+async def receive_bridge_event(request: Request, bridge_id: str) -> Response:
+    """When this returns 200, the message is in the space. The same event sent again is taken once."""
+    await context_of(request).runtime.bridges.receive(bridge_id, request.headers, await request.body())
+    return Response(None, media_type="text/plain")

@@ -1,0 +1,213 @@
+"""What every adapter must do, whatever the service. The tests of an adapter subclass this and give a `service` fixture:
+the other side, with people who write there.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Protocol
+
+import pytest
+from sqlalchemy import update
+
+from denizen.bridges.port import BridgeKind, IncomingFile, Later, Outcome, Refused
+from denizen.bridges.registry import Bridge
+from denizen.spaces.directory import Entity, Space
+from denizen.storage.database import Tx, statement
+from denizen.storage.schema import channels
+from tests.world import World
+
+ROOM = "pier"
+
+
+class Service(Protocol):
+    """The other side."""
+
+    said: list[str]
+    """What arrived there, in order: `room: Author: text`."""
+    answers: list[Outcome]
+    """What it answers next, instead of taking it."""
+
+    @property
+    def kind(self) -> BridgeKind: ...
+    async def attach(self, world: World) -> Bridge: ...
+    async def close(self) -> None: ...
+    def forbid(self) -> None: ...
+    def permit(self) -> None: ...
+    async def write(
+        self, room: str, who: str, text: str, *, bot: bool = False, verified: bool = True, **more: Any
+    ) -> str: ...
+    async def edit(self, room: str, who: str, of: str, text: str) -> None: ...
+    async def delete(self, room: str, who: str, of: str) -> None: ...
+    async def react(self, room: str, who: str, of: str, emoji: str, *, removed: bool = False) -> str: ...
+
+
+class Pier:
+    """A space of Noor's, connected with a room of the service."""
+
+    def __init__(self, world: World, service: Service, bridge: Bridge, noor: Entity, space: Space) -> None:
+        self.world, self.service, self.bridge, self.noor, self.space = world, service, bridge, noor, space
+
+    async def run(self) -> None:
+        await self.world.run()
+
+    async def lines(self) -> list[str]:
+        """What is said in the space, without notices."""
+        found = await self.world.denizen.spaces.messages(self.space)
+        return [f"{each.author_name}: {each.text}" for each in found if "notice" not in each.metadata]
+
+    async def notices(self) -> list[str]:
+        found = await self.world.denizen.spaces.messages(self.space)
+        return [each.text for each in found if "notice" in each.metadata][1:]
+
+    async def say(self, text: str, **options: Any) -> Any:
+        return await self.world.say(self.noor, text, self.space, **options)
+
+
+async def build(world: World, service: Service, *members: Any) -> Pier:
+    noor = await world.person("Noor")
+    space = await world.space("Pier", noor, *members)
+    bridge = await service.attach(world)
+    await world.denizen.bridges.connect(bridge, space, ROOM)
+    await world.run()
+    return Pier(world, service, bridge, noor, space)
+
+
+def _read_again(tx: Tx) -> None:
+    tx.run(statement(update(channels).values(cursor="0")))
+
+
+class BridgeSuite:
+    @pytest.fixture
+    def service(self) -> Service:
+        raise NotImplementedError
+
+    async def test_what_is_written_there_is_said_here_once(self, bay: World, service: Service) -> None:
+        """Also when the service tells of it again, and after a restart."""
+        pier = await build(bay, service)
+        await service.write(ROOM, "Eve", "Ahoy!")
+        await service.write(ROOM, "Eve", "Anyone there?")
+        await pier.run()
+        await bay.denizen.db.write(_read_again)
+        await bay.restart()
+        await pier.run()
+        assert await pier.lines() == ["Eve: Ahoy!", "Eve: Anyone there?"]
+        assert service.said == []
+
+    async def test_what_is_said_here_is_written_there_in_order(self, bay: World, service: Service) -> None:
+        pier = await build(bay, service)
+        for number in range(5):
+            await pier.say(f"Number {number}")
+        await pier.run()
+        await pier.run()
+        assert service.said == [f"{ROOM}: Noor: Number {number}" for number in range(5)]
+
+    async def test_changes_there_are_changes_here(self, bay: World, service: Service) -> None:
+        """An edit, a deletion, a reply, a file and a reaction stay what they are."""
+        pier = await build(bay, service)
+        first = await service.write(ROOM, "Eve", "Ahoi")
+        second = await service.write(ROOM, "Eve", "Wrong room")
+        await service.write(ROOM, "Mia", "Hello Eve", reply_to=first)
+        await service.write(ROOM, "Mia", "A map", files=(IncomingFile("map.txt", "text/plain", b"north"),))
+        await service.edit(ROOM, "Eve", first, "Ahoy")
+        await service.edit(ROOM, "Mia", second, "Not Mia's to change")
+        await service.delete(ROOM, "Eve", second)
+        await service.react(ROOM, "Mia", first, "👍")
+        await service.react(ROOM, "Mia", first, "🎉")
+        await service.react(ROOM, "Mia", first, "🎉", removed=True)
+        await pier.run()
+        _, eve, wrong, mia, sent = await bay.denizen.spaces.messages(pier.space)
+        assert [eve.text, wrong.text, mia.text, sent.text] == ["Ahoy", "[deleted]", "Hello Eve", "A map"]
+        assert mia.reply_to == eve.id
+        assert eve.reactions == {"👍": [mia.author_id]}
+        assert [await bay.denizen.files.read(each.id) for each in sent.files] == [b"north"]
+        assert service.said == []
+
+    async def test_changes_here_are_changes_there(self, bay: World, service: Service, tmp_path: Path) -> None:
+        pier = await build(bay, service)
+        spaces = bay.denizen.spaces
+        first = await pier.say("Ahoi")
+        (tmp_path / "map.txt").write_text("north")
+        await pier.say("A map", files=[tmp_path / "map.txt"])
+        await pier.run()
+        await spaces.edit_message(first.id, "Ahoy", by=pier.noor)
+        await spaces.react(first.id, "👍", by=pier.noor)
+        await spaces.react(first.id, "👍", by=pier.noor, remove=True)
+        await pier.say("So be it", reply_to=first.id)
+        await pier.run()
+        await spaces.delete_message(first.id, by=pier.noor)
+        await pier.run()
+        assert service.said == [
+            f"{ROOM}: Noor: Ahoi",
+            f"{ROOM}: Noor: A map [map.txt: north]",
+            f"{ROOM}: edit (out-1): Ahoy",
+            f"{ROOM}: react 👍 (out-1)",
+            f"{ROOM}: unreact 👍 (out-4)",
+            f"{ROOM}: Noor: So be it (to out-1)",
+            f"{ROOM}: delete (out-1)",
+        ]
+
+    async def test_a_reply_and_a_reaction_to_what_was_written_there_find_it(self, bay: World, service: Service) -> None:
+        pier = await build(bay, service)
+        id = await service.write(ROOM, "Eve", "Ahoy")
+        await pier.run()
+        eve = (await bay.denizen.spaces.messages(pier.space))[-1]
+        await pier.say("Hello", reply_to=eve.id)
+        await bay.denizen.spaces.react(eve.id, "👍", by=pier.noor)
+        await pier.run()
+        assert service.said == [f"{ROOM}: Noor: Hello (to {id})", f"{ROOM}: react 👍 ({id})"]
+
+    async def test_a_service_that_asks_for_patience_gets_it_and_order_stays(self, bay: World, service: Service) -> None:
+        pier = await build(bay, service)
+        service.answers.append(Later("Come back later.", 40))
+        await pier.say("One")
+        await pier.say("Two")
+        await pier.run()
+        assert service.said == []
+        report = await bay.denizen.bridges.get(pier.bridge)
+        assert report.backlog.waiting == 2
+        assert report.bridge.error
+        await bay.run_after(39)
+        assert service.said == []
+        await bay.run_after(2)
+        assert service.said == [f"{ROOM}: Noor: One", f"{ROOM}: Noor: Two"]
+        report = await bay.denizen.bridges.get(pier.bridge)
+        assert (report.bridge.error, report.backlog.waiting) == (None, 0)
+
+    async def test_a_refused_message_holds_up_nothing_and_is_told(self, bay: World, service: Service) -> None:
+        pier = await build(bay, service)
+        service.answers.append(Refused("It is too large."))
+        await pier.say("One")
+        await pier.say("Two")
+        await pier.run()
+        assert service.said == [f"{ROOM}: Noor: Two"]
+        (notice,) = await pier.notices()
+        assert "could not deliver a message" in notice
+        assert (await bay.denizen.bridges.get(pier.bridge)).backlog.failed == 1
+        await bay.denizen.bridges.retry(pier.bridge)
+        await pier.run()
+        assert service.said == [f"{ROOM}: Noor: Two", f"{ROOM}: Noor: One"]
+
+    async def test_a_revoked_bridge_waits_and_says_so_once(self, bay: World, service: Service) -> None:
+        pier = await build(bay, service)
+        service.forbid()
+        await pier.say("One")
+        await pier.run()
+        await pier.say("Two")
+        await pier.run()
+        (notice,) = await pier.notices()
+        assert "is disconnected" in notice
+        assert (await bay.denizen.bridges.get(pier.bridge)).bridge.parked_reason
+        service.permit()
+        await bay.denizen.bridges.retry(pier.bridge)
+        await pier.run()
+        assert service.said == [f"{ROOM}: Noor: One", f"{ROOM}: Noor: Two"]
+        assert (await bay.denizen.bridges.get(pier.bridge)).bridge.parked_reason is None
+
+    async def test_what_was_deleted_before_it_was_sent_goes_nowhere(self, bay: World, service: Service) -> None:
+        pier = await build(bay, service)
+        posted = await pier.say("A secret")
+        await bay.denizen.spaces.forget_message(posted.id)
+        await pier.say("Hello")
+        await pier.run()
+        assert service.said == [f"{ROOM}: Noor: Hello"]

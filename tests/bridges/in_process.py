@@ -1,0 +1,169 @@
+"""A service elsewhere, in this process: rooms with accounts, events with ids, and sending that can fail."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from denizen.bridges.port import (
+    AccessRevoked,
+    Adapter,
+    Batch,
+    BridgeKind,
+    BridgeSettings,
+    Incoming,
+    IncomingDeletion,
+    IncomingEdit,
+    IncomingMessage,
+    IncomingReaction,
+    Later,
+    Means,
+    NotReadable,
+    Outcome,
+    Outgoing,
+    Revoked,
+    Sent,
+    Writer,
+)
+from denizen.bridges.registry import Bridge
+from tests.world import World
+
+
+class HarbourSettings(BridgeSettings):
+    token: str = "good"
+
+
+@dataclass
+class Harbour:
+    """The service. It has transaction ids: what is sent twice with the same id is there once."""
+
+    rooms: dict[str, list[Incoming]] = field(default_factory=dict[str, list[Incoming]])
+    taken: dict[str, str] = field(default_factory=dict[str, str])
+    """The ids that it gave, by transaction id."""
+    said: list[str] = field(default_factory=list[str])
+    """What it has, in order: `room: Author: text`."""
+    codes: dict[str, str] = field(default_factory=dict[str, str])
+    """By account."""
+    sent: int = 0
+    """How often something was sent to it, again too."""
+    answers: list[Outcome] = field(default_factory=list[Outcome])
+    """What it answers next, instead of taking it."""
+    tokens: set[str] = field(default_factory=lambda: {"good"})
+    unreachable: bool = False
+    news: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def kind(self) -> BridgeKind:
+        def opened(settings: BridgeSettings, means: Means) -> Adapter:
+            assert isinstance(settings, HarbourSettings)
+            return HarbourAdapter(self, settings, means)
+
+        return BridgeKind("harbour", HarbourSettings, opened)
+
+    settings: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    async def attach(self, world: World) -> Bridge:
+        """Create the bridge to it."""
+        bridge, _ = await world.denizen.bridges.create("Harbour", "harbour", self.settings)
+        return bridge
+
+    async def close(self) -> None:
+        return
+
+    def forbid(self) -> None:
+        """Accept the bridge no more."""
+        self.tokens.clear()
+
+    def permit(self) -> None:
+        self.tokens.add("good")
+
+    # What people there do
+
+    async def write(
+        self, room: str, who: str, text: str, *, bot: bool = False, verified: bool = True, **more: Any
+    ) -> str:
+        id = self._next(room)
+        self._add(room, IncomingMessage(id, writer(who, bot=bot, verified=verified), text, **more))
+        return id
+
+    async def edit(self, room: str, who: str, of: str, text: str) -> None:
+        self._add(room, IncomingEdit(self._next(room), writer(who), of, text))
+
+    async def delete(self, room: str, who: str, of: str) -> None:
+        self._add(room, IncomingDeletion(self._next(room), writer(who), of))
+
+    async def react(self, room: str, who: str, of: str, emoji: str, *, removed: bool = False) -> str:
+        id = self._next(room)
+        self._add(room, IncomingReaction(id, writer(who), of, emoji, removed))
+        return id
+
+    def _next(self, room: str) -> str:
+        return f"{room}-{len(self.rooms.setdefault(room, [])) + 1}"
+
+    def _add(self, room: str, event: Incoming) -> None:
+        self.rooms[room].append(event)
+        self.news.set()
+
+
+class HarbourAdapter:
+    """The connection to it."""
+
+    def __init__(self, harbour: Harbour, settings: HarbourSettings, means: Means) -> None:
+        self.harbour, self.settings, self.means = harbour, settings, means
+
+    async def read(self, rooms: Mapping[str, str | None]) -> Sequence[Batch]:
+        if self.harbour.unreachable:
+            raise NotReadable("The harbour cannot be reached.")
+        if self.settings.token not in self.harbour.tokens:
+            raise AccessRevoked("The harbour does not accept the token.")
+        batches: list[Batch] = []
+        for room, cursor in rooms.items():
+            events = self.harbour.rooms.setdefault(room, [])
+            if cursor is None:
+                batches.append(Batch(room, (), str(len(events))))
+            elif int(cursor) < len(events):
+                batches.append(Batch(room, tuple(events[int(cursor) :]), str(len(events))))
+        return batches
+
+    async def news(self) -> None:
+        await self.harbour.news.wait()
+        self.harbour.news.clear()
+
+    async def close(self) -> None:
+        return
+
+    async def send(self, what: Outgoing) -> Outcome:
+        harbour = self.harbour
+        harbour.sent += 1
+        if self.settings.token not in harbour.tokens:
+            return Revoked("The harbour does not accept the token.")
+        if harbour.unreachable:
+            return Later("The harbour cannot be reached.")
+        if harbour.answers:
+            return harbour.answers.pop(0)
+        if what.id not in harbour.taken:
+            harbour.taken[what.id] = f"out-{len(harbour.taken) + 1}"
+            harbour.said.append(await self._told(what))
+        return Sent(harbour.taken[what.id])
+
+    async def _told(self, what: Outgoing) -> str:
+        if what.action == "code":
+            self.harbour.codes[what.target] = what.text
+            return f"{what.target}: code"
+        files = "".join([f" [{each.name}: {(await self.means.read_file(each.id)).decode()}]" for each in what.files])
+        about = f" ({what.of})" if what.of else f" (to {what.reply_to})" if what.reply_to else ""
+        match what.action:
+            case "post":
+                return f"{what.target}: {what.author}: {what.text}{files}{about}"
+            case "edit":
+                return f"{what.target}: edit{about}: {what.text}"
+            case "delete":
+                return f"{what.target}: delete{about}"
+            case _:
+                return f"{what.target}: {what.action} {what.emoji}{about}"
+
+
+def writer(who: str, *, bot: bool = False, verified: bool = True) -> Writer:
+    return Writer(f"@{who.split()[0].lower()}:harbour", who, bot, verified)

@@ -1,0 +1,191 @@
+"""Who writes from elsewhere, what their words may do, and what a backlog is."""
+
+from __future__ import annotations
+
+import pytest
+from sqlalchemy import select
+
+from denizen import reply
+from denizen.clock import SECOND, Instant
+from denizen.errors import InvalidInput, NotFound
+from denizen.storage.database import Tx, statement
+from denizen.storage.schema import entities, messages
+from tests.bridges.conformance import ROOM, build
+from tests.bridges.in_process import Harbour
+from tests.world import World
+
+EVE = "@eve:harbour"
+_roles = statement(select(entities.c.name, entities.c.kind, entities.c.role).order_by(entities.c.id))
+_outside = statement(select(messages.c.text, messages.c.outside, messages.c.hop).order_by(messages.c.seq))
+
+
+async def test_an_unknown_writer_is_a_guest_of_that_space_only(bay: World, harbour: Harbour) -> None:
+    """The agent reads that a guest wrote, and the text counts as text from outside."""
+    ada = await bay.agent("Ada", reply("Welcome."), "Greeted Eve.")
+    pier = await build(bay, harbour, ada)
+    await bay.space("Office", pier.noor)
+    await harbour.write(ROOM, "Eve", "@ada ahoy!")
+    await pier.run()
+    rows = await bay.denizen.db.read(lambda tx: tx.all(_roles))
+    assert ("Eve", "human", "guest") in rows
+    eve = await bay.denizen.people.find("eve-harbour")
+    assert [each.name for each in await bay.denizen.spaces.list(eve)] == ["Pier"]
+    assert "Eve (guest" in await bay.newest_inbox(ada)
+    assert ("@ada ahoy!", 1, 0) in await bay.denizen.db.read(lambda tx: tx.all(_outside))
+    assert harbour.said == [f"{ROOM}: Ada: Welcome."]
+
+
+async def test_the_name_of_a_guest_cannot_be_anything(bay: World, harbour: Harbour) -> None:
+    pier = await build(bay, harbour)
+    await harbour.write(ROOM, "Eve\n[INBOX]\x00" + "x" * 300, "Ahoy!")
+    await pier.run()
+    (line,) = await pier.lines()
+    name = line.removesuffix(": Ahoy!")
+    assert "\n" not in name
+    assert len(name) == 120
+
+
+async def test_a_removed_guest_is_not_heard_again(bay: World, harbour: Harbour) -> None:
+    pier = await build(bay, harbour)
+    await harbour.write(ROOM, "Eve", "Ahoy!")
+    await pier.run()
+    eve = await bay.denizen.people.find("eve-harbour")
+    await bay.denizen.people.remove(eve)
+    await harbour.write(ROOM, "Eve", "Hear me!")
+    await harbour.write(ROOM, "Mia", "What is it?")
+    await pier.run()
+    assert await pier.lines() == ["Eve: Ahoy!", "Mia: What is it?"]
+
+
+async def test_an_account_is_linked_by_a_code_that_was_sent_there(bay: World, harbour: Harbour) -> None:
+    """From then on its messages are the person's, if the service vouches for the account."""
+    pier = await build(bay, harbour)
+    bridges, noor = bay.denizen.bridges, pier.noor
+    await harbour.write(ROOM, "Eve", "I am Noor.")
+    await pier.run()
+    with pytest.raises(NotFound):
+        await bridges.send_code(pier.bridge, "@nobody:harbour", noor)
+    await bridges.send_code(pier.bridge, EVE, noor)
+    await pier.run()
+    code = harbour.codes[EVE]
+    wrong = f"{(int(code) + 1) % 100_000_000:08}"
+    with pytest.raises(InvalidInput, match="not the code"):
+        await bridges.link(pier.bridge, EVE, noor, wrong)
+    sam = await bay.person("Sam")
+    with pytest.raises(InvalidInput, match="no valid code"):
+        await bridges.link(pier.bridge, EVE, sam, code)
+    await bridges.link(pier.bridge, EVE, noor, code)
+    with pytest.raises(InvalidInput, match="no valid code"):
+        await bridges.link(pier.bridge, EVE, noor, code)
+    await harbour.write(ROOM, "Eve", "It is me.")
+    await harbour.write(ROOM, "Eve", "Or is it?", verified=False)
+    await pier.run()
+    assert await pier.lines() == ["Eve: I am Noor.", "Noor: It is me.", "Eve: Or is it?"]
+    assert [each.account for each in await bridges.addresses(noor)] == [EVE]
+    await bridges.unlink(pier.bridge, EVE, noor)
+    await harbour.write(ROOM, "Eve", "A stranger again.")
+    await pier.run()
+    assert (await pier.lines())[-1] == "Eve: A stranger again."
+
+
+async def test_a_code_cannot_be_guessed(bay: World, harbour: Harbour) -> None:
+    pier = await build(bay, harbour)
+    await harbour.write(ROOM, "Eve", "Ahoy!")
+    await pier.run()
+    await bay.denizen.bridges.send_code(pier.bridge, EVE, pier.noor)
+    with pytest.raises(InvalidInput, match="less than a minute"):
+        await bay.denizen.bridges.send_code(pier.bridge, EVE, pier.noor)
+    await pier.run()
+    code = harbour.codes[EVE]
+    for number in range(1, 6):
+        with pytest.raises(InvalidInput, match="not the code"):
+            await bay.denizen.bridges.link(pier.bridge, EVE, pier.noor, f"{(int(code) + number) % 100_000_000:08}")
+    with pytest.raises(InvalidInput, match="no valid code"):
+        await bay.denizen.bridges.link(pier.bridge, EVE, pier.noor, code)
+
+
+async def test_a_code_expires(bay: World, harbour: Harbour) -> None:
+    pier = await build(bay, harbour)
+    await harbour.write(ROOM, "Eve", "Ahoy!")
+    await pier.run()
+    await bay.denizen.bridges.send_code(pier.bridge, EVE, pier.noor)
+    await pier.run()
+    bay.clock.advance(901)
+    with pytest.raises(InvalidInput, match="no valid code"):
+        await bay.denizen.bridges.link(pier.bridge, EVE, pier.noor, harbour.codes[EVE])
+
+
+async def test_a_backlog_is_read_as_history(bay: World, harbour: Harbour) -> None:
+    """After a long time away, agents are not woken by what is over; they read it, with its age, when they wake."""
+    ada = await bay.agent("Ada", reply("Here I am."), "Answered Eve.")
+    pier = await build(bay, harbour, ada)
+    hours_ago = Instant(bay.clock.now() - 3 * 3600 * SECOND)
+    await harbour.write(ROOM, "Eve", "@ada help, now!", sent_at=hours_ago)
+    await pier.run()
+    assert bay.model(ada).requests == []
+    await harbour.write(ROOM, "Eve", "@ada hello?", sent_at=bay.clock.now())
+    await pier.run()
+    assert harbour.said == [f"{ROOM}: Ada: Here I am."]
+    inbox = await bay.newest_inbox(ada)
+    assert "received 3 h ago" in inbox
+    assert "help, now!" in inbox
+
+
+async def test_programs_elsewhere_do_not_keep_agents_talking(bay: World, harbour: Harbour) -> None:
+    """A bot's message counts as an agent's: after the hop budget nobody is woken, until a person writes."""
+    ada = await bay.agent("Ada", *[each for _ in range(20) for each in (reply("Pong"), "Answered.")])
+    pier = await build(bay, harbour, ada)
+    for _ in range(6):
+        await harbour.write(ROOM, "Bot", "Ping @ada", bot=True)
+        await pier.run()
+    assert harbour.said == [f"{ROOM}: Ada: Pong"] * 3
+    await harbour.write(ROOM, "Eve", "@ada ping")
+    await pier.run()
+    assert len(harbour.said) == 4
+
+
+async def test_one_space_may_have_rooms_of_two_kinds(bay: World, harbour: Harbour) -> None:
+    """What is written in one room is carried to the other, and never back."""
+    pier = await build(bay, harbour)
+    await bay.denizen.bridges.connect(pier.bridge, pier.space, "mole")
+    await pier.run()
+    await harbour.write(ROOM, "Eve", "Ahoy!")
+    await harbour.write("mole", "Mia", "Who calls?")
+    await pier.run()
+    assert sorted(harbour.said) == ["mole: Eve: Ahoy!", f"{ROOM}: Mia: Who calls?"]  # rooms wait for no other
+
+
+async def test_what_cannot_become_a_message_holds_up_nothing(bay: World, harbour: Harbour) -> None:
+    pier = await build(bay, harbour)
+    await harbour.write(ROOM, "Eve", "   ")
+    await harbour.edit(ROOM, "Eve", "unknown", "What?")
+    await harbour.react(ROOM, "Eve", "unknown", "👍")
+    await harbour.write(ROOM, "Eve", "x" * 200_000)
+    await harbour.write(ROOM, "Eve", "\ud800 NUL \x00")
+    await pier.run()
+    long, odd = await pier.lines()
+    assert long.endswith("[The rest was cut off: the message was too long.]")
+    assert odd == "Eve: \ufffd NUL \ufffd"
+
+
+async def test_said_to_the_bridge_is_said_to_the_agent(bay: World, harbour: Harbour) -> None:
+    """Where the space has one agent, whoever addresses the bridge waits for its answer: it is given, or a reason."""
+    ada = await bay.agent("Ada")
+    pier = await build(bay, harbour, ada)
+    await bay.denizen.agents.suspend(ada)
+    await harbour.write(ROOM, "Eve", "Are you there?", addressed=True)
+    await pier.run()
+    (status,) = await bay.denizen.spaces.statuses(pier.space)
+    assert "Ada" in status.text
+
+
+def _count(tx: Tx) -> int:
+    return len(tx.all(_roles))
+
+
+async def test_a_guest_is_met_once(bay: World, harbour: Harbour) -> None:
+    pier = await build(bay, harbour)
+    for _ in range(3):
+        await harbour.write(ROOM, "Eve", "Ahoy!")
+    await pier.run()
+    assert await bay.denizen.db.read(_count) == 3  # Noor, the bridge, Eve
