@@ -88,6 +88,35 @@ async def test_an_account_is_linked_by_a_code_that_was_sent_there(bay: World, ha
     assert (await pier.lines())[-1] == "Eve: A stranger again."
 
 
+async def test_a_linked_account_lets_its_person_into_no_space(bay: World, harbour: Harbour) -> None:
+    """The service decides who is in a room there, not who reads what was said in a space here before."""
+    pier = await build(bay, harbour)
+    bridges, sam = bay.denizen.bridges, await bay.person("Sam")
+    await harbour.write(ROOM, "Eve", "Ahoy!")
+    await pier.run()
+    await bridges.send_code(pier.bridge, EVE, sam)
+    await pier.run()
+    await bridges.link(pier.bridge, EVE, sam, harbour.codes[EVE])
+    watch = await bay.space("Watch", pier.noor, private=True)
+    await bay.say(pier.noor, "The code of the gate is 4711.", watch)
+    await bridges.connect(pier.bridge, watch, "watch")
+    await pier.run()
+    await harbour.write("watch", "Eve", "Let me in.")
+    await pier.run()
+    assert [each.name for each in await bay.denizen.spaces.list(sam)] == []
+    said = [f"{each.author_name}: {each.text}" for each in await bay.denizen.spaces.messages(watch)]
+    assert said[-1] == "Eve: Let me in."
+    await bay.denizen.spaces.join(watch, sam)
+    await harbour.write("watch", "Eve", "It is me.")
+    await pier.run()
+    said = [f"{each.author_name}: {each.text}" for each in await bay.denizen.spaces.messages(watch)]
+    assert said[-1] == "Sam: It is me."
+    await bay.denizen.spaces.leave(watch, sam)
+    await harbour.write("watch", "Eve", "Let me in again.")
+    await pier.run()
+    assert [each.name for each in await bay.denizen.spaces.list(sam)] == []
+
+
 async def test_a_code_cannot_be_guessed(bay: World, harbour: Harbour) -> None:
     pier = await build(bay, harbour)
     await harbour.write(ROOM, "Eve", "Ahoy!")

@@ -193,7 +193,7 @@ def _note_carried(tx: Tx, channel_id: ChannelId, outside_id: str, message_id: st
 
 def _admit(tx: Tx, bridge: Bridge, channel: Channel, writer: Writer) -> EntityId:
     _checked(writer.account)
-    author = addresses.author(tx, addresses.meet(tx, bridge, writer), writer)
+    author = addresses.author(tx, addresses.meet(tx, bridge, writer), writer, channel.space_id)
     if not directory.is_member(tx, channel.space_id, author):
         directory.join(tx, channel.space_id, author)
     return author

@@ -24,6 +24,8 @@ from denizen.storage.schema import carried, channels, outbox
 
 FIRST_PAUSE_SECONDS: Final = 2
 LONGEST_PAUSE_SECONDS: Final = 300
+LONGEST_ASKED_SECONDS: Final = 3600
+"""A service that asks for more patience than this is asked again after this."""
 AT_ONCE: Final = 50
 """The most rooms that are sent to at the same time."""
 
@@ -100,7 +102,7 @@ def next_at(tx: Tx, bridge_id: BridgeId) -> int | None:
 def pause_seconds(tries: int, asked_for: float | None) -> float:
     """How long to wait after so many attempts: as long as the service asks, and longer each time. Pure."""
     grown = min(FIRST_PAUSE_SECONDS * 2 ** min(tries - 1, 20), LONGEST_PAUSE_SECONDS)
-    return max(grown, asked_for or 0.0)
+    return max(grown, min(asked_for or 0.0, LONGEST_ASKED_SECONDS))
 
 
 def begin_sending(tx: Tx, held: BridgeLease, number: int, vault: Vault) -> Outgoing | None:
