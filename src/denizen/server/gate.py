@@ -45,10 +45,12 @@ IMPORT: Final = ("POST", "/api/import")
 """Where a whole file is sent, line by line, instead of a JSON document."""
 FILES: Final = "/api/files"
 """Below this path, files are uploaded: as a form, or as they are."""
-WITH_FILES: Final = re.compile(r"/v1/chat/completions|/v1/responses|/api/chat|/api/agents/[^/]+/trigger")
-"""Paths of JSON that may hold files as data URLs."""
+WITH_FILES: Final = re.compile(r"/v1/chat/completions|/v1/responses|/api/chat|/api/agents/[^/]+/trigger|/a2a/[^/]+")
+"""Paths of JSON that may hold files."""
 FILE_LINKS: Final = "/files/"
 """Signed links to files, which are valid for an hour: a browser that shows a picture sends no token."""
+CARDS: Final = re.compile(r"/a2a/[^/]+/\.well-known/agent-card\.json")
+"""The cards of agents that were made public: anybody may read them."""
 LINES: Final = ("application/jsonl", "application/x-ndjson")
 
 FORM_BYTES: Final = 64 * 1024
@@ -100,7 +102,7 @@ class Gate:
             await self._let_in_service(scope, _limited(receive, headers, self._context.limits.webhook_bytes), send)
             return
         _check_host(self._context.reach, headers, visit)
-        if scope["path"].startswith(FILE_LINKS):
+        if scope["path"].startswith(FILE_LINKS) or CARDS.fullmatch(scope["path"]):
             # There is no token by which to count them, and each reads the database.
             if wait := self._context.requests.take(f"{FILE_LINKS} {visit.address}"):
                 raise too_often(wait, "Too many requests from your address.")
