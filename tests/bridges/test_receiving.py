@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from sqlalchemy import select
 
 from denizen import reply
+from denizen.bridges.port import IncomingFile
+from denizen.bridges.registry import state_of
 from denizen.clock import SECOND, Instant
 from denizen.errors import InvalidInput, NotFound
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import entities, messages
-from tests.bridges.conformance import ROOM, build
+from tests.bridges.conformance import ROOM, Pier, build
 from tests.bridges.in_process import Harbour
 from tests.world import World
 
@@ -218,3 +222,65 @@ async def test_a_guest_is_met_once(bay: World, harbour: Harbour) -> None:
         await harbour.write(ROOM, "Eve", "Ahoy!")
     await pier.run()
     assert await bay.denizen.db.read(_count) == 3  # Noor, the bridge, Eve
+
+
+async def test_a_file_that_cannot_be_stored_does_not_take_the_message_with_it(bay: World, harbour: Harbour) -> None:
+    """The words are there, and so is a line that says which file is missing and why."""
+    pier = await build(bay, harbour)
+    files = (IncomingFile("empty.txt", "text/plain", b""), IncomingFile("map.txt", "text/plain", b"north"))
+    await harbour.write(ROOM, "Eve", "Two files", files=files)
+    await pier.run()
+    message = (await bay.denizen.spaces.messages(pier.space))[-1]
+    assert message.text == "Two files\n\n[A file is missing: empty.txt is empty.]"
+    assert [each.name for each in message.files] == ["map.txt"]
+
+
+async def test_a_service_that_can_be_read_again_is_connected(bay: World, harbour: Harbour) -> None:
+    """Also if nothing was written there meanwhile."""
+    pier = await build(bay, harbour)
+    harbour.unreachable = True
+    await pier.run()
+    assert (await _state(bay, pier)) == "failing"
+    harbour.unreachable = False
+    await pier.run()
+    assert (await _state(bay, pier)) == "connected"
+
+
+async def test_a_parked_bridge_that_can_be_read_again_says_so(bay: World, harbour: Harbour) -> None:
+    """After a restart, although nothing was written there and nothing waits to be sent."""
+    pier = await build(bay, harbour)
+    harbour.forbid()
+    await pier.run()
+    assert (await _state(bay, pier)) == "parked"
+    harbour.permit()
+    await bay.restart()
+    await pier.run()
+    assert (await _state(bay, pier)) == "connected"
+    assert [each.partition(":")[0] for each in await pier.notices()] == [
+        "Harbour is disconnected",
+        "Harbour works again. What was waiting is being sent.",
+    ]
+
+
+async def _state(bay: World, pier: Pier) -> str:
+    """As a process that carries its messages would see it."""
+    bridge = (await bay.denizen.bridges.get(pier.bridge)).bridge
+    return state_of(replace(bridge, holder="here", until=bay.clock.now()), bay.clock.now())
+
+
+async def test_a_slow_room_holds_up_neither_other_rooms_nor_reading(bay: World, harbour: Harbour) -> None:
+    pier = await build(bay, harbour)
+    mole = await bay.space("Mole", pier.noor)
+    for room in ("mole", "quay"):
+        await bay.denizen.bridges.connect(pier.bridge, mole, room)
+    await pier.run()
+    harbour.slow.add(ROOM)
+    await pier.say("Is anybody there?")
+    async with bay.denizen.living():
+        await harbour.held.wait()
+        await bay.say(pier.noor, "Ahoy!", mole)
+        await harbour.has("mole: Noor: Ahoy!")
+        await harbour.write("mole", "Eve", "Ahoy yourself!")
+        await harbour.has("quay: Eve: Ahoy yourself!")
+        harbour.released.set()
+        await harbour.has(f"{ROOM}: Noor: Is anybody there?")
