@@ -65,7 +65,7 @@ from denizen.tools.prebuilt import PREBUILT, read_entry_tool, small_tools
 from denizen.tools.recalling import recall_tool
 from denizen.tools.references import for_host
 from denizen.tools.results import StoreFile
-from denizen.tools.settings import ClientTool, McpServer
+from denizen.tools.settings import A2aTool, ClientTool, McpServer
 from denizen.tools.tool import CustomTool, OutsideTool, OwnTool, Toolbox
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
@@ -387,6 +387,8 @@ class Equipment:
                 tools.append(self.tools[each])
             elif isinstance(each, ClientTool):
                 tools.append(ask_tool(each))
+            elif isinstance(each, A2aTool):
+                tools.append(await self.outside.a2a_tool(each, for_host(values, hosts, each.url)))
             else:
                 tools.append(await self.outside.http_tool(each, for_host(values, hosts, each.url)))
         taken = [each.name for each in (*PREBUILT, DECLARING, *tools)]

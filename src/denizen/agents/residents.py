@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 import structlog
+from pydantic import ValidationError
 
 from denizen.agents import registry
 from denizen.agents.alarm import Alarm
@@ -413,6 +414,13 @@ class Residents:
         except DenizenError as error:
             self._unable[agent_id] = error
             log_line.warning("life ended early", agent=agent_id, error=error.code, message=str(error))
+            await self._tell_unable(agent_id, error)
+        except ValidationError as error:
+            # Another version has stored it. This one cannot help it, and a traceback at every try would help nobody.
+            self._unable[agent_id] = error
+            found = error.errors(include_url=False, include_input=False, include_context=False)
+            where = [".".join(map(str, each["loc"])) for each in found]
+            log_line.warning("stored settings cannot be read", agent=agent_id, model=error.title, fields=where)
             await self._tell_unable(agent_id, error)
         except Exception as error:  # one agent's failure must not stop the others
             self._unable[agent_id] = error
