@@ -50,7 +50,6 @@ CALLERS: Final[dict[str, Caller]] = {
     "admin": Caller("admin", "admin"),
     "member": Caller("member", "member"),
     "guest": Caller("guest", "guest"),
-    "owner with a guest token": Caller("guest", "owner"),
     "outsider": Caller("member", "outsider"),  # a member of the organization who is in none of the town's spaces
     "agent": Caller("agent", "agent"),
     "service": Caller("service", "service"),
