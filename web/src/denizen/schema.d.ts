@@ -7855,7 +7855,7 @@ export interface components {
          * @description An account elsewhere, and the code that was sent there.
          * @example {
          *       "account": "@noor:example.org",
-         *       "code": "01234567"
+         *       "code": "012345678901"
          *     }
          */
         LinkAddress: {
