@@ -141,7 +141,7 @@ if TYPE_CHECKING:
     from denizen.tools.grants import Grant
     from denizen.tools.privacy_guard import Crossing
     from denizen.tools.results import ToolFile
-    from denizen.tools.settings import ClientTool, GuardSettings, HttpTool, McpServer
+    from denizen.tools.settings import A2aTool, ClientTool, GuardSettings, HttpTool, McpServer
     from denizen.tools.skills import Skill
     from denizen.tools.tool import OutsideTool
     from denizen.trust.policy import EffectSettings
@@ -149,6 +149,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "A2aTool",
     "Actor",
     "AddressRefused",
     "Advisor",
@@ -322,6 +323,7 @@ __all__ = [
 _PLACES = {
     "Actor": "denizen.access.audit",
     "AddressRefused": "denizen.errors",
+    "A2aTool": "denizen.tools.settings",
     "Advisor": "denizen.panel.advisors",
     "AdvisorContext": "denizen.panel.taking",
     "AdvisorDraft": "denizen.panel.advisors",
