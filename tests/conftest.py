@@ -43,6 +43,7 @@ ON_BOTH_DATABASES = (
     "consciousness/recall",
     "crash",
     "cycles",
+    "forgetting/test_expiring.py",
     "inbox",
     "memory",
     "notifications/test_pushing.py",

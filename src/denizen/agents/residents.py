@@ -56,6 +56,7 @@ from denizen.reflection import records as reflection
 from denizen.reflection.afterthoughts import Afterthoughts
 from denizen.reflection.cursor import Claimant
 from denizen.spaces import sizes
+from denizen.spaces.sizes import DAY
 from denizen.storage.database import Database, Tx
 from denizen.tools import calls, privacy_guard
 from denizen.tools.background_calls import BackgroundCalls, again, is_being_cancelled
@@ -128,9 +129,12 @@ class Residents:
         stop_hints: StopHints,
         lock: InstanceLock | None = None,
         read_files: Callable[[], None] = lambda: None,
+        remove_expired: Callable[[], None] = lambda: None,
     ) -> None:
         self._db = db
         self._read_files = read_files
+        self._remove_expired = remove_expired
+        self._removed_at: int | None = None
         self._background_calls = background_calls
         self._stop_hints = stop_hints
         self._afterthoughts = afterthoughts
@@ -341,9 +345,14 @@ class Residents:
                 self.panel_afterthoughts.found(panel_id)
 
     async def measure(self) -> None:
-        """Store once a day what organizations use. It goes through all spaces, so a start does not do it."""
+        """Store once a day what organizations use, and remove what has expired. It goes through all spaces, so a start
+        does not do it.
+        """
         if first_to_try("files", self._peers) == self._instance:
             await sizes.keep_daily(self._db)
+            if self._removed_at is None or abs(self._clock.now() - self._removed_at) >= DAY:
+                self._removed_at = self._clock.now()
+                self._remove_expired()
 
     async def _sweep_regularly(self) -> None:
         self._sweeps += 1

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from heapq import nlargest
@@ -169,6 +169,14 @@ def line(lived: LayerCycle, zone: str, characters: int) -> str:
     done = _cut(_effects(lived.effects), characters // 3)
     tail = f" [{done}]" if done else ""
     return head + _cut(one_line(lived.summary), characters - len(head) - len(tail)) + tail
+
+
+_WHOLE_LINE: Final = re.compile(r"^Cycle (\d+) \(.*$", re.MULTILINE)
+
+
+def without_lines(text: str, numbers: Collection[int], instead: str) -> str:
+    """The text of the layers with `instead` of what the lines of these cycles say."""
+    return _WHOLE_LINE.sub(lambda it: f"Cycle {it[1]} ({instead})" if int(it[1]) in numbers else it[0], text)
 
 
 def _effects(counts: Mapping[str, int]) -> str:

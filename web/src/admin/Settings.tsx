@@ -4,7 +4,7 @@ import { get, patch, type Schemas } from "../denizen/api";
 import { useMe } from "../denizen/hooks";
 import { useStore } from "../denizen/live";
 import { Button } from "../ui/Button";
-import { Select, TextField } from "../ui/Field";
+import { Checkbox, Select, TextField } from "../ui/Field";
 import { Loaded } from "../ui/States";
 import { useToast } from "../ui/Toast";
 import css from "./admin.module.css";
@@ -31,12 +31,16 @@ function Form({ organization }: { organization: Schemas["OrganizationDetail"] })
   const before = organization.settings?.spaces_by ?? "member";
   const [name, setName] = useState(organization.name);
   const [by, setBy] = useState(before);
+  const kept = String(organization.settings?.keep_days ?? 0);
+  const archived = organization.settings?.archive_expired ?? false;
+  const [days, setDays] = useState(kept);
+  const [archive, setArchive] = useState(archived);
   const owner = me.role === "owner";
-  const same = name.trim() === organization.name && by === before;
+  const same = name.trim() === organization.name && by === before && days === kept && archive === archived;
   const submit = (event: FormEvent): void => {
     event.preventDefault();
     void act.run(async () => {
-      const now = await patch("/api/organization", { body: { name: name.trim(), settings: { spaces_by: by } } });
+      const now = await patch("/api/organization", { body: { name: name.trim(), settings: { spaces_by: by, keep_days: Number(days), archive_expired: archive } } });
       client.setQueryData(["organization"], now);
       const whoIAm = { ...me, organization: { ...me.organization, name: now.name } };
       client.setQueryData(["me"], whoIAm);
@@ -51,6 +55,25 @@ function Form({ organization }: { organization: Schemas["OrganizationDetail"] })
         <option value="member">Everyone</option>
         <option value="admin">Admins and owners</option>
       </Select>
+      <TextField
+        label="Keep messages for (days)"
+        type="number"
+        min={0}
+        max={36_500}
+        disabled={!owner}
+        value={days}
+        hint="0: for ever. Older messages are removed for good, once a day, with what agents remember of them. A space may differ: see its settings."
+        onChange={(event) => setDays(event.target.value)}
+      />
+      {Number(days) > 0 && (
+        <Checkbox
+          label="Archive messages before they are removed"
+          hint="They are written to files on the server."
+          disabled={!owner}
+          checked={archive}
+          onChange={(event) => setArchive(event.target.checked)}
+        />
+      )}
       {!faultOf(act.error, "name") && <Fault error={act.error} />}
       {owner ? (
         <div>
