@@ -20,6 +20,7 @@ from denizen.agents import registry
 from denizen.agents.alarm import Alarm
 from denizen.agents.instance_lock import InstanceLock, Neighbours
 from denizen.agents.pace import Pace
+from denizen.agents.recent_minds import RecentMinds
 from denizen.agents.registry import Agent
 from denizen.clock import SECOND, Clock, Instant
 from denizen.consciousness import compaction
@@ -135,6 +136,7 @@ class Residents:
         self._read_files = read_files
         self._remove_expired = remove_expired
         self._removed_at: int | None = None
+        self._recent = RecentMinds()
         self._background_calls = background_calls
         self._stop_hints = stop_hints
         self._afterthoughts = afterthoughts
@@ -358,6 +360,7 @@ class Residents:
         self._sweeps += 1
         if self._sweeps % SWEEPS_BETWEEN_TRIES == 0:
             self._unable.clear()
+        self._recent.drop_old(self._clock.now())
         await self.sweep(without=self._misconfigured)
         self._afterthoughts.try_again()
         self.panel_afterthoughts.try_again()
@@ -483,7 +486,9 @@ class Residents:
         agent, faculties, budget = await self._meet(lease)
         if not await self._worth_thinking(faculties, lease, _identity(agent), agent.version, life):
             return
-        mind = await self._db.read(_load_mind, lease, agent, budget)
+        mind = self._recent.take(lease, _identity(agent), agent.version, budget, self._clock.now())
+        if mind is None:
+            mind = await self._db.read(_load_mind, lease, agent, budget)
         if self._tasks.stopping:
             return
         resumed = await self._db.write(resume_cycle, lease)
@@ -531,6 +536,7 @@ class Residents:
             if not life.woken.is_set():
                 rested = await self._rest(life, _ready_waking(mind, faculties))
                 if rested is False:
+                    self._recent.keep(mind, self._clock.now())
                     return
                 opened = rested if isinstance(rested, Opened) else None
 
