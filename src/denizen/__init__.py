@@ -142,7 +142,7 @@ if TYPE_CHECKING:
     from denizen.tools.grants import Grant
     from denizen.tools.privacy_guard import Crossing
     from denizen.tools.results import ToolFile
-    from denizen.tools.settings import ClientTool, GuardSettings, HttpTool, McpServer
+    from denizen.tools.settings import A2aTool, ClientTool, GuardSettings, HttpTool, McpServer
     from denizen.tools.skills import Skill
     from denizen.tools.tool import OutsideTool
     from denizen.trust.policy import EffectSettings
@@ -150,6 +150,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "A2aTool",
     "Actor",
     "AddressRefused",
     "Advisor",
@@ -324,6 +325,7 @@ __all__ = [
 _PLACES = {
     "Actor": "denizen.access.audit",
     "AddressRefused": "denizen.errors",
+    "A2aTool": "denizen.tools.settings",
     "Advisor": "denizen.panel.advisors",
     "AdvisorContext": "denizen.panel.taking",
     "AdvisorDraft": "denizen.panel.advisors",

@@ -19,6 +19,7 @@ from tests.hesitation import Hesitation
 from tests.memory.conftest import known, remembering, utility, written
 from tests.memory.test_keeping import a_conversation
 from tests.panel.test_rounds import voices
+from tests.server import test_a2a
 from tests.server.conftest import House, served
 from tests.server.test_mcp_server import client_of
 from tests.server.test_mcp_server import text as text_of_result
@@ -299,6 +300,27 @@ async def test_agents_are_tools_of_other_programs() -> None:
         async with client_of(house, noor) as mcp:
             answer = await mcp.call_tool("ask", {"agent": "@ada", "text": "Did it pass?"})
     assert (text_of_result(answer), answer.is_error) == ("It did.", False)
+
+
+async def test_a_public_agent_takes_tasks_of_agents_elsewhere() -> None:
+    """An agent that is made public has an A2A card, and takes tasks that survive restarts.
+
+    Docs: a2a.md
+    """
+    async with a_house() as (house, noor):
+        ada = await house.world.agent("Ada", reply("It did."), "Told Noor.", a2a=True)
+        card = await house.call("GET", f"/a2a/{ada.id}/.well-known/agent-card.json")
+        task = (await test_a2a.ok(house, noor, ada, "SendMessage", message=test_a2a.message("Did it pass?")))["task"]
+    assert card.json()["name"] == "Ada"
+    assert (task["status"]["state"], test_a2a.answer_in(task)) == ("TASK_STATE_COMPLETED", ["It did."])
+
+
+async def test_agents_give_tasks_to_agents_elsewhere() -> None:
+    """A tool gives a task to an agent on another server, by A2A, and returns its answer.
+
+    Docs: a2a.md#agents-elsewhere-as-tools
+    """
+    await test_a2a.test_an_agent_gives_a_task_to_an_agent_elsewhere()
 
 
 async def test_a_panel_is_a_model_for_clients_of_openai() -> None:

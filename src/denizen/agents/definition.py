@@ -31,6 +31,7 @@ class AgentSettings(TypedDict, total=False):
     `denizen.agents.create`. Settings with parts of their own can be given as dictionaries."""
 
     purpose: str
+    a2a: bool
     pays: str
     mcp: Mapping[str, McpServer | Mapping[str, Any]]
     skills: Mapping[str, Skill | Mapping[str, Any]]
@@ -68,6 +69,9 @@ class AgentDefinition(BaseModel):
     """Its role, in its owner's words."""
     purpose: str = Field(default="", max_length=200)
     """What it is for, in a line for the people who see it in lists. The agent itself does not read it."""
+    a2a: bool = False
+    """Whether it has a public A2A card (Agent2Agent): anybody can read its name and purpose there, and programs with an
+    access token can give it tasks."""
     tools: tuple[str | ToolSettings, ...] = ()
     """What it has beside the tools of every agent: names of those registered with the runtime, and HTTP requests and
     questions to people that are defined here."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import structlog
 from pydantic_ai.models import Model
@@ -12,6 +13,7 @@ from pydantic_ai.models import Model
 from denizen.access import secrets
 from denizen.access.vault import Vault
 from denizen.agents import registry
+from denizen.agents.chapter_writing import ChapterWriter
 from denizen.agents.definition import AgentDefinition
 from denizen.agents.prompt_config import PromptConfig
 from denizen.agents.registry import Agent
@@ -63,7 +65,7 @@ from denizen.tools.prebuilt import PREBUILT, read_entry_tool, small_tools
 from denizen.tools.recalling import recall_tool
 from denizen.tools.references import for_host
 from denizen.tools.results import StoreFile
-from denizen.tools.settings import ClientTool, McpServer
+from denizen.tools.settings import A2aTool, ClientTool, McpServer
 from denizen.tools.tool import CustomTool, OutsideTool, OwnTool, Toolbox
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
@@ -205,6 +207,20 @@ class Equipment:
         if not agent.reflects or await self.db.read(registry.status, agent_id) in ("suspended", "dead"):
             return False
         return await reflect_on_next(self.db, agent_id, self.reflector_of(agent), by)
+
+    async def write_next_chapter(self, agent_id: AgentId) -> bool:
+        """Write the next chapter of this agent's history, if its window needs one; False if there is none to write."""
+        agent = await self.db.read(registry.get, agent_id)
+        if agent.definition.window.strategy != "written":
+            return False
+        if await self.db.read(registry.status, agent_id) in ("suspended", "dead"):
+            return False
+        writer = ChapterWriter(self.db, agent, partial(self._writer_of, agent), self.purse_of(agent, "memory"))
+        return await writer.write_next()
+
+    async def _writer_of(self, agent: Agent) -> NamedModel:
+        wanted = agent.definition.window.writer_model
+        return await (self.utility_model_of(agent) if wanted is None else self.model_for(agent, wanted))
 
     def reflector_of(self, agent: Agent) -> Reflector:
         """This agent's reflector, whether or not it reflects by itself."""
@@ -371,6 +387,8 @@ class Equipment:
                 tools.append(self.tools[each])
             elif isinstance(each, ClientTool):
                 tools.append(ask_tool(each))
+            elif isinstance(each, A2aTool):
+                tools.append(await self.outside.a2a_tool(each, for_host(values, hosts, each.url)))
             else:
                 tools.append(await self.outside.http_tool(each, for_host(values, hosts, each.url)))
         taken = [each.name for each in (*PREBUILT, DECLARING, *tools)]

@@ -27,7 +27,7 @@ from denizen.settings.shape import program_of
 from denizen.spaces import directory
 from denizen.storage.database import Tx
 from denizen.tools.addresses import is_allowed, is_listed
-from denizen.tools.settings import GuardSettings, HttpTool, McpServer, destination
+from denizen.tools.settings import A2aTool, GuardSettings, HttpTool, McpServer, destination
 
 # What reaches the host
 
@@ -94,7 +94,7 @@ def host_uses(definition: AgentDefinition, access: HostAccess) -> list[HostUse]:
     for tool in definition.tools:
         if isinstance(tool, str):
             found.append(HostUse("tool", f"tools.{tool}", tool, tool in access.tools))
-        elif isinstance(tool, HttpTool) and tool.allow_private:
+        elif isinstance(tool, HttpTool | A2aTool) and tool.allow_private:
             allowed = access.allows_hosts(tool.allow_private)
             found.append(HostUse("private_host", f"tools.{tool.name}", tool.model_dump_json(), allowed))
     for part, name in functions_in(definition):
@@ -176,7 +176,7 @@ def new_sendings(before: AgentDefinition | None, after: AgentDefinition) -> list
 
 def _going_out(definition: AgentDefinition) -> Iterator[tuple[str, tuple[str, int], Mapping[str, str]]]:
     for tool in definition.tools:
-        if isinstance(tool, HttpTool):
+        if isinstance(tool, HttpTool | A2aTool):
             yield f"tools.{tool.name}", destination(tool.url), tool.headers
     for name, server in definition.mcp.items():
         if server.url is not None:
@@ -200,7 +200,7 @@ def policy_exceptions(definition: AgentDefinition) -> list[tuple[str, str]]:
     """Every part that makes the policy weaker than the default, with its exact content."""
     found: list[tuple[str, str]] = []
     for tool in definition.tools:
-        if isinstance(tool, HttpTool):
+        if isinstance(tool, HttpTool | A2aTool):
             said = _said_of_tool(tool)
             found += [(f"tools.{tool.name} says `{each}`", tool.model_dump_json()) for each in said]
     for name, server in definition.mcp.items():
@@ -226,10 +226,12 @@ def policy_exceptions(definition: AgentDefinition) -> list[tuple[str, str]]:
     return found
 
 
-def _said_of_tool(tool: HttpTool) -> list[str]:
+def _said_of_tool(tool: HttpTool | A2aTool) -> list[str]:
     said = ["results: trusted"] if tool.results == "trusted" else []
     if tool.effect is False:
         said.append("effect: false")
+    if isinstance(tool, A2aTool):
+        return said
     # Such an argument is not compared with a person's words, or only addresses in it are.
     said += [f"kinds.{name}: {kind}" for name, kind in tool.kinds.items() if kind in ("text", "flag")]
     return [*said, "makes"] if tool.makes else said
@@ -260,6 +262,7 @@ def own_models(definition: AgentDefinition) -> dict[str, str]:
     named = {
         "model": definition.model,
         "cycle.triage.model": None if cycle.own_triage is None else cycle.own_triage.model,
+        "window.writer_model": definition.window.writer_model,
         "reflection.model": reflection.model,
         "reflection.sentiment.model": sentiment,
         **{f"reflection.metaprompts.{each.id}.model": each.model for each in reflection.metaprompts},
@@ -443,7 +446,8 @@ def models_in(definition: AgentDefinition) -> set[str]:
     """The names of the models that an agent thinks with."""
     triage = definition.cycle.own_triage
     judged = {triage.model} if triage is not None and triage.model is not None else set[str]()
-    return {definition.model, *definition.cycle.models, *judged}
+    writer = definition.window.writer_model
+    return {definition.model, *definition.cycle.models, *judged, *([] if writer is None else [writer])}
 
 
 @dataclass(frozen=True, slots=True)

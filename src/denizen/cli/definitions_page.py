@@ -26,6 +26,8 @@ MEANINGS: Final = {
     "tools[client].kind": "`client`: a question to people, or to programs of theirs.",
     "tools[client].name": "By which the model calls it.",
     "tools[client].visible": "Whether people in the space see the call as it is written, and its result.",
+    "tools[a2a].kind": "`a2a`: an agent elsewhere that the agent gives tasks to.",
+    "tools[a2a].name": "By which the model calls it.",
     "mcp.*.command": "A program to start.",
     "mcp.*.args": "Its arguments.",
     "mcp.*.url": "An address, in place of a program.",

@@ -18,7 +18,7 @@ from denizen.access import tokens
 from denizen.access.tokens import SESSION_SECONDS
 from denizen.clock import SECOND
 from denizen.errors import DenizenError
-from denizen.server.auth import Caller, authenticate, cookie, cookie_name, note_use, too_often
+from denizen.server.auth import SIGNED, Caller, authenticate, cookie, cookie_name, note_use, too_often
 from denizen.server.context import Context
 from denizen.server.errors_of_openai import with_errors_of_openai
 from denizen.server.problems import Problem, internal_response, problem_of, problem_response
@@ -45,10 +45,12 @@ IMPORT: Final = ("POST", "/api/import")
 """Where a whole file is sent, line by line, instead of a JSON document."""
 FILES: Final = "/api/files"
 """Below this path, files are uploaded: as a form, or as they are."""
-WITH_FILES: Final = re.compile(r"/v1/chat/completions|/v1/responses|/api/chat|/api/agents/[^/]+/trigger")
-"""Paths of JSON that may hold files as data URLs."""
+WITH_FILES: Final = re.compile(r"/v1/chat/completions|/v1/responses|/api/chat|/api/agents/[^/]+/trigger|/a2a/[^/]+")
+"""Paths of JSON that may hold files."""
 FILE_LINKS: Final = "/files/"
 """Signed links to files, which are valid for an hour: a browser that shows a picture sends no token."""
+CARDS: Final = re.compile(r"/a2a/[^/]+/\.well-known/agent-card\.json")
+"""The cards of agents that were made public: anybody may read them."""
 LINES: Final = ("application/jsonl", "application/x-ndjson")
 
 FORM_BYTES: Final = 64 * 1024
@@ -100,7 +102,7 @@ class Gate:
             await self._let_in_service(scope, _limited(receive, headers, self._context.limits.webhook_bytes), send)
             return
         _check_host(self._context.reach, headers, visit)
-        if scope["path"].startswith(FILE_LINKS):
+        if scope["path"].startswith(FILE_LINKS) or CARDS.fullmatch(scope["path"]):
             # There is no token by which to count them, and each reads the database.
             if wait := self._context.requests.take(f"{FILE_LINKS} {visit.address}"):
                 raise too_often(wait, "Too many requests from your address.")
@@ -148,7 +150,7 @@ class Gate:
         if wait := self._context.failures.wait(sender):
             raise too_often(wait, "Too many requests with a wrong signature or key from your address.")
         await self._app(scope, receive, send)
-        if send.status in (401, 404):
+        if send.status in (401, 404) and SIGNED not in scope:
             self._context.failures.take(sender)
 
     async def _authenticate(self, scope: Scope, visit: Visit, answering: _Answering) -> Caller:

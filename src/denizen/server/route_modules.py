@@ -14,11 +14,12 @@ MODULES: Final = (
     "messages", "streams", "spaces", "openai", "responses", "chat", "me", "health", "metrics", "session", "tokens",
     "keys", "models", "identities", "organization", "entities", "members", "search", "panels", "voices", "agents",
     "definitions", "portability", "minds", "plans", "stances", "usage", "memory", "forgetting", "audit", "calls",
-    "triggers", "webhooks", "bridges", "files", "mcp", "push", "provider_sign_in",
+    "triggers", "webhooks", "bridges", "files", "mcp", "a2a", "push", "provider_sign_in",
 )  # fmt: skip
 """Each has a `router`. A request is matched against one after the other: the busiest first."""
 
 MODULES_OF: Final[Mapping[str, tuple[str, ...]]] = {
+    "a2a": ("a2a",),
     "addresses": ("bridges",),
     "agents": (
         "agents", "plans", "stances", "memory", "calls", "triggers", "webhooks", "definitions", "portability", "minds",

@@ -1,4 +1,4 @@
-"""HTTP requests and MCP servers as tools. Opened when an agent first needs it.
+"""HTTP requests, agents elsewhere and MCP servers as tools. Opened when an agent first needs it.
 
 The libraries are slow to import; a process without such tools never imports them.
 """
@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
 from denizen.clock import Clock
-from denizen.tools.settings import HttpTool, McpServer
+from denizen.tools.settings import A2aTool, HttpTool, McpServer
 from denizen.tools.tool import OutsideTool
 
 if TYPE_CHECKING:
@@ -35,6 +35,11 @@ class Outside:
         from denizen.tools.http import http_tool
 
         return http_tool(settings, secret=secret, outbound=await self.outbound(), answer_to=self._answer_to)
+
+    async def a2a_tool(self, settings: A2aTool, secret: Secret) -> OutsideTool:
+        from denizen.tools.a2a import a2a_tool
+
+        return a2a_tool(settings, secret=secret, outbound=await self.outbound(), clock=self._clock)
 
     async def mcp_tools(
         self, servers: Mapping[str, McpServer], secret: Secret, taken: Collection[str], shared_by: str

@@ -1,5 +1,5 @@
-"""Tools that an agent's owner defines without writing Python: HTTP requests, questions to people, MCP servers; and the
-settings of the guard of private words.
+"""Tools that an agent's owner defines without writing Python: HTTP requests, questions to people, agents elsewhere, MCP
+servers; and the settings of the guard of private words.
 """
 
 from __future__ import annotations
@@ -37,16 +37,24 @@ class _Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class _Defined(_Settings):
+class _Named(_Settings):
     name: str = Field(pattern=NAME)
     description: str = Field(min_length=1)
     """What it does and when to use it; the model reads this."""
-    parameters: dict[str, Any] = Field(default_factory=lambda: dict(_EMPTY))
-    """JSON Schema of its arguments, an object. Arguments that do not fit are refused, and the model is told why."""
     visible: bool = False
     """Whether people in the space see the call as it is written, and its result."""
     independent: bool = False
     """May run together with its neighbours in the same response."""
+
+    @model_serializer(mode="wrap")
+    def _with_kind(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        # Its kind distinguishes it from others when it is read again: kept even where defaults are left out.
+        return {"kind": getattr(self, "kind", None), **dump(self)}
+
+
+class _Defined(_Named):
+    parameters: dict[str, Any] = Field(default_factory=lambda: dict(_EMPTY))
+    """JSON Schema of its arguments, an object. Arguments that do not fit are refused, and the model is told why."""
 
     @field_validator("parameters")
     @classmethod
@@ -58,11 +66,6 @@ class _Defined(_Settings):
         if problem := schema_problem(schema):
             raise ValueError(problem)
         return schema
-
-    @model_serializer(mode="wrap")
-    def _with_kind(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        # Its kind distinguishes it from others when it is read again: kept even where defaults are left out.
-        return {"kind": getattr(self, "kind", None), **dump(self)}
 
 
 class HttpTool(_Defined):
@@ -136,6 +139,36 @@ class ClientTool(_Defined):
     visible: bool = True
 
 
+class A2aTool(_Named):
+    """An agent elsewhere, which the agent here gives tasks to by A2A (Agent2Agent)."""
+
+    kind: Literal["a2a"] = "a2a"
+    url: str = Field(pattern=r"^https?://")
+    """Where its card is: the address of the card itself, or the one that `/.well-known/agent-card.json` is below."""
+    headers: dict[str, str] = Field(default_factory=dict[str, str])
+    """Sent to the agent with each request; `${NAME}` stands for a secret."""
+    seconds: float = Field(default=600.0, gt=0, le=3_600)
+    """How long its answer is waited for."""
+    on_crash: OnCrash = "report"
+    """`retry` if the other side recognizes a message that it gets again by its id, as Denizen does."""
+    results: Results = "outside"
+    """Whether what it answers is text from outside, or `trusted`: as if a person here had written it."""
+    effect: bool = True
+    """Whether giving it a task does more than read: after text from outside it may then need an approval."""
+    allow_private: tuple[str, ...] = ()
+    """Hosts (`name` or `name:port`) that may be reached although their addresses are private."""
+
+    @field_validator("url")
+    @classmethod
+    def _leads_to_one_host(cls, url: str) -> str:
+        return _checked_url(url)
+
+    @field_validator("headers")
+    @classmethod
+    def _can_be_sent(cls, headers: dict[str, str]) -> dict[str, str]:
+        return _checked_headers(headers)
+
+
 class McpServer(_Settings):
     """A server of the Model Context Protocol: a program that is started, or an address."""
 
@@ -180,7 +213,7 @@ class McpServer(_Settings):
         return self
 
 
-ToolSettings = Annotated[HttpTool | ClientTool, Field(discriminator="kind")]
+ToolSettings = Annotated[HttpTool | ClientTool | A2aTool, Field(discriminator="kind")]
 
 
 def destination(url: str) -> tuple[str, int]:
