@@ -199,6 +199,16 @@ async def stop_redis(world: World) -> None:
 # Disks
 
 
+async def slow_down_disk(world: World) -> None:
+    """Each commit of a process takes up to half a second longer, for two seconds or more; then it is as before."""
+    instance = world.some_instance
+    await instance.kill()
+    instance.start(slow=world.chance.uniform(0.05, 0.5))
+    await asyncio.sleep(world.chance.uniform(2, 5))
+    await instance.kill()
+    instance.start()
+
+
 def may_mount() -> bool:
     return os.geteuid() == 0 and shutil.which("mount") is not None
 
@@ -280,6 +290,7 @@ FAULTS: Final[dict[str, Fault]] = {
     **{f"model {way}": Fault(partial(connections, "model", way)) for way in WAYS},
     "PostgreSQL stopped": Fault(stop_postgresql, POSTGRESQL),
     "Redis stopped": Fault(stop_redis, POSTGRESQL),
+    "disk slow": Fault(slow_down_disk),
     "file locked": Fault(hold_lock, SQLITE),
     "disk full": Fault(fill_disk, SQLITE, "small disk"),
     "disk read-only": Fault(start_read_only, SQLITE, "small disk"),

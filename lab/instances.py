@@ -7,9 +7,11 @@ import ctypes
 import io
 import multiprocessing
 import os
+import random
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from multiprocessing import forkserver
@@ -59,8 +61,12 @@ def _die_with_parent() -> None:
     _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def _be_denizen(environment: Mapping[str, str], log: str, arguments: list[str], fatal: float | None) -> None:
-    """The whole life of such a process. `fatal` chooses a point, from 0 to 1, at which it kills itself."""
+def _be_denizen(
+    environment: Mapping[str, str], log: str, arguments: list[str], fatal: float | None, slow: float
+) -> None:
+    """The whole life of such a process. `fatal` chooses a point, from 0 to 1, at which it kills itself; each commit
+    takes up to `slow` seconds longer.
+    """
     from denizen import failpoints
     from denizen.cli.main import main
     from lab._rehearsal import POINTS
@@ -82,6 +88,9 @@ def _be_denizen(environment: Mapping[str, str], log: str, arguments: list[str], 
     if fatal is not None:
         at = fatal * len(POINTS)
         failpoints.arm(POINTS[int(at)], lambda: os.kill(os.getpid(), signal.SIGKILL), after=int((at - int(at)) * 4))
+    for each in POINTS if slow else ():
+        if each.startswith("commit:"):
+            failpoints.arm(each, lambda: time.sleep(random.uniform(0, slow)))
     main()
 
 
@@ -152,20 +161,20 @@ class Instance:
             **self.environment,
         }
 
-    def start(self, *, fatal: float | None = None) -> None:
-        """It begins to run; `fatal` as above."""
+    def start(self, *, fatal: float | None = None, slow: float = 0.0) -> None:
+        """It begins to run; `fatal` and `slow` as above."""
         self.folder.mkdir(parents=True, exist_ok=True)
         if self.command:
             self.process = _Program(self.command, self.variables, self.folder, self.log)
             return
-        self.process = self._forked(["up"], fatal)
+        self.process = self._forked(["up"], fatal, slow)
 
     def run(self, *arguments: str) -> BaseProcess:
         """Another command in the same home; its output is in the log as well."""
-        return self._forked([*arguments], None)
+        return self._forked([*arguments])
 
-    def _forked(self, arguments: list[str], fatal: float | None) -> BaseProcess:
-        given = (self.variables, str(self.log), arguments, fatal)
+    def _forked(self, arguments: list[str], fatal: float | None = None, slow: float = 0.0) -> BaseProcess:
+        given = (self.variables, str(self.log), arguments, fatal, slow)
         process = self.context.Process(target=_be_denizen, args=given, name=self.name, daemon=True)
         process.start()
         return process

@@ -52,18 +52,24 @@ def judge(lines: Sequence[Line]) -> Verdict:
         acknowledged=len(acknowledged),
         answered=len(answers),
         lost=[
-            *(f"#{n} was acknowledged and is not there" for n in acknowledged if not questions[n]),
+            *(
+                f"#{n} was acknowledged and is not there"
+                for n in acknowledged
+                if not questions[n] and asked[n]["kind"] != "hook"  # what a service tells is no message
+            ),
             *(f"#{n} was not answered" for n in acknowledged if not answers[n] and asked[n]["kind"] != "panel"),
             *_unanswered_by_panel(lines, [n for n in acknowledged if asked[n]["kind"] == "panel"]),
             *(f"the timer of #{n} did not fire" for n in sorted(timers) if not rung[n]),
             *_missing_effects(transcript, asked, effects),
-            *_not_streamed(transcript, streamed, all_of_them=restored is None),
+            *(_not_carried(transcript, lines) if restored is None else ()),
+            *_not_streamed(said_since(transcript, lines), streamed, all_of_them=restored is None),
         ],
         twice=[
             *(f"#{n} is there {times} times" for n, times in questions.items() if times > 1),
             *(f"#{n} was answered {times} times" for n, times in answers.items() if times > 1),
             *(f"the timer of #{n} fired {times} times" for n, times in rung.items() if times > 1),
             *_streamed_twice(streamed),
+            *_carried_twice(lines),
             *(f"a panel answered #{n} in {times} rounds" for n, times in _rounds(lines).items() if times > 1),
         ],
         out_of_order=[*_out_of_order(transcript, acknowledged, asked), *_stream_out_of_order(streamed)],
@@ -92,6 +98,34 @@ def _unanswered_by_panel(lines: Sequence[Line], numbers: Sequence[int]) -> list[
     ]
 
 
+def to_carry(messages: Sequence[Line], lines: Sequence[Line]) -> list[Line]:
+    """Those of these messages of the bridged space that go elsewhere: all but what came from there."""
+    from_there = {line["number"] for line in lines if line["what"] == "asking" and line["kind"] == "guest"}
+    return [
+        each
+        for each in messages
+        if (found := _QUESTION.search(each["text"]) or _ANSWER.match(each["text"]) or _RUNG.match(each["text"]))
+        and not (each["kind"] == "human" and int(found[1]) in from_there)
+    ]
+
+
+def _not_carried(transcript: Sequence[Line], lines: Sequence[Line]) -> list[str]:
+    """What is said in the bridged space is told elsewhere."""
+    bridged = {line["space"] for line in lines if line["what"] == "bridged"}
+    carried = {line["text"] for line in lines if line["what"] == "carried"}
+    there = to_carry([each for each in transcript if each["space"] in bridged], lines)
+    return [f"{each['text']!r} was never sent elsewhere" for each in there if each["text"] not in carried]
+
+
+def _carried_twice(lines: Sequence[Line]) -> list[str]:
+    """A message goes elsewhere under one transaction id, however often it is sent."""
+    keys: dict[str, set[str]] = defaultdict(set)
+    for line in lines:
+        if line["what"] == "carried" and line["type"] == "message":
+            keys[line["text"]].add(line["key"])
+    return [f"{text!r} was sent elsewhere under {len(those)} ids" for text, those in keys.items() if len(those) > 1]
+
+
 def _done_twice(lines: Sequence[Line]) -> list[str]:
     """A tool that reports runs at most once; one that retries runs under one key."""
     calls: dict[tuple[str, int], list[str]] = defaultdict(list)
@@ -101,13 +135,13 @@ def _done_twice(lines: Sequence[Line]) -> list[str]:
     return [
         f"{tool} of #{number} was called {len(keys)} times under {len(set(keys))} keys"
         for (tool, number), keys in calls.items()
-        if (len(keys) if tool == "note" else len(set(keys))) > 1
+        if (len(set(keys)) if tool == "mark" else len(keys)) > 1
     ]
 
 
 def _missing_effects(transcript: Sequence[Line], asked: dict[int, Line], effects: set[tuple[str, int]]) -> list[str]:
     """What an agent says it did, the world has seen."""
-    wanted = {"note": ("note",), "mark": ("mark",)}
+    wanted = {"note": ("note",), "mark": ("mark",), "mcp": ("tell",)}
     return [
         f"{tool} of #{number} is said to be done, and was not"
         for each in transcript
@@ -116,6 +150,12 @@ def _missing_effects(transcript: Sequence[Line], asked: dict[int, Line], effects
         for tool in wanted.get(asked[number]["kind"], ())
         if (tool, number) not in effects
     ]
+
+
+def said_since(messages: Sequence[Line], lines: Sequence[Line]) -> list[Line]:
+    """Those of these messages that came after somebody began to read along."""
+    before = {line["space"]: line["seq"] for line in lines if line["what"] == "bridged"}
+    return [each for each in messages if each["seq"] > before.get(each["space"], 0)]
 
 
 def _not_streamed(transcript: Sequence[Line], streamed: Sequence[Line], *, all_of_them: bool) -> list[str]:

@@ -10,6 +10,9 @@ space, after it has done what the kind of the question asks for:
 | mark | the same with `on_crash = "retry"` |
 | both | both, in the same response as the answer |
 | timer | a timer, which says `rung #12` later |
+| mcp | one call of a tool of an MCP server, with `on_crash = "report"` |
+| hook | nothing; a service asked it by a webhook |
+| guest | nothing; somebody elsewhere asked it through a bridge |
 | panel | an answer by each advisor of a panel |
 """
 
@@ -26,14 +29,23 @@ from typing import Any, Final
 
 from aiohttp import web
 
+from lab.elsewhere import Elsewhere
 from lab.history import History
 
-KINDS: Final = ("plain", "plain", "note", "mark", "both", "timer")
+KINDS: Final = ("plain", "plain", "note", "mark", "both", "mcp", "timer")
 SLOWEST_SECONDS: Final = 0.08
 
 _TASK = re.compile(r"#(\d+) for (\w+) in ([0-9a-f-]{36}): (\w+)")
 _COMING = re.compile(r"^Your next plans: .*$", re.MULTILINE)
 _NUMBER = re.compile(r"#(\d+)")
+
+_TOOLS: Final = {
+    "note": ("note",),
+    "mark": ("mark",),
+    "both": ("note", "mark"),
+    "mcp": ("tell",),
+    "timer": ("set_timer",),
+}
 
 Message = dict[str, Any]
 Call = tuple[str, dict[str, Any]]
@@ -49,9 +61,7 @@ class Task:
 
     @property
     def tools(self) -> tuple[str, ...]:
-        return {"note": ("note",), "mark": ("mark",), "both": ("note", "mark"), "timer": ("set_timer",)}.get(
-            self.kind, ()
-        )
+        return _TOOLS.get(self.kind, ())
 
 
 def question(number: int, agent: str, space: str, kind: str) -> str:
@@ -82,7 +92,7 @@ def decide(messages: Sequence[Message], agent: str) -> list[Call] | str:
         if (name, task.number) not in _numbers(called)
     ]
     answers = [_answer(task, results) for task in tasks if ("send_message", task.number) not in _numbers(called)]
-    together = all(task.kind in ("plain", "both", "rung") for task in tasks)
+    together = all(task.kind in ("plain", "both", "hook", "guest", "rung") for task in tasks)
     return (outside if outside and not together else [*outside, *answers]) or f"Answered {_named(tasks)}."
 
 
@@ -208,6 +218,9 @@ async def model_server(chance: random.Random) -> AsyncGenerator[ModelServer]:
     app = web.Application(client_max_size=64 * 2**20)
     app.router.add_post("/v1/chat/completions", server.think)
     app.router.add_post("/world/{tool}", server.change_the_world)
+    elsewhere = Elsewhere(lambda: server.history)
+    app.router.add_post("/elsewhere", elsewhere.take)
+    app.router.add_post("/mcp", elsewhere.speak)
     runner = web.AppRunner(app, shutdown_timeout=0)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()

@@ -6,13 +6,17 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from itertools import count
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import aiohttp
 
+from lab.elsewhere import message_elsewhere, signed_by_program, signed_by_service
 from lab.history import History, Line
 from lab.instances import Instance
 from lab.model import question
+
+if TYPE_CHECKING:
+    from lab.setting import Door
 
 ANSWER_SECONDS: Final = 15
 """After which a client takes a request to be lost, and asks another instance."""
@@ -62,6 +66,25 @@ class Person:
                 self.history.add("refused", number=number, status=answer[0], said=str(answer[1])[:500])
             await asyncio.sleep(PAUSE_SECONDS)
 
+    async def ask_from_outside(
+        self, door: Door, space: str, agent: str, kind: Literal["hook", "guest"], trial: int
+    ) -> int:
+        """The same, by a service that calls a webhook, or by somebody who writes in a room elsewhere."""
+        number = next(self._numbers)
+        self.history.add("asking", number=number, space=space, agent=agent, kind=kind, trial=trial)
+        text = question(number, agent, space, kind)
+        body = json.dumps({"said": text}).encode() if kind == "hook" else message_elsewhere(number, text)
+        sign = signed_by_service if kind == "hook" else signed_by_program
+        while True:
+            how = {"data": body, "headers": sign(door.secret, body)}
+            answer = await self._request("POST", self._next(), door.path, **how)
+            if answer is not None and answer[0] == 200:
+                self.history.add("acknowledged", number=number)
+                return number
+            if answer is not None and answer[0] < 500 and answer[0] != 429:
+                self.history.add("refused", number=number, status=answer[0], said=str(answer[1])[:500])
+            await asyncio.sleep(PAUSE_SECONDS)
+
     async def get(self, path: str) -> Any:
         """What an instance says to that, whichever answers first."""
         while True:
@@ -82,7 +105,7 @@ class Person:
     async def _request(self, method: str, instance: Instance, path: str, **how: Any) -> tuple[int, Any] | None:
         try:
             async with self._session.request(method, instance.url + path, **how) as answer:
-                return answer.status, await answer.json(content_type=None)
+                return answer.status, json.loads(await answer.read() or b"null")
         except (aiohttp.ClientError, TimeoutError, OSError, json.JSONDecodeError):
             return None
 

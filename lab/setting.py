@@ -10,11 +10,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from lab.elsewhere import ROOM
 from lab.model import question
 
 AGENTS: Final = ("ines", "juri", "kato")
-SPACES: Final = {"desk": ("ines",), "den": ("juri",), "shed": ("kato",), "square": AGENTS}
+SPACES: Final = {"desk": ("ines",), "den": ("juri",), "shed": ("kato",), "dock": ("kato",), "square": AGENTS}
 """Who is there with the one person."""
+BRIDGED: Final = "dock"
+"""It is bound to a room elsewhere."""
+HOOKED: Final = "desk"
+"""Where its agent answers what a service tells it."""
 PANEL: Final = "board"
 ADVISORS: Final = ("left", "right")
 
@@ -66,12 +71,24 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
+class Door:
+    """A path of the servers at which requests are signed, and the secret."""
+
+    path: str = ""
+    secret: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Setting:
     """The ids of what was made."""
 
     agents: dict[str, str]
     spaces: dict[str, str]
     panel: str = ""
+    hook: Door = Door()
+    """Where a service tells the first agent of events."""
+    bridge: Door = Door()
+    """Where a program sends what is written in the room elsewhere."""
 
 
 def settle(place: Place, world: str, **more: Any) -> Setting:
@@ -90,7 +107,21 @@ def settle(place: Place, world: str, **more: Any) -> Setting:
     for name in ADVISORS:
         advisor = {"name": name, "model": f"openai-chat:{name}"}
         place.call(f"/api/panels/{panel}/advisors", advisor, key=f"advisor-{name}")
-    return Setting(agents, {**spaces, PANEL: panel}, panel)
+    hook, bridge = _hook(place, agents["ines"]), _bridge(place, spaces[BRIDGED], world)
+    return Setting(agents, {**spaces, PANEL: panel}, panel, hook, bridge)
+
+
+def _hook(place: Place, agent: str) -> Door:
+    made = place.call(f"/api/agents/{agent}/webhooks", {"name": "Service", "scheme": "github"})
+    return Door(made["webhook"]["path"], made["secret"])
+
+
+def _bridge(place: Place, space: str, world: str) -> Door:
+    settings = {"url": f"{world}/elsewhere", "allow_private": [world.removeprefix("http://")]}
+    made = place.call("/api/bridges", {"name": "Pier", "kind": "webhook", "settings": settings})
+    bridge = made["bridge"]["id"]
+    place.call(f"/api/bridges/{bridge}/channels", {"space_id": space, "room": ROOM})
+    return Door(f"/hooks/bridges/{bridge}", made["secret"])
 
 
 def _agent(handle: str, world: str) -> dict[str, Any]:
@@ -110,4 +141,7 @@ def _agent(handle: str, world: str) -> dict[str, Any]:
         }
         for name, on_crash in (("note", "report"), ("mark", "retry"))
     ]
-    return {"name": handle.title(), "handle": handle, "model": f"openai-chat:{handle}", "tools": tools}
+    mcp = {"url": f"{world}/mcp", "results": "trusted", "allow_private": [host]}
+    named = {"name": handle.title(), "handle": handle, "model": f"openai-chat:{handle}"}
+    # Of what a service or a guest writes nobody is asked: that people approve is tested elsewhere.
+    return {**named, "tools": tools, "mcp": {"world": mcp}}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import random
 import re
 import shutil
@@ -14,11 +15,11 @@ from typing import Any, Final, Literal
 
 from lab.history import History
 from lab.instances import Instance, ended
-from lab.judge import Verdict, judge
+from lab.judge import Verdict, judge, said_since, to_carry
 from lab.model import KINDS, ModelServer
 from lab.people import Person, number_of
 from lab.proxy import Proxy, proxy
-from lab.setting import PANEL, SPACES, Place, Setting, settle
+from lab.setting import BRIDGED, HOOKED, PANEL, SPACES, Place, Setting, settle
 from tests.servers import Server, fresh_database
 
 Database = Literal["sqlite", "postgresql"]
@@ -86,6 +87,8 @@ class World:
     database_name: str = ""
     listener: asyncio.Task[None] | None = None
     may_check: bool = True
+    may_sign: bool = True
+    """Whether its servers have the time of its clients: what is signed is believed for a few minutes."""
     void: set[int] = field(default_factory=set[int])
     """Questions that were acknowledged after the backup that was restored later: nobody promised to keep them."""
     trials: int = 0
@@ -219,8 +222,13 @@ async def _talk(world: World, trial: int, name: str, questions: int) -> None:
     plan = [(world.chance.choice(there), world.chance.choice(KINDS)) for _ in range(questions)]
     if name == PANEL:
         plan = [(PANEL, "panel")]
+    space = world.setting.spaces[name]
     for agent, kind in plan:
-        await world.person.ask(world.setting.spaces[name], agent, kind, trial)
+        if name in (HOOKED, BRIDGED) and world.may_sign and world.chance.random() < 0.5:
+            how = (world.setting.hook, "hook") if name == HOOKED else (world.setting.bridge, "guest")
+            await world.person.ask_from_outside(how[0], space, agent, how[1], trial)
+        else:
+            await world.person.ask(space, agent, kind, trial)
 
 
 async def _waited(world: World, asked: dict[int, Any]) -> list[str]:
@@ -242,6 +250,22 @@ async def _waited(world: World, asked: dict[int, Any]) -> list[str]:
     return []
 
 
+async def _all_carried(world: World, seconds: float) -> None:
+    """The program elsewhere has what is said in the bridged space, or time is up: the judge says what is missing."""
+    said = await world.person.transcript(world.setting.spaces[BRIDGED])
+    wanted = {each["text"] for each in to_carry(said, world.history.lines)}
+
+    def carried() -> set[str]:
+        return {line["text"] for line in world.history.lines if line["what"] == "carried"}
+
+    try:
+        async with asyncio.timeout(seconds):
+            while not wanted <= carried():  # noqa: ASYNC110  it is another process
+                await asyncio.sleep(0.05)
+    except TimeoutError:
+        pass
+
+
 async def rest(world: World, seconds: float) -> Verdict:
     """Everything is answered, or time is up. Then transcripts are read, the database is checked, and all is judged."""
     person = world.person
@@ -253,13 +277,14 @@ async def rest(world: World, seconds: float) -> Verdict:
             await person.changed.wait_for(lambda: numbers <= person.answered.keys() and timers <= person.rung)
     except TimeoutError:
         pass
+    await _all_carried(world, seconds)
     for name, agent in world.setting.agents.items():
         for event in (await world.person.get(f"/api/agents/{agent}/inbox?state=dead"))["events"]:
             world.find(f"{name} has set aside an innocent event: {event['text']}")
     for space in world.setting.spaces.values():
         messages = await world.person.transcript(space)
         if not any(line["what"] == "restored" for line in world.history.lines):
-            await _streamed(world, {each["id"] for each in messages})
+            await _streamed(world, {each["id"] for each in said_since(messages, world.history.lines)})
         world.history.add("transcript", space=space, messages=messages)
     world.history.add("rounds", rounds=await person.rounds(world.setting.panel))
     if world.may_check:
@@ -320,6 +345,8 @@ async def world(
         common = {
             **here.pace.environment,
             "OPENAI_API_KEY": "none",
+            # Every instance opens the secrets of bridges and webhooks.
+            "DENIZEN_SECRET_KEY": base64.urlsafe_b64encode(chance.randbytes(32)).decode(),
             "OPENAI_BASE_URL": f"http://127.0.0.1:{here.model_proxy.port}/v1",
             "DENIZEN_BUDGET__TOKENS_PER_DAY": "0",
         }
@@ -369,6 +396,9 @@ async def _begin(here: World, stack: AsyncExitStack) -> None:
         each.start()
     more = {"reflection": {"profile": "basic"}} if here.pace.is_default else {}
     here.setting = await asyncio.to_thread(settle, place, f"http://127.0.0.1:{here.model.port}", **more)
+    bridged = here.setting.spaces[BRIDGED]
+    told = await asyncio.to_thread(place.call, f"/api/spaces/{bridged}")
+    here.history.add("bridged", space=bridged, seq=told["last_seq"])
     token = place.headers["Authorization"].removeprefix("Bearer ")
     await here.person.close()
     here.person = Person(here.history, here.instances, token, here.setting.panel)

@@ -44,6 +44,7 @@ ON_BOTH_DATABASES = (
     "consciousness/test_chapters.py",
     "crash",
     "cycles",
+    "forgetting/test_expiring.py",
     "inbox",
     "memory",
     "notifications/test_pushing.py",

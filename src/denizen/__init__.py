@@ -134,6 +134,7 @@ if TYPE_CHECKING:
     from denizen.spaces.directory import Entity, Member, Organization, Space
     from denizen.spaces.posting import Message, Posted
     from denizen.spaces.reading import ReadPosition
+    from denizen.spaces.retention import Retention
     from denizen.spaces.searching import SearchResults
     from denizen.telemetry.telemetry import Telemetry
     from denizen.tools.calls import Call as ToolCall
@@ -274,6 +275,7 @@ __all__ = [
     "RequestRefused",
     "RequestTooLarge",
     "Requester",
+    "Retention",
     "Round",
     "Runtime",
     "ScaledPicture",
@@ -446,6 +448,7 @@ _PLACES = {
     "RequestRefused": "denizen.errors",
     "RequestTooLarge": "denizen.errors",
     "Requester": "denizen.access.requesters",
+    "Retention": "denizen.spaces.retention",
     "Round": "denizen.panel.rounds",
     "Runtime": "denizen.app",
     "SearchResults": "denizen.spaces.searching",

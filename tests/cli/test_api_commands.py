@@ -324,6 +324,12 @@ def test_a_house_is_looked_after_from_the_terminal(run: Run) -> None:
     edited = run("spaces", "edit", "Garden", "--floor", "addressed", "--agent-run-limit", "3", "--json")
     assert (json.loads(edited.stdout)["floor"], json.loads(edited.stdout)["agent_run_limit"]) == ("addressed", 3)
     assert run("spaces", "edit", "Garden").exit_code == 1
+    assert "are kept for ever, as everywhere in the organization." in run("spaces", "keep", "Garden").stdout
+    assert "say --yes" in run("spaces", "keep", "Garden", "--days", "90").stderr
+    kept = run("spaces", "keep", "Garden", "--days", "90", "--archive", "--yes")
+    assert "are kept for 90 days, then archived and removed." in kept.stdout
+    assert json.loads(run("spaces", "keep", "Garden", "--default", "--json").stdout)["own"] is False
+    assert run("spaces", "keep", "Garden", "--default", "--days", "3").exit_code == 1
     assert run("spaces", "continue", "Garden").exit_code == 0
     assert "floor: one" in run("spaces", "show", "Lobby").stdout
     assert json.loads(run("spaces", "leave", "Garden", "@cleo", "--json").stdout)["left"] is True

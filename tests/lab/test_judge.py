@@ -140,3 +140,67 @@ def test_each_kind_of_damage_is_found(
     verdict = judge(lines)
     found = (verdict.lost, len(verdict.twice), len(verdict.out_of_order), len(verdict.effects_twice))
     assert found == (lost, twice, out_of_order, effects_twice)
+
+
+ELSEWHERE = [
+    message(2, "human", f"@kato #1 for kato in {SPACE}: guest"),
+    message(3, "agent", "re #1: plain"),
+    message(4, "agent", "re #2: plain"),
+    message(5, "human", f"@kato #3 for kato in {SPACE}: mcp"),
+    message(6, "agent", "re #3: done"),
+]
+OUTSIDE: list[Line] = [
+    {"what": "bridged", "space": SPACE, "seq": 1},
+    *(
+        line
+        for number, kind in ((1, "guest"), (2, "hook"), (3, "mcp"))
+        for line in (
+            {"what": "asking", "number": number, "space": SPACE, "agent": "kato", "kind": kind},
+            {"what": "acknowledged", "number": number},
+        )
+    ),
+    {"what": "effect", "tool": "tell", "number": 3, "key": ""},
+    *(
+        {"what": "carried", "type": "message", "key": f"k{each['seq']}", "text": each["text"]}
+        for each in ELSEWHERE[1:]
+        for _ in range(2)  # sent again under the same id: nobody is told twice
+    ),
+    *({"what": "message", **each} for each in ELSEWHERE),
+    {"what": "transcript", "space": SPACE, "messages": [message(1, "human", "Pier was connected."), *ELSEWHERE]},
+]
+
+
+def test_what_comes_from_elsewhere_and_goes_there_is_judged() -> None:
+    """A guest's message does not go back, a service's event is no message, and nobody saw what was said before."""
+    assert judge(OUTSIDE).wrong == []
+
+
+def sent_under_another_id(lines: list[Line]) -> None:
+    next(each for each in lines if each["what"] == "carried")["key"] = "another"
+
+
+def told_again(lines: list[Line]) -> None:
+    lines.append({"what": "effect", "tool": "tell", "number": 3, "key": ""})
+
+
+def never_sent(lines: list[Line]) -> None:
+    lines[:] = [each for each in lines if each.get("key") != "k4"]
+
+
+def not_answered(lines: list[Line]) -> None:
+    lines[-1]["messages"] = [each for each in transcript(lines) if each["seq"] != 4]
+
+
+@pytest.mark.parametrize(
+    ("damage", "wrong"),
+    [
+        (sent_under_another_id, "'re #1: plain' was sent elsewhere under 2 ids"),
+        (never_sent, "'re #2: plain' was never sent elsewhere"),
+        (told_again, "tell of #3 was called 2 times under 1 keys"),
+        (not_answered, "#2 was not answered"),
+    ],
+)
+def test_damage_elsewhere_is_found(damage: Callable[[list[Line]], None], wrong: str) -> None:
+    lines = deepcopy(OUTSIDE)
+    damage(lines)
+    assert judge(lines).wrong == [wrong]

@@ -13,12 +13,14 @@ from hypothesis import strategies as st
 from pydantic_ai.messages import ModelMessage
 
 from denizen import call, reply, skip
+from denizen.api.retention import remove_expired
 from denizen.checker import check_deeply
 from denizen.ids import SpaceId
 from denizen.models.scripted import Info, Turn
 from denizen.spaces import directory
 from denizen.spaces.directory import Entity, Space
 from denizen.spaces.posting import Posted
+from denizen.spaces.quotes import FORGOTTEN
 from denizen.storage.database import Tx
 from tests.properties.house import COLUMNS, Rows, delete_everything, everything
 from tests.world import World, open_world
@@ -91,13 +93,15 @@ def _open_file(messages: list[ModelMessage], _info: Info) -> Turn:
     return call("read_entry", entry=entry)
 
 
-async def live(world: World, life: list[Step]) -> list[Posted]:
+async def live(world: World, life: list[Step], pause_before: int = -1) -> list[Posted]:
     noor, bert = await world.person(PEOPLE[0]), await world.person(PEOPLE[1])
     turns = [turn for at, step in enumerate(life) for turn in turns_for(at, step)]
     ada = await world.agent("Ada", *turns, cycle={"silent_reply": "ignore"}, private_guard={"enabled": False})
     places = [await world.space(name, noor, bert, ada) for name in SPACES]
     posted: list[Posted] = []
     for at, step in enumerate(life):
+        if at == pause_before:
+            world.clock.advance(100 * 86_400)
         posted.append(await _say(world, (noor, bert)[step.who], places[step.where], at, step))
         await world.run()
     return posted
@@ -194,6 +198,36 @@ async def _check(url: str, life: list[Step], kind: str, which: int) -> None:
         unchanged(before, after, pattern, {subject})
         assert await world.denizen.db.read(check_deeply) == []
         assert (await world.denizen.organizations.receipts())[-1] == receipt
+
+
+@given(life=st.lists(steps, min_size=1, max_size=5), cut=st.integers(0, 5), which=st.integers(0, 1))
+@settings(max_examples=12)
+def test_what_has_expired_is_gone_and_nothing_else_is(used_url: str, life: list[Step], cut: int, which: int) -> None:
+    """Whatever a life was like: of what was said in one space before a day nothing is left, and the rest stays."""
+    asyncio.run(_check_expired(used_url, life, cut, which))
+
+
+async def _check_expired(url: str, life: list[Step], cut: int, which: int) -> None:
+    async with open_world(url) as world:
+        await world.denizen.db.write(delete_everything)
+        posted = await live(world, life, cut)
+        if cut >= len(life):
+            world.clock.advance(100 * 86_400)
+        space_id = await world.denizen.db.read(_space_named, SPACES[which])
+        await world.denizen.spaces.set_retention(space_id, 90)
+        # What is quoted by a timer that is due is read by the agent: not before this.
+        await remove_expired(world.denizen, None, most=2)
+        stored = await world.denizen.db.read(everything)
+        expired = {at for at, step in enumerate(life) if at < cut and step.where == which}
+        for at, step in enumerate(life):
+            marks = re.compile(rf"\b(?:m{at}x|own{at}y)\d")
+            left = [(table, row) for table, rows in stored.items() for row in rows if marks.search(str(row))]
+            assert bool(left) is (at not in expired), (at, step, left)
+        gone = {posted[at].id for at in expired}
+        told = {row[0]: row for row in stored["messages"] if row[0] in {each.id for each in posted}}
+        assert {id for id, row in told.items() if FORGOTTEN in row} == gone
+        assert await world.denizen.db.read(check_deeply) == []
+        assert await world.denizen.organizations.remove_expired() == []
 
 
 def _space_named(tx: Tx, name: str) -> SpaceId:

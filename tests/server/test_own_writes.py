@@ -171,6 +171,7 @@ CASES: Final[dict[str, tuple[Case, ...]]] = {
         Case(about="an agent", who=PEOPLE - OUTSIDE, path={"entity_id": "@ada"}),
         Case(about="oneself", who=PEOPLE - OUTSIDE, path={"entity_id": "{own id}"}),
     ),
+    "PUT /api/spaces/{space_id}/retention": (Case(who=ADMINS),),
     "PATCH /api/spaces/{space_id}/messages/{message_id}": (
         Case(about="one's own", who=IN_SPACE),
         Case(about="the owner's", who=OWNER_IN_PERSON, path={"message_id": "{message}"}),

@@ -1,4 +1,4 @@
-"""Writes fixtures/0033.jsonl: a small but complete life, one JSON object for each row, parents before children.
+"""Writes fixtures/0034.jsonl: a small but complete life, one JSON object for each row, parents before children.
 
     python -m tests.storage.make_fixture
 
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-FILE = Path(__file__).parent / "fixtures" / "0033.jsonl"
+FILE = Path(__file__).parent / "fixtures" / "0034.jsonl"
 START = 1_767_603_600_000_000
 """Microseconds: Monday, 5 January 2026, nine o'clock, UTC."""
 SECOND = 1_000_000
@@ -190,6 +190,7 @@ def attachments() -> Iterator[Row]:
     )
     kept = {"bytes": 90_000, "file_bytes": 5, "messages": 5, "cycles": 2}
     yield "sizes", {"organization_id": "org-1", "day": START // (86_400 * SECOND), **kept}
+    yield "retentions", {"space_id": "space-room", "days": 365, "archive": 1}
     yield "file_pages", {"content_id": "content-1", "page": 1, "text": "green"}
     yield "heard_files", {"agent_id": "entity-ada", "file_id": "file-1", "cycle": 1, "next_page": 1}
 

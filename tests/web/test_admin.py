@@ -286,11 +286,14 @@ async def test_a_house_says_how_it_is_and_what_it_is_called(house: House, visit:
     await page.get_by_role("link", name="Organization").click()
     await page.get_by_label("Name").fill("The old mill")
     await page.get_by_label("Who can create spaces").select_option("admin")
+    await page.get_by_label("Keep messages for (days)").fill("400")
+    await page.get_by_label("Archive messages before they are removed").check()
     await page.get_by_role("button", name="Save").click()
     await expect(page.get_by_role("complementary").get_by_text("The old mill")).to_be_visible()
     await visitor.check_accessibility()
     told = (await house.call("GET", "/api/organization", noor)).json()
     assert (told["name"], told["settings"]["spaces_by"]) == ("The old mill", "admin")
+    assert (told["settings"]["keep_days"], told["settings"]["archive_expired"]) == (400, True)
 
 
 async def test_something_is_looked_at_then_forgotten_with_a_receipt(house: House, visit: Visit) -> None:

@@ -73,6 +73,8 @@ ACTIONS: Final[Mapping[str, Action]] = {
     "export_audit": Action("exports", "exported the audit log"),
     "forget": Action("forgetting", "had something forgotten"),
     "forget_memory": Action("forgetting", "had a memory forgotten"),
+    "set_retention": Action("forgetting", "set how long messages are kept in"),
+    "expire": Action("forgetting", "removed messages that had expired from"),
     "open_private_space": Action("private spaces", "opened a private space"),
     "ask_approval": Action("approvals", "asked for the approval of an effect:"),
     "deny_effect": Action("approvals", "was refused an effect by a rule:"),

@@ -10,13 +10,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
+from pydantic import JsonValue
 from sqlalchemy import bindparam, select
 
-from denizen.access import people
+from denizen.access import audit, people
 from denizen.access.requesters import THIS_PROCESS, Requester, find_space
 from denizen.errors import IdempotencyKeyReused, NotAllowed, NotFound
 from denizen.ids import EntityId, OrganizationId, SpaceId
-from denizen.spaces import directory, leaving
+from denizen.spaces import directory, leaving, retention
 from denizen.spaces.directory import (
     AGENT_RUN_LIMIT,
     DEFAULT_FLOOR,
@@ -28,6 +29,7 @@ from denizen.spaces.directory import (
     SpaceKind,
 )
 from denizen.spaces.handles import check_name
+from denizen.spaces.retention import Retention
 from denizen.storage.database import Tx, statement, storable, value
 from denizen.storage.schema import organizations
 
@@ -110,6 +112,20 @@ def change(
     if space.private and private is False and _has_other_people(tx, by, space.id):
         _require_manager(tx, by, space.id, "make a private space visible to others")
     directory.change_space(tx, space, name=name, private=private, floor=floor, agent_run_limit=agent_run_limit)
+    return space
+
+
+def set_retention(tx: Tx, by: Requester, space_id: str, wanted: Retention | None) -> Space:
+    """Set how long the messages of the space are kept; None: as long as the organization's default says. For those who
+    manage the space: what has expired is removed for good.
+    """
+    by.require("member")
+    space = find_space(tx, by, space_id)
+    if by != THIS_PROCESS:
+        _require_manager(tx, by, space.id, "set how long its messages are kept")
+    retention.set_own(tx, space.id, wanted)
+    given: dict[str, JsonValue] = {} if wanted is None else {"days": wanted.days, "archive": wanted.archive}
+    audit.record(tx, space.organization_id, by.actor, "set_retention", space.id, **given)
     return space
 
 

@@ -20,6 +20,7 @@ from denizen.agents import registry
 from denizen.agents.alarm import Alarm
 from denizen.agents.instance_lock import InstanceLock, Neighbours
 from denizen.agents.pace import Pace
+from denizen.agents.recent_minds import RecentMinds
 from denizen.agents.registry import Agent
 from denizen.clock import SECOND, Clock, Instant
 from denizen.consciousness import compaction
@@ -56,6 +57,7 @@ from denizen.reflection import records as reflection
 from denizen.reflection.afterthoughts import Afterthoughts
 from denizen.reflection.cursor import Claimant
 from denizen.spaces import sizes
+from denizen.spaces.sizes import DAY
 from denizen.storage.database import Database, Tx
 from denizen.tools import calls, privacy_guard
 from denizen.tools.background_calls import BackgroundCalls, again, is_being_cancelled
@@ -129,9 +131,13 @@ class Residents:
         stop_hints: StopHints,
         lock: InstanceLock | None = None,
         read_files: Callable[[], None] = lambda: None,
+        remove_expired: Callable[[], None] = lambda: None,
     ) -> None:
         self._db = db
         self._read_files = read_files
+        self._remove_expired = remove_expired
+        self._removed_at: int | None = None
+        self._recent = RecentMinds()
         self._background_calls = background_calls
         self._stop_hints = stop_hints
         self._afterthoughts = afterthoughts
@@ -346,14 +352,20 @@ class Residents:
                 self.panel_afterthoughts.found(panel_id)
 
     async def measure(self) -> None:
-        """Store once a day what organizations use. It goes through all spaces, so a start does not do it."""
+        """Store once a day what organizations use, and remove what has expired. It goes through all spaces, so a start
+        does not do it.
+        """
         if first_to_try("files", self._peers) == self._instance:
             await sizes.keep_daily(self._db)
+            if self._removed_at is None or abs(self._clock.now() - self._removed_at) >= DAY:
+                self._removed_at = self._clock.now()
+                self._remove_expired()
 
     async def _sweep_regularly(self) -> None:
         self._sweeps += 1
         if self._sweeps % SWEEPS_BETWEEN_TRIES == 0:
             self._unable.clear()
+        self._recent.drop_old(self._clock.now())
         await self.sweep(without=self._misconfigured)
         self._afterthoughts.try_again()
         self._chapters.try_again()
@@ -480,7 +492,9 @@ class Residents:
         agent, faculties, budget = await self._meet(lease)
         if not await self._worth_thinking(faculties, lease, _identity(agent), agent.version, life):
             return
-        mind = await self._db.read(_load_mind, lease, agent, budget)
+        mind = self._recent.take(lease, _identity(agent), agent.version, budget, self._clock.now())
+        if mind is None:
+            mind = await self._db.read(_load_mind, lease, agent, budget)
         if self._tasks.stopping:
             return
         self._look_for_chapters(mind)
@@ -529,6 +543,7 @@ class Residents:
             if not life.woken.is_set():
                 rested = await self._rest(life, _ready_waking(mind, faculties))
                 if rested is False:
+                    self._recent.keep(mind, self._clock.now())
                     return
                 opened = rested if isinstance(rested, Opened) else None
 

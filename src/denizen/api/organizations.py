@@ -12,6 +12,7 @@ from pydantic import JsonValue
 from denizen.access.requesters import THIS_PROCESS, Requester
 from denizen.agents import preset_changes, registry
 from denizen.agents.preset_changes import PresetsDocument
+from denizen.api import retention
 from denizen.api.subject import OrganizationRef, Subject
 from denizen.forgetting import forgetting
 from denizen.forgetting.forgetting import Receipt
@@ -42,6 +43,12 @@ class Organizations(Subject):
     async def receipts(self, *, organization: OrganizationRef | None = None) -> builtins.list[Receipt]:
         """The receipts of forgetting, oldest first: how much was removed from where, not the text."""
         return await self._runtime.db.read(forgetting.receipts, await self._runtime.organization_id(organization))
+
+    async def remove_expired(self) -> builtins.list[Receipt]:
+        """Remove the messages that were kept as long as they were to be, in all organizations and spaces. Without a
+        setting, none are. Returns a receipt for each batch. `denizen up` does this once a day.
+        """
+        return await retention.remove_expired(self._runtime, self._runtime.archive_folder)
 
     async def presets(self, *, organization: OrganizationRef | None = None) -> PresetsDocument:
         """The prompt profiles that apply in the organization, in the format of a presets file."""

@@ -20,11 +20,12 @@ from denizen.forgetting import changing, forgetting
 from denizen.forgetting.forgetting import Receipt
 from denizen.ids import AgentId, MessageId, new_id
 from denizen.spaces import ask_again as asking
-from denizen.spaces import directory, marking, posting, reading, searching
+from denizen.spaces import directory, marking, posting, reading, retention, searching
 from denizen.spaces import floor as floor_rule
 from denizen.spaces.directory import Attention, Entity, Floor, Member, Space, SpaceKind
 from denizen.spaces.posting import Message, Posted
 from denizen.spaces.reading import ReadPosition
+from denizen.spaces.retention import Retention
 from denizen.spaces.searching import Cursor, MessageQuery, SearchResults, Words
 
 MessageRef = Message | Posted | MessageId
@@ -97,6 +98,26 @@ class Spaces(Subject):
     async def set_agent_run_limit(self, space: SpaceRef, limit: int, *, by: Requester = THIS_PROCESS) -> None:
         """After so many messages of agents in a row, they no longer wake each other there; 0: no limit."""
         await self._runtime.db.write(space_changes.change, by, id_of(space), agent_run_limit=limit)
+
+    async def set_retention(
+        self, space: SpaceRef, days: int | None, *, archive: bool = False, by: Requester = THIS_PROCESS
+    ) -> None:
+        """Keep the messages of the space for so many days; 0: for ever; None: the default of the organization.
+
+        `denizen up` removes what is older once a day, for good; `denizen.organizations.remove_expired` does it now.
+        With `archive`, messages are written to a file first.
+
+        ```python
+        await denizen.spaces.set_retention(kitchen, 90)
+        assert (await denizen.spaces.retention(kitchen)).days == 90
+        ```
+        """
+        wanted = None if days is None else Retention(days, archive)
+        await self._runtime.db.write(space_changes.set_retention, by, id_of(space), wanted)
+
+    async def retention(self, space: SpaceRef) -> Retention:
+        """How long the messages of the space are kept."""
+        return await self._runtime.db.read(retention.of_space, id_of(space))
 
     async def let_agents_go_on(self, space: SpaceRef, by: EntityRef) -> None:
         """Let agents that had stopped waking each other in the space continue; those with unread messages wake."""

@@ -132,6 +132,7 @@ class Wiring:
         host_access: HostAccess = NO_ACCESS,
         file_limits: FileLimits | None = None,
         bridge_kinds: Iterable[BridgeKind] = (),
+        archive_folder: Path | None = None,
     ) -> None:
         self.file_limits = file_limits or FileLimits()
         self.clock: Clock = clock or SystemClock()
@@ -191,6 +192,9 @@ class Wiring:
         self._file_reading: Background | None = None
         self._bridge_runner: BridgeRunner | None = None
         self._bridge_kinds = tuple(bridge_kinds)
+        self.archive_folder = archive_folder
+        """Where messages that have expired are written before they are removed; None: such spaces are left alone."""
+        self._expiry_due: asyncio.Event | None = None
         self.hint_news: Callable[[], None] | None = None
         """Called after something was said or asked here: somebody may want to be notified."""
         self._closing = AsyncExitStack()
@@ -389,6 +393,10 @@ class Wiring:
         if self._file_reading is not None:
             self._file_reading.hint()
 
+    def _remove_expired(self) -> None:
+        if self._expiry_due is not None:
+            self._expiry_due.set()
+
     def _look_back_at(self, panel_id: SpaceId) -> None:
         """Notes that a turn of the panel may be over: there may be something to summarize and to reflect on."""
         if self.keeper is not None:
@@ -410,6 +418,7 @@ class Wiring:
         if self._residents is not None:
             raise InvalidInput("The agents of this runtime are already running.")
         from denizen.agents.residents import Residents
+        from denizen.api.retention import removing
         from denizen.consciousness.recall.embedding import following
         from denizen.consciousness.recall.file_passages import remember_files
         from denizen.cycles import catching_up
@@ -432,6 +441,7 @@ class Wiring:
             chapters=Afterthoughts(equipment.write_next_chapter, "chapter"),
             lock=self._lock,
             read_files=self._read_files,
+            remove_expired=self._remove_expired,
             stop_hints=self._stop_hints,
         )
         if not self._has_lived:
@@ -445,6 +455,7 @@ class Wiring:
             await stack.enter_async_context(heard_by_latecomers(self._bus, self._voices, self.clock))
             self._make_recallable = await stack.enter_async_context(catching_up.following(self.db, self.clock))
             self._file_reading = await stack.enter_async_context(extracting.following(self.db, remember_files))
+            self._expiry_due = await stack.enter_async_context(removing(self, self.archive_folder))
             if self.embedder is not None:
                 await stack.enter_async_context(following(self.db, self.embedder, self.clock))
             self._moderator = await stack.enter_async_context(self._new_moderator())
@@ -556,6 +567,7 @@ class Wiring:
         self._moderator = None
         self._make_recallable = None
         self._file_reading = None
+        self._expiry_due = None
         self._bridge_runner = None
 
     async def drain(self) -> None:

@@ -144,7 +144,7 @@ def delete(
 ) -> None:
     """Delete an agent: it never runs again. Its history and messages stay."""
     if not yes:
-        _confirm(f"Delete {agent}? It never wakes again.")
+        confirm(f"Delete {agent}? It never wakes again.")
     api.use(lambda client: client.delete_agent(agent))
     if as_json:
         print_json({"agent": agent, "deleted": True})
@@ -152,7 +152,8 @@ def delete(
         stderr().print(f"{printable(agent)} is dead. Its past stays.", style="dim")
 
 
-def _confirm(question: str) -> None:
+def confirm(question: str) -> None:
+    """Ask on the terminal, and abort unless the answer is yes."""
     if not sys.stdin.isatty():
         raise InvalidInput("Nobody is there to be asked: say --yes.")
     if not typer.confirm(question):

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 CONNECT_SECONDS: Final = 2
 LOCK_FOLDER: Final = "instances"
 """In the home folder: a lock file for each process that runs agents."""
+ARCHIVE_FOLDER: Final = "archive"
+"""In the home folder: messages that were removed because they had expired, for spaces that archive them."""
 TOKEN_FILE: Final = "token"  # noqa: S105  the name of the file
 """In the home folder: the owner's access token, which `denizen up` stores there for the command line of this
 machine.
@@ -148,6 +150,7 @@ async def runtime_of(settings: Settings, telemetry: Telemetry | None = None) -> 
         memory=what_is_remembered(settings),
         server_budget=server_budget(settings),
         lock_folder=settings.home / LOCK_FOLDER,
+        archive_folder=settings.home / ARCHIVE_FOLDER,
         host_access=host_access(settings),
         file_limits=FileLimits(**settings.files.model_dump()),
         **how_secrets_are_kept(settings),

@@ -10,12 +10,14 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from denizen.cli.agents import STYLES
+from denizen.cli.agents import STYLES, confirm
 from denizen.cli.api import Api, AsJson, SpaceName, as_mention, find
 from denizen.cli.chat.rendering import printable
 from denizen.cli.console import print_json, stderr, stdout
 from denizen.client import Client, Member, Message, Space
 from denizen.errors import InvalidInput
+from denizen.shapes.spaces import RetentionOut
+from denizen.shapes.vocabulary import MOST_DAYS
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Manage spaces.")
 
@@ -129,6 +131,51 @@ def continue_(api: Api, space: SpaceName, as_json: AsJson = False) -> None:
 
     there = api.use(work)
     _said(there, as_json, f'The agents in "{printable(there.name)}" may go on.')
+
+
+@app.command()
+def keep(
+    api: Api,
+    space: SpaceName,
+    days: Annotated[
+        int | None, typer.Option(min=0, max=MOST_DAYS, help="Keep messages for so many days. 0: for ever.")
+    ] = None,
+    archive: Annotated[
+        bool, typer.Option("--archive", help="Write them to a file on the server before they are removed.")
+    ] = False,
+    default: Annotated[bool, typer.Option("--default", help="Keep them as long as the organization says.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show or set how long the messages of a space are kept. By default for ever."""
+    if default and days is not None:
+        raise InvalidInput("Say --days or --default, not both.")
+    there = api.use(lambda client: find(client, space))
+    changes = default or days is not None
+    if days and not yes:
+        _ask_before(there, days, api.use(lambda client: client.retention(there.id, days=days)).expired)
+    if changes:
+        kept = api.use(lambda client: client.set_retention(there.id, None if default else days, archive=archive))
+    else:
+        kept = api.use(lambda client: client.retention(there.id))
+    if as_json:
+        print_json(kept.model_dump(mode="json"))
+    else:
+        stdout().print(Text(_kept_sentence(there, kept)))
+
+
+def _ask_before(space: Space, days: int, expired: int) -> None:
+    older = "1 message is" if expired == 1 else f"{expired:,} messages are"
+    told = f'In "{printable(space.name)}" {older} older than {days} days. They will be removed for good.'
+    confirm(f"{told} Go on?")
+
+
+def _kept_sentence(space: Space, kept: RetentionOut) -> str:
+    whose = "" if kept.own else ", as everywhere in the organization"
+    if kept.days == 0:
+        return f'Messages in "{printable(space.name)}" are kept for ever{whose}.'
+    then = "then archived and removed" if kept.archive else "then removed"
+    return f'Messages in "{printable(space.name)}" are kept for {kept.days} days, {then}{whose}.'
 
 
 @app.command("open")

@@ -17,6 +17,7 @@ from denizen.shapes.spaces import (
     MessagePage,
     PinnedMessages,
     ReadState,
+    RetentionOut,
     SearchPage,
     SpaceList,
     SpaceOut,
@@ -110,6 +111,17 @@ class Places(Connection):
     ) -> SpaceOut:
         change = those_given(name=name, private=private, floor=floor, agent_run_limit=agent_run_limit)
         return await self._ask(SpaceOut, "PATCH", path_to("spaces", space_id), json=change)
+
+    async def retention(self, space_id: str, *, days: int | None = None) -> RetentionOut:
+        """How long the messages of the space are kept, and how many have expired; with `days`, how many would have."""
+        return await self._ask(
+            RetentionOut, "GET", path_to("spaces", space_id, "retention"), params=those_given(days=days)
+        )
+
+    async def set_retention(self, space_id: str, days: int | None, *, archive: bool = False) -> RetentionOut:
+        """Keeps the messages of the space for so many days; 0: for ever; None: the default of the organization."""
+        wanted = {"days": days, "archive": archive}
+        return await self._ask(RetentionOut, "PUT", path_to("spaces", space_id, "retention"), json=wanted)
 
     async def let_agents_go_on(self, space_id: str) -> SpaceOut:
         """Lets agents that had stopped waking each other in the space continue; those with unread messages wake."""

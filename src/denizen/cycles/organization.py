@@ -15,6 +15,7 @@ from denizen.cycles.budgets import BudgetSettings
 from denizen.errors import InvalidInput, NotFound
 from denizen.ids import OrganizationId
 from denizen.nearest import nearest
+from denizen.shapes.vocabulary import MOST_DAYS
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import organizations
 
@@ -39,6 +40,10 @@ class OrganizationSettings(BaseModel):
     """Whether the web client shows pictures of messages that are on other sites (https); otherwise, links to them."""
     secret_hosts: SecretHosts = Field(default_factory=dict[str, tuple[Host, ...]])
     """Where a secret may be sent by tools (`name` or `name:port`); one that is not here, where owners define it."""
+    keep_days: Annotated[int, Field(ge=0, le=MOST_DAYS)] = 0
+    """After how many days messages are removed, in spaces without a setting of their own; 0: never."""
+    archive_expired: bool = False
+    """Whether such messages are written to a file before they are removed."""
 
 
 _NAMES = frozenset(OrganizationSettings.model_fields)

@@ -43,6 +43,7 @@ from denizen.models import codec
 from denizen.models.tokens import estimate_message
 from denizen.plans import origins
 from denizen.shapes.vocabulary import ForgetKind as Kind
+from denizen.shapes.vocabulary import ReceiptKind
 from denizen.spaces import directory, editing, leaving, marking, posting
 from denizen.spaces import outbox as to_send
 from denizen.spaces.markdown import render
@@ -103,7 +104,7 @@ class Receipt:
 
     id: str
     organization_id: OrganizationId
-    kind: Kind
+    kind: ReceiptKind
     subject_id: str
     by_id: EntityId | None
     removed: Mapping[str, int]
@@ -173,22 +174,22 @@ def _as_receipt(row: tuple[Any, ...]) -> Receipt:
 @long_running
 def forget_message(tx: Tx, message_id: MessageId, by: EntityId | None = None, *, also_replies: bool = False) -> Receipt:
     """Forgets the message. With `also_replies`, also the cycles that it woke and their messages."""
-    _shut_out_writers(tx)
+    shut_out_writers(tx)
     message = posting.get_message(tx, message_id)
     home = directory.get_space(tx, message.space_id).organization_id
     before = _given(tx, "message", message_id)
     if before is not None and not also_replies:
         return before
-    work = _Work(tx, home)
+    work = Work(tx, home)
     answered = _answers(tx, [message_id]) if also_replies else []
     work.blank_cycles(each[1] for each in answered)
     answers = [posting.get_message(tx, each) for each in _said_in(tx, {each[1] for each in answered})]
     work.forget_messages([message, *answers])
     if also_replies:
-        work.removed["replies"] += tx.run(_replies_to, message=message_id)
+        work.forget_replies([message_id])
     for agent_id, _, number in answered:
         if number is not None:
-            work.removed["passages"] += recall.forget_cycles(tx, AgentId(agent_id), [number])
+            work.forget_traces(AgentId(agent_id), [number])
     return work.finish("message", message_id, by)
 
 
@@ -200,7 +201,7 @@ def forget_person(
 
     The last owner of an organization stays its owner, without a name; with `refuse_last_owner` they are not forgotten.
     """
-    _shut_out_writers(tx)
+    shut_out_writers(tx)
     person = directory.get_entity(tx, person_id)
     if person.kind == "agent":
         raise InvalidInput("Agents cannot be forgotten like people. Delete the agent, and forget its messages.")
@@ -208,7 +209,7 @@ def forget_person(
         return before
     if refuse_last_owner:
         roles.require_another_owner(tx, person_id, person.organization_id)
-    work = _Work(tx, person.organization_id)
+    work = Work(tx, person.organization_id)
     work.everywhere = True
     work.names.add_name(person.name)
     work.names.add_name(person.handle)
@@ -242,11 +243,11 @@ def forget_person(
 @long_running
 def forget_space(tx: Tx, space_id: SpaceId, by: EntityId | None = None) -> Receipt:
     """Forgets everything said in this space, with its name and its members."""
-    _shut_out_writers(tx)
+    shut_out_writers(tx)
     space = directory.get_space(tx, space_id)
     if (before := _given(tx, "space", space_id)) is not None:
         return before
-    work = _Work(tx, space.organization_id)
+    work = Work(tx, space.organization_id)
     # One word may also be the name of other things; several words together rarely are.
     work.everywhere = len(said(space.name)) > 1
     work.names.add_name(space.name, exactly=not work.everywhere)
@@ -270,13 +271,13 @@ def forget_memory(tx: Tx, by: Requester, memory_id: str) -> Receipt:
 
     People forget only what they may change: copies that belong to others or to the organization stay.
     """
-    _shut_out_writers(tx)
+    shut_out_writers(tx)
     # People must not learn whether it was forgotten before.
     if not by.is_limited and (before := _given(tx, "memory", memory_id)) is not None:
         return before
     memory = access.find_changeable(tx, by, memory_id)
     copies = [each for each in items.copies_of(tx, memory) if access.may_change(tx, each, by)]
-    work = _Work(tx, memory.organization_id)
+    work = Work(tx, memory.organization_id)
     work.take_out_of_summaries(work.forget_memories([memory, *copies]))
     return work.finish("memory", memory_id, by.optional_entity_id)
 
@@ -309,7 +310,7 @@ _overwrite_deleted = statement(text("PRAGMA secure_delete = ON"))
 _leave_deleted = statement(text("PRAGMA secure_delete = OFF"))
 
 
-def _shut_out_writers(tx: Tx) -> None:
+def shut_out_writers(tx: Tx) -> None:
     """Locks out other writers until the commit, and makes SQLite overwrite what it deletes."""
     if tx.dialect == "postgresql":
         tx.run(_lock)
@@ -604,7 +605,7 @@ _events_there = statement(
 
 
 @dataclass
-class _Work:
+class Work:
     """One forgetting in progress: what was removed so far, and the agents concerned."""
 
     tx: Tx
@@ -628,6 +629,22 @@ class _Work:
 
     def blank_cycles(self, cycle_ids: Iterable[str]) -> None:
         self.blanked.update(cycle_ids)
+
+    def forget_traces(self, agent_id: AgentId, numbers: Sequence[int]) -> None:
+        """Forgets what can be recalled of these cycles of the agent, and their lines in the layers of every era."""
+        self.concerned.add(agent_id)
+        self.removed["passages"] += recall.forget_cycles(self.tx, agent_id, numbers)
+        self._forget_in_layers(agent_id, numbers)
+
+    def _forget_in_layers(self, agent_id: AgentId, numbers: Sequence[int]) -> None:
+        """Deletes these cycles from the layers of every era; digests are made again from what is left."""
+        compaction.forget(self.tx, agent_id, numbers)
+        for era, told in self.tx.all(_layered_selves, agent_id=agent_id) if numbers else ():
+            left = layers.without_cycles(told, numbers, FORGOTTEN)
+            if left != told:
+                self.tx.run(_rewrite_layers, agent=agent_id, of_era=era, new_layers=left)
+                self.removed["selves"] += 1
+                self.concerned.add(agent_id)
 
     def forget_messages(self, said_there: Iterable[Message], *, names: bool = False) -> None:
         """Forgets these messages in batches, with what quotes them; the names with the first batch."""
@@ -743,14 +760,7 @@ class _Work:
             if row is not None and row[0] is not None:
                 numbers.setdefault(agent_id, []).append(row[0])
         for agent_id, changed in numbers.items():
-            gone = chapters.forget(self.tx, AgentId(agent_id), changed)
-            compaction.forget(self.tx, AgentId(agent_id), gone)
-            for era, told in self.tx.all(_layered_selves, agent_id=agent_id) if gone else ():
-                left = layers.without_cycles(told, gone, FORGOTTEN)
-                if left != told:
-                    self.tx.run(_rewrite_layers, agent=agent_id, of_era=era, new_layers=left)
-                    self.removed["selves"] += 1
-                    self.concerned.add(agent_id)
+            self._forget_in_layers(AgentId(agent_id), chapters.forget(self.tx, AgentId(agent_id), changed))
 
     def take_out_of_summaries(self, gone: Iterable[MemoryItem]) -> None:
         """Removes these memories from the summaries of their conversations, also from those that an agent has read."""
@@ -861,6 +871,8 @@ class _Work:
     def _left_of(
         self, place: TextTable, row: Row, far: Redactor, close: Redactor, near: _Near
     ) -> Mapping[str, str | None]:
+        if row.cycle_id in self.blanked and place.name == "events":
+            return {name: None if text is None else _NOTHING_TOLD for name, text in row.words.items()}
         if row.cycle_id in self.blanked and place.name in _OF_A_CYCLE:
             return {name: _blank(how, row.words[name]) for name, how in place.columns.items()}
         redactor = _meant_for(place, row, far, close, near)
@@ -905,7 +917,7 @@ class _Work:
             self.removed["passages"] += recall.forget(self.tx, agent_id, [number])
         for number, agent_id, payload in self.tx.all(_events_there, space_id=space_id):
             self.spoken.append(str(json.loads(payload).get("text", "")))
-            self.tx.run(_rewrite_event, event=number, new_payload=json.dumps({"text": FORGOTTEN}))
+            self.tx.run(_rewrite_event, event=number, new_payload=_NOTHING_TOLD)
             self.removed["events"] += 1
             self.concerned.add(agent_id)
         self.removed["calls"] += self.tx.run(_calls_there, space=space_id)
@@ -928,7 +940,12 @@ class _Work:
                 self.removed["agents"] += 1
                 self.concerned.add(agent_id)
 
-    def finish(self, kind: Kind, subject_id: str, by: EntityId | None) -> Receipt:
+    def forget_replies(self, message_ids: Iterable[str]) -> None:
+        """Forgets what advisors of a panel answered to these messages."""
+        for message_id in message_ids:
+            self.removed["replies"] += self.tx.run(_replies_to, message=message_id)
+
+    def finish(self, kind: ReceiptKind, subject_id: str, by: EntityId | None) -> Receipt:
         """Begins a new era for every agent concerned, and stops those that run with an old mind."""
         self._forget_chapters()
         for agent_id in sorted(self.concerned):
@@ -953,7 +970,7 @@ class _Work:
             receipt=json.dumps(removed),
             created_at=receipt.created_at,
         )
-        action = "forget_memory" if kind == "memory" else "forget"
+        action = {"memory": "forget_memory", "expired": "expire"}.get(kind, "forget")
         audit.record(self.tx, self.organization_id, Actor(by), action, subject_id, kind=kind, receipt=receipt.id)
         return receipt
 
@@ -976,6 +993,7 @@ class _Near:
             self.agents.update(values(tx, _agents_in, space_id=space_id))
 
 
+_NOTHING_TOLD: Final = json.dumps({"text": FORGOTTEN})
 _OF_A_CYCLE: Final = ("log", "cycles", "effects", "overflow", "calls")
 
 

@@ -46,6 +46,7 @@ from denizen.portability.lines import (
     PlanLine,
     PolicyLine,
     RollingLine,
+    RoundLine,
     Said,
     SelfLine,
     SpaceLine,
@@ -121,10 +122,33 @@ async def space_lines(db: Database, space_id: SpaceId) -> AsyncGenerator[str]:
         yield written.line(each)
     async for each in _pages(db, _SAID, {"id": space_id, "last": begun.last}):
         yield written.line(each)
-    async for each in _files(db, _FILES_OF_SPACE, {"id": space_id, "last": begun.last}, begun):
+    async for each in _files(db, _FILES_OF_SPACE, {"id": space_id, "first": 0, "last": begun.last}, begun):
         yield written.line(each)
     async for each in _rounds(db, space_id, begun.lines):
         yield written.line(each)
+    yield await written.end(db, begun)
+
+
+async def archive_lines(db: Database, space_id: SpaceId, first: int, last: int) -> AsyncGenerator[str]:
+    """Yields the lines of a file with some messages of the space, from the number `first` to `last`: who is there, the
+    messages, their files, and what advisors answered to them.
+    """
+    begun = await db.read(_begin_space, space_id)
+    written = _Written("space")
+    yield written.header
+    for each in begun.lines:
+        if isinstance(each, SpaceLine | EntityLine | PanelLine | AdvisorLine):
+            yield written.line(each)
+    said: set[str] = set()
+    async for each in _pages(db, _SAID, {"id": space_id, "last": last}, after=first - 1):
+        assert isinstance(each, MessageLine)
+        said.add(each.id)
+        yield written.line(each)
+    async for each in _files(db, _FILES_OF_SPACE, {"id": space_id, "first": first, "last": last}, begun):
+        yield written.line(each)
+    async for each in _rounds(db, space_id, begun.lines):
+        if isinstance(each, RoundLine) and each.message_id in said:
+            yield written.line(each)
     yield await written.end(db, begun)
 
 
@@ -238,10 +262,12 @@ async def _pages(
     whose: dict[str, Any],
     person: EntityId | None = None,
     kept_back: Withheld | None = None,
+    *,
+    after: int = -1,
 ) -> AsyncGenerator[Line]:
-    # Numbers may begin with 0.
-    for after in range(-1, await db.read(_largest, section, whose), section.span):
-        for line in await db.read(_read_page, section, whose, after, after + section.span, person, kept_back):
+    """Yields the lines of the rows after that number; numbers may begin with 0."""
+    for begin in range(after, await db.read(_largest, section, whose), section.span):
+        for line in await db.read(_read_page, section, whose, begin, begin + section.span, person, kept_back):
             yield line
 
 
@@ -503,7 +529,12 @@ _files_with_contents = files.join(contents, contents.c.id == files.c.content_id)
 _FILES_OF_SPACE: Final = statement(
     select(*_file_columns)
     .select_from(_files_with_contents.join(messages, messages.c.id == files.c.message_id))
-    .where(messages.c.space_id == _id, messages.c.seq <= bindparam("last"), contents.c.digest.is_not(None))
+    .where(
+        messages.c.space_id == _id,
+        messages.c.seq >= bindparam("first"),
+        messages.c.seq <= bindparam("last"),
+        contents.c.digest.is_not(None),
+    )
     .order_by(messages.c.seq, files.c.id)
 )
 _FILES_OF_AGENT: Final = statement(

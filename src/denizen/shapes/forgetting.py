@@ -10,7 +10,7 @@ from pydantic import Field
 
 from denizen.shapes.examples import NINE, NOOR, THING, given
 from denizen.shapes.value import Open, Value
-from denizen.shapes.vocabulary import ForgetKind
+from denizen.shapes.vocabulary import ReceiptKind
 
 
 class ReceiptOut(Value):
@@ -27,7 +27,7 @@ class ReceiptOut(Value):
     )
 
     id: Annotated[str | None, Field(description="Null after a dry run.")]
-    kind: Open[ForgetKind]
+    kind: Open[ReceiptKind]
     subject_id: str
     by_id: str | None
     removed: Annotated[Mapping[str, int], Field(description="How many rows of each table were emptied or changed.")]

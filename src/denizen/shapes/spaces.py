@@ -260,6 +260,25 @@ class ReadState(Value):
     unread_mentions: int
 
 
+class KeptFor(Value):
+    """How long messages are kept."""
+
+    days: Annotated[int, Field(description="0: for ever.")]
+    archive: Annotated[bool, Field(description="Whether they are written to a file before they are removed.")]
+
+
+class RetentionOut(KeptFor):
+    """How long the messages of a space are kept."""
+
+    model_config = given(days=90, archive=False, own=True, default={"days": 0, "archive": False}, expired=12)
+
+    own: Annotated[
+        bool, Field(description="Whether the space has a setting of its own; otherwise the default applies.")
+    ]
+    default: Annotated[KeptFor, Field(description="The default of the organization.")]
+    expired: Annotated[int, Field(description="How many messages the next run removes, or would remove.")]
+
+
 class SearchPage(Value):
     """The results, newest first."""
 

@@ -78,6 +78,11 @@ ChatOutcome = Literal["acted", "skipped", "failed", "parked", "paused", "suspend
 """What became of a message. Only `working` may still become something else by itself."""
 
 ForgetKind = Literal["message", "person", "space", "memory"]
+ReceiptKind = Literal["message", "person", "space", "memory", "expired"]
+"""What a receipt is of; `expired`: messages of a space that were kept as long as they were to be."""
+
+MOST_DAYS: Final = 36_500
+"""The longest time for which messages can be set to be kept; 0: for ever."""
 
 AGENTS_CHECKED: Final = 1000
 """How many agents of an organization are checked, at most."""

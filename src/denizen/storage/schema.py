@@ -798,7 +798,7 @@ redactions = Table(
     metadata,
     _key("id"),
     _ref("organization_id", "organizations.id"),
-    _text("kind"),  # message, person, space, memory
+    _text("kind"),  # message, person, space, memory, expired
     _text("subject_id"),
     Column("by_id", Text),
     _text("receipt"),  # how much was removed where: JSON
@@ -1301,6 +1301,14 @@ heard_files = Table(
     sqlite_with_rowid=False,
 )
 
+retentions = Table(
+    "retentions",  # how long the messages of a space are kept, where it differs from the organization's default
+    metadata,
+    _key("space_id", "spaces.id"),
+    _int("days"),  # 0: for ever
+    _flag("archive"),  # whether they are written to a file before they are removed
+    sqlite_with_rowid=False,
+)
 sizes = Table(
     "sizes",  # how much of the database each organization uses, estimated once a day
     metadata,

@@ -14,8 +14,8 @@ import css from "./admin.module.css";
 import { Fault, Section, useAct } from "./parts";
 
 type Receipt = Schemas["ReceiptOut"];
-type Kind = Receipt["kind"];
 type Wanted = Schemas["Forget"];
+type Kind = Wanted["kind"];
 
 const ID = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/i;
 const KINDS: Record<Kind, string> = { message: "A message", person: "A person", space: "A space", memory: "A memory" };
@@ -170,7 +170,7 @@ function Receipts(): ReactNode {
                   <li key={each.id} className={css.receipt}>
                     <details>
                       <summary>
-                        <Badge>{each.kind}</Badge> forgotten by {name(each.by_id)} · <Time value={each.created_at} form="ago" />
+                        <Badge>{each.kind}</Badge> {each.kind === "expired" ? "messages removed" : <>forgotten by {name(each.by_id)}</>} · <Time value={each.created_at} form="ago" />
                       </summary>
                       <Removed removed={each.removed} />
                       <p className={css.faint}>

@@ -33,12 +33,17 @@ function Form({ organization }: { organization: Schemas["OrganizationDetail"] })
   const [by, setBy] = useState(before);
   const picturesBefore = organization.settings?.remote_pictures ?? false;
   const [pictures, setPictures] = useState(picturesBefore);
+  const kept = String(organization.settings?.keep_days ?? 0);
+  const archived = organization.settings?.archive_expired ?? false;
+  const [days, setDays] = useState(kept);
+  const [archive, setArchive] = useState(archived);
   const owner = me.role === "owner";
-  const same = name.trim() === organization.name && by === before && pictures === picturesBefore;
+  const same =
+    name.trim() === organization.name && by === before && pictures === picturesBefore && days === kept && archive === archived;
   const submit = (event: FormEvent): void => {
     event.preventDefault();
     void act.run(async () => {
-      const settings = { spaces_by: by, remote_pictures: pictures };
+      const settings = { spaces_by: by, remote_pictures: pictures, keep_days: Number(days), archive_expired: archive };
       const now = await patch("/api/organization", { body: { name: name.trim(), settings } });
       client.setQueryData(["organization"], now);
       const whoIAm = { ...me, organization: { ...me.organization, name: now.name } };
@@ -61,6 +66,25 @@ function Form({ organization }: { organization: Schemas["OrganizationDetail"] })
         checked={pictures}
         onChange={(event) => setPictures(event.target.checked)}
       />
+      <TextField
+        label="Keep messages for (days)"
+        type="number"
+        min={0}
+        max={36_500}
+        disabled={!owner}
+        value={days}
+        hint="0: for ever. Older messages are removed for good, once a day, with what agents remember of them. A space may differ: see its settings."
+        onChange={(event) => setDays(event.target.value)}
+      />
+      {Number(days) > 0 && (
+        <Checkbox
+          label="Archive messages before they are removed"
+          hint="They are written to files on the server."
+          disabled={!owner}
+          checked={archive}
+          onChange={(event) => setArchive(event.target.checked)}
+        />
+      )}
       {!faultOf(act.error, "name") && <Fault error={act.error} />}
       {owner ? (
         <div>

@@ -2933,6 +2933,30 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/spaces/{space_id}/retention": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get how long the messages of a space are kept
+         * @description Also how many messages have expired. With `days`, how many would have: a preview, which changes nothing.
+         */
+        get: operations["get_retention"];
+        /**
+         * Set how long the messages of a space are kept
+         * @description Messages that are older are removed for good, once a day, with what agents remember of them.
+         */
+        put: operations["set_retention"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/spaces/{space_id}/stop": {
         parameters: {
             query?: never;
@@ -3353,6 +3377,64 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /**
+         * A2aTool
+         * @description An agent elsewhere, which the agent here gives tasks to by A2A (Agent2Agent).
+         */
+        A2aTool: {
+            /**
+             * Allow Private
+             * @default []
+             */
+            allow_private: string[];
+            /** Description */
+            description: string;
+            /**
+             * Effect
+             * @default true
+             */
+            effect: boolean;
+            /** Headers */
+            headers?: {
+                [key: string]: string;
+            };
+            /**
+             * Independent
+             * @default false
+             */
+            independent: boolean;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "a2a";
+            /** Name */
+            name: string;
+            /**
+             * On Crash
+             * @default report
+             * @enum {string}
+             */
+            on_crash: "retry" | "report";
+            /**
+             * Results
+             * @default outside
+             * @enum {string}
+             */
+            results: "outside" | "trusted";
+            /**
+             * Seconds
+             * @default 600
+             */
+            seconds: number;
+            /** Url */
+            url: string;
+            /**
+             * Visible
+             * @default false
+             */
+            visible: boolean;
+        };
         /**
          * About
          * @description Fields that OpenAI's API does not have.
@@ -5443,6 +5525,11 @@ export interface components {
          *     }
          */
         CreateAgent: {
+            /**
+             * A2A
+             * @default false
+             */
+            a2a: boolean;
             budget?: components["schemas"]["BudgetSettings-Input"] | null;
             /**
              * @default {
@@ -5544,7 +5631,7 @@ export interface components {
              * Tools
              * @default []
              */
-            tools: (string | (components["schemas"]["HttpTool"] | components["schemas"]["ClientTool"]))[];
+            tools: (string | (components["schemas"]["HttpTool"] | components["schemas"]["ClientTool"] | components["schemas"]["A2aTool"]))[];
             /**
              * @default {
              *       "commands": [
@@ -7766,6 +7853,22 @@ export interface components {
         };
         JsonValue: unknown;
         /**
+         * KeptFor
+         * @description How long messages are kept.
+         */
+        KeptFor: {
+            /**
+             * Archive
+             * @description Whether they are written to a file before they are removed.
+             */
+            archive: boolean;
+            /**
+             * Days
+             * @description 0: for ever.
+             */
+            days: number;
+        };
+        /**
          * KeyList
          * @description Your own keys and, for admins, those of the organization.
          */
@@ -9378,7 +9481,17 @@ export interface components {
          * @description What an organization has settled. A setting that it does not name has its default.
          */
         OrganizationSettings: {
+            /**
+             * Archive Expired
+             * @default false
+             */
+            archive_expired: boolean;
             budget?: components["schemas"]["BudgetSettings-Output"] | null;
+            /**
+             * Keep Days
+             * @default 0
+             */
+            keep_days: number;
             /**
              * Remote Pictures
              * @default false
@@ -10412,7 +10525,7 @@ export interface components {
              * Kind
              * @enum {string}
              */
-            kind: "message" | "person" | "space" | "memory";
+            kind: "message" | "person" | "space" | "memory" | "expired";
             /**
              * Removed
              * @description How many rows of each table were emptied or changed.
@@ -10878,6 +10991,65 @@ export interface components {
              * @description Null: until the budget is raised.
              */
             until: string | null;
+        };
+        /**
+         * RetentionOut
+         * @description How long the messages of a space are kept.
+         * @example {
+         *       "archive": false,
+         *       "days": 90,
+         *       "default": {
+         *         "archive": false,
+         *         "days": 0
+         *       },
+         *       "expired": 12,
+         *       "own": true
+         *     }
+         */
+        RetentionOut: {
+            /**
+             * Archive
+             * @description Whether they are written to a file before they are removed.
+             */
+            archive: boolean;
+            /**
+             * Days
+             * @description 0: for ever.
+             */
+            days: number;
+            /** @description The default of the organization. */
+            default: components["schemas"]["KeptFor"];
+            /**
+             * Expired
+             * @description How many messages the next run removes, or would remove.
+             */
+            expired: number;
+            /**
+             * Own
+             * @description Whether the space has a setting of its own; otherwise the default applies.
+             */
+            own: boolean;
+        };
+        /**
+         * RetentionSet
+         * @description How long to keep the messages of a space.
+         * @example {
+         *       "archive": false,
+         *       "days": 90
+         *     }
+         */
+        RetentionSet: {
+            /**
+             * Archive
+             * @description Write them to a file on the server before they are removed.
+             * @default false
+             */
+            archive: boolean;
+            /**
+             * Days
+             * @description 0: for ever; null: the default of the organization.
+             */
+            days: number | null;
         };
         /**
          * Rethink
@@ -11441,8 +11613,18 @@ export interface components {
          *     }
          */
         SettingsChange: {
+            /**
+             * Archive Expired
+             * @description Whether such messages are written to a file on the server first.
+             */
+            archive_expired?: boolean | null;
             /** @description The limits for all agents together, per day (UTC) and in total. */
             budget?: components["schemas"]["BudgetSettings-Input"] | null;
+            /**
+             * Keep Days
+             * @description After how many days messages are removed; 0: never. Spaces may differ.
+             */
+            keep_days?: number | null;
             /**
              * Remote Pictures
              * @description Whether pages show pictures of messages that are on other sites; by default, links to them.
@@ -20516,6 +20698,75 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ReadState"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_retention: {
+        parameters: {
+            query?: {
+                /** @description As if messages were kept for so many days. */
+                days?: number | null;
+            };
+            header?: never;
+            path: {
+                space_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RetentionOut"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    set_retention: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                space_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RetentionSet"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RetentionOut"];
                 };
             };
             /** @description What went wrong. */

@@ -1,25 +1,37 @@
+import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, type ReactNode, useState } from "react";
-import { inWords, patch } from "../denizen/api";
+import { get, inWords, patch, put } from "../denizen/api";
+import { useMe } from "../denizen/hooks";
 import { useStore } from "../denizen/live";
 import type { SpaceState } from "../denizen/store";
 import { Button } from "../ui/Button";
 import { Dialog, DialogFoot } from "../ui/Dialog";
 import { Checkbox, Select, TextField } from "../ui/Field";
+import { type Chosen, chosenFrom, Keeping, wantedOf } from "./Keeping";
 import css from "./spaces.module.css";
 
-/** The name of a space, who can see it, and which of its agents answer. */
+/** The name of a space, who can see it, which of its agents answer, and how long its messages are kept. */
 export function Rename({ space, onClose }: { space: SpaceState; onClose: () => void }): ReactNode {
   const store = useStore();
   const [name, setName] = useState(space.info.name);
   const [hidden, setHidden] = useState(space.info.private);
   const [floor, setFloor] = useState(space.info.floor);
+  const [keeping, setKeeping] = useState<Chosen | null>(null);
+  const me = useMe();
+  const client = useQueryClient();
+  const mine = space.info.members.find((each) => each.id === me.id)?.role;
+  const manages = [mine, me.role].some((role) => role === "owner" || role === "admin");
+  const path = { space_id: space.info.id };
+  const queryKey = ["retention", space.info.id];
+  const told = useQuery({ queryKey, enabled: manages, queryFn: ({ signal }) => get("/api/spaces/{space_id}/retention", { path, signal }) }).data;
+  const wanted = keeping && wantedOf(keeping);
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<string | null>(null);
   const submit = async (event: FormEvent): Promise<void> => {
     event.preventDefault();
     setBusy(true);
     try {
-      const path = { space_id: space.info.id };
+      if (wanted) client.setQueryData(queryKey, await put("/api/spaces/{space_id}/retention", { path, body: wanted }));
       store.dispatch({ type: "space", space: await patch("/api/spaces/{space_id}", { path, body: { name: name.trim(), private: hidden, floor } }) });
       onClose();
     } catch (problem) {
@@ -44,11 +56,12 @@ export function Rename({ space, onClose }: { space: SpaceState; onClose: () => v
             <option value="all">All agents may answer</option>
           </Select>
         )}
+        {told && <Keeping told={told} chosen={keeping ?? chosenFrom(told)} onChoose={setKeeping} />}
         <DialogFoot>
           <Button variant="quiet" onClick={onClose}>
             Cancel
           </Button>
-          <Button variant="primary" type="submit" busy={busy} disabled={!name.trim()}>
+          <Button variant="primary" type="submit" busy={busy} disabled={!name.trim() || (keeping !== null && wanted === null)}>
             Save
           </Button>
         </DialogFoot>

@@ -15,6 +15,7 @@ from denizen.server.shapes.given import Given
 from denizen.shapes import people as shapes
 from denizen.shapes.examples import asked, given
 from denizen.shapes.people import EntityOut, Me, OrganizationOut, TokenOut
+from denizen.shapes.vocabulary import MOST_DAYS
 from denizen.spaces.directory import Organization
 
 _HOME = "019b8d3e-5bff-7012-8111-222233334444"
@@ -58,6 +59,13 @@ class SettingsChange(Given):
         Field(
             description="The hosts to which tools may send each secret: `name` or `name:port`. Replaces the whole list."
         ),
+    ] = None
+    keep_days: Annotated[
+        int | None,
+        Field(ge=0, le=MOST_DAYS, description="After how many days messages are removed; 0: never. Spaces may differ."),
+    ] = None
+    archive_expired: Annotated[
+        bool | None, Field(description="Whether such messages are written to a file on the server first.")
     ] = None
 
 

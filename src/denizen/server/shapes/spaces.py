@@ -17,6 +17,7 @@ from denizen.server.shapes.filling import filled
 from denizen.server.shapes.given import Given
 from denizen.shapes.examples import asked
 from denizen.shapes.spaces import FLOOR, RUN_LIMIT, Author, MemberOut, MessageOut, ReactionOut, SpaceOut, StatusOut
+from denizen.shapes.vocabulary import MOST_DAYS
 from denizen.spaces.directory import (
     AGENT_RUN_LIMIT,
     DEFAULT_FLOOR,
@@ -108,6 +109,17 @@ class ReadMark(Given):
     model_config = asked(seq=7)
 
     seq: Annotated[int, Field(ge=0, le=2**62, description="The number of the last message that you have read.")]
+
+
+class RetentionSet(Given):
+    """How long to keep the messages of a space."""
+
+    model_config = asked(days=90, archive=False)
+
+    days: Annotated[
+        int | None, Field(ge=0, le=MOST_DAYS, description="0: for ever; null: the default of the organization.")
+    ]
+    archive: Annotated[bool, Field(description="Write them to a file on the server before they are removed.")] = False
 
 
 class PostMessage(BaseModel):
