@@ -353,16 +353,24 @@ def _adapt_to_compatible_server(model: Model) -> None:
 
 
 def _speaks_openai(model: Model) -> bool:
-    return any(parent.__module__ == "pydantic_ai.models.openai" for parent in type(model).__mro__)
+    return _is_of_module(model, "pydantic_ai.models.openai")
+
+
+def _is_of_module(model: Model, module: str) -> bool:
+    return any(parent.__module__ == module for parent in type(model).__mro__)
 
 
 def _accelerated(model: Model) -> Model:
-    # Only a model of pydantic-ai's OpenAI module can be one of these, and then the library is imported already.
-    if not _speaks_openai(model):
-        return model
-    from denizen.models.openai import accelerate
+    # Only a model of pydantic-ai's module can be one of these, and then the library is imported already.
+    if _is_of_module(model, "pydantic_ai.models.openai"):
+        from denizen.models import openai
 
-    return accelerate(model)
+        return openai.accelerate(model)
+    if _is_of_module(model, "pydantic_ai.models.anthropic"):
+        from denizen.models import anthropic
+
+        return anthropic.accelerate(model)
+    return model
 
 
 def _leave_retrying_to_us(client: Any) -> None:
