@@ -24,6 +24,26 @@ def test_it_says_and_ends_as_a_real_start_does(arguments: list[str], tmp_path: P
     assert forked.stdout + forked.stderr
 
 
+def test_a_start_imports_nothing_of_ours_anew(tmp_path: Path) -> None:
+    """Otherwise each of the processes that the tests start pays for it again."""
+    environ = {
+        "HOME": str(tmp_path),
+        "DENIZEN_HOME": str(tmp_path / "home"),
+        "DENIZEN_PORT": str(free_port()),
+        "DENIZEN_MODEL": "demo",
+        warm.TELL_IMPORTS: str(tmp_path / "imported"),
+    }
+    with subprocess.Popen(
+        [*warm.denizen(), "up"], cwd=tmp_path, env=environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert any("is up" in line for line in process.stdout)
+        process.terminate()
+        process.communicate()
+    imported = (tmp_path / "imported").read_text().split()
+    assert [name for name in imported if name.startswith(("denizen", "pydantic_ai"))] == []
+
+
 def test_killed_it_takes_the_other_with_it(tmp_path: Path) -> None:
     port = free_port()
     environ = {"HOME": str(tmp_path), "DENIZEN_HOME": str(tmp_path / "home"), "DENIZEN_PORT": str(port)}

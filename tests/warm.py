@@ -1,4 +1,4 @@
-"""`denizen` in processes of their own that need not import anything: each is forked from one that has imported it all.
+"""`denizen` in processes of their own that need not import anything: each is forked from one that has run once.
 
 To start takes longer than most tests do. What `denizen()` gives stands for `python -m denizen`: it hands its standard
 streams, folder, environment and arguments over to the process that forks, passes signals on, and ends as the other one;
@@ -16,6 +16,8 @@ import sys
 from typing import Any
 
 PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+TELL_IMPORTS = "WARM_TELL_IMPORTS"
+"""Names a file, to which a process writes at its end what it had to import itself."""
 
 # What only some need is imported where it is needed: `run` has to start fast.
 
@@ -77,16 +79,15 @@ def run(address: str, arguments: list[str]) -> None:
 
 
 def serve(address: str) -> None:
-    """Import everything once, then fork for whoever asks, until standard input ends."""
+    """Run once, then fork for whoever asks, until standard input ends."""
     import gc
     import select
     from importlib import import_module
 
     gc.disable()
-    for module in ("denizen.cli.up", "denizen.cli.chat.command", "denizen.cli.apply", "denizen.app"):
+    for module in ("denizen.cli.apply", "denizen.models.openai", "denizen.storage.postgresql", "denizen.bus.redis"):
         import_module(module)
-    for module in ("denizen.server.application", "denizen.storage.opening", "denizen.storage.migrating"):
-        import_module(module)
+    rehearse()
     gc.freeze()
     gc.enable()
     woken, waking = os.pipe()
@@ -127,6 +128,84 @@ def serve(address: str) -> None:
         os.kill(child, signal.SIGKILL)
 
 
+def rehearse() -> None:
+    """Ask an agent and run `denizen up` once, from start to end, in this process.
+
+    What a process does for the first time takes long: to import what is needed late, to describe its routes, to compile
+    its SQL. Each that is forked afterwards starts in a seventh of the time.
+    """
+    import tempfile
+    import threading
+
+    with tempfile.TemporaryDirectory() as folder:
+        with socket.socket() as unused:
+            unused.bind(("127.0.0.1", 0))
+            port = unused.getsockname()[1]
+        environ = {
+            "HOME": folder,
+            "DENIZEN_HOME": os.path.join(folder, "home"),  # noqa: PTH118
+            "DENIZEN_PORT": str(port),
+            "DENIZEN_MODEL": "demo",
+        }
+        _run_here(["chat", "lobby", "--once", "Hello, @ada."], environ)
+        visitor = threading.Thread(target=_visit, args=(port,))
+        visitor.start()
+        try:
+            _run_here(["up"], environ)
+        finally:
+            visitor.join()
+
+
+def _run_here(arguments: list[str], environ: dict[str, str]) -> None:
+    """Run the command in this process, which is afterwards as before."""
+    import logging
+    from pathlib import Path
+
+    import structlog
+
+    from denizen.cli.main import main
+    from denizen.telemetry.logs import CHATTY
+
+    names = ("argv", "stdin", "stdout", "stderr")
+    before, environ_before = [getattr(sys, name) for name in names], dict(os.environ)
+    root = logging.getLogger()
+    handlers, levels = list(root.handlers), {name: logging.getLogger(name).level for name in ("root", *CHATTY)}
+    with Path(os.devnull).open("r+") as nowhere:
+        sys.argv, sys.stdin, sys.stdout, sys.stderr = ["denizen", *arguments], nowhere, nowhere, nowhere
+        os.environ.update(environ)
+        try:
+            main()
+        except SystemExit as end:
+            if end.code:
+                raise RuntimeError(f"The rehearsal of {arguments} ended with {end.code}.") from end
+        finally:
+            for name, value in zip(names, before, strict=True):
+                setattr(sys, name, value)
+            os.environ.clear()
+            os.environ.update(environ_before)
+            structlog.reset_defaults()
+            root.handlers[:] = handlers
+            for name, level in levels.items():
+                logging.getLogger(name).setLevel(level)
+
+
+def _visit(port: int) -> None:
+    """Wait until the server is ready, then stop it."""
+    import time
+    import urllib.error
+    import urllib.request
+
+    try:
+        for _ in range(3_000):
+            try:
+                with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=100):
+                    return
+            except (urllib.error.URLError, ConnectionError):
+                time.sleep(0.02)
+    finally:
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
 def _pass_on(child: int, line: socket.socket) -> None:
     try:
         numbers = line.recv(100)
@@ -155,7 +234,7 @@ def _live(streams: list[int], told: dict[str, Any]) -> None:
     import time
     import traceback
 
-    status = 1
+    status, imported = 1, set(sys.modules)
     try:
         signal.set_wakeup_fd(-1)
         for each in (signal.SIGCHLD, *PASSED_ON):
@@ -183,6 +262,9 @@ def _live(streams: list[int], told: dict[str, Any]) -> None:
     except BaseException:  # noqa: BLE001  as the interpreter does
         traceback.print_exc()
     finally:
+        if TELL_IMPORTS in os.environ:
+            with open(os.environ[TELL_IMPORTS], "w") as told_imports:  # noqa: PTH123
+                told_imports.writelines(f"{name}\n" for name in set(sys.modules) - imported)
         atexit._run_exitfuncs()
         sys.stdout.flush()
         sys.stderr.flush()

@@ -19,11 +19,13 @@ from denizen import Runtime
 from denizen.access import tokens
 from denizen.cli.up import token_name
 from denizen.spaces.handles import check_name
+from tests import warm
 from tests.cli.conftest import Run
 from tests.fresh import ROOT, started, until
 from tests.servers import free_port
 
 UP = [sys.executable, "-m", "denizen", "up"]
+"""A real start. Where that is not the point, it is a warm one."""
 
 
 @pytest.fixture
@@ -119,7 +121,7 @@ def test_without_a_terminal_no_secret_is_in_the_output_or_the_logs(tmp_path: Pat
     """The output of a service ends in a journal. It says where the token is kept and what prints a link to sign in.
     Everything is logged here, and secrets of every kind are made and used."""
     home = tmp_path / "home"
-    command = [*UP[:-1], "-v", "up"]
+    command = [*warm.denizen(), "-v", "up"]
     with started(command, ROOT, home) as house:
         until(lambda: "denizen login" in house.output.read_text(), 100)
         assert "kept in" in house.output.read_text()
@@ -155,7 +157,7 @@ def up_in_a_terminal(home: Path) -> str:
     with os.fdopen(ours, "rb", buffering=0) as screen:
         environ = {"PATH": os.environ["PATH"], "HOME": str(home.parent), "DENIZEN_HOME": str(home)}
         environ |= {"DENIZEN_PORT": str(free_port()), "DENIZEN_MODEL": "demo", "TERM": "dumb", "COLUMNS": "200"}
-        process = subprocess.Popen(UP, cwd=ROOT, env=environ, stdout=theirs, stderr=theirs)
+        process = subprocess.Popen([*warm.denizen(), "up"], cwd=ROOT, env=environ, stdout=theirs, stderr=theirs)
         os.close(theirs)
         said = b""
         while b"makes another" not in said:
@@ -195,7 +197,8 @@ def test_other_commands_find_the_port_of_the_running_server(run: Run, environ: d
     def printed() -> str:
         return run("login").stdout.partition("/login#")[0]
 
-    with started([*UP, "--port", "0"], ROOT, home, settings={"DENIZEN_MODEL": "demo"}, finds_port=True) as house:
+    command = [*warm.denizen(), "up", "--port", "0"]
+    with started(command, ROOT, home, settings={"DENIZEN_MODEL": "demo"}, finds_port=True) as house:
         running = f"http://127.0.0.1:{house.port}"
         assert running != configured
         assert printed() == running
