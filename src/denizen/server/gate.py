@@ -79,7 +79,10 @@ class Gate:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        if scope["path"].startswith(OPENAI):
+        path = self._context.reach.inner_path(scope["path"])
+        if path != scope["path"]:
+            scope = {**scope, "path": path, "raw_path": path.encode()}
+        if path.startswith(OPENAI):
             send = with_errors_of_openai(send)
         answering = _Answering(scope, send, self._context)
         try:
@@ -108,7 +111,7 @@ class Gate:
                 raise too_often(wait, "Too many requests from your address.")
             await self._app(scope, _limited(receive, headers, 0), send)
             return
-        page = self._context.web.answer(scope["method"], scope["path"], headers)
+        page = self._context.web.answer(scope["method"], scope["path"], headers, self._context.reach.path)
         if page is not None:
             await page(scope, receive, send)
             return
