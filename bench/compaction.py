@@ -1,6 +1,6 @@
 """How much of what matters is in front of an agent after its window has rolled on, without the tool `recall`.
 
-    python -m bench.compaction [--lives dev|held-out] [--cycles N] [--planted N] [--window TOKENS] [--seeds N]
+    python -m bench.compaction [--lives dev|held-out] [--cycles N] [--planted N] [--window TOKENS] [--seeds N] [--thin]
 
 An agent lives N cycles of small talk, in which decisions, promises and facts are planted at random. It ends each cycle
 with one line, as agents are told to. Then each planted thing is asked for, and what the model is sent is searched for
@@ -9,7 +9,9 @@ sliding window: the newest entries of the same log that have as many tokens as a
 
 The `dev` lives were in view when the layers were tuned; the `held-out` ones (the default) have other words. For
 `rolling`, a scripted writer stands in for the utility model: it keeps the sentences with a name or a number, the newest
-first, as many as it may write. A real model writes better or worse.
+first, as many as it may write; for `written`, one that notes them cycle by cycle. A real model writes better or worse.
+With `--thin` the agent ends each cycle with a line that says nothing, as small models do: what is planted is then only
+in the log.
 """
 
 from __future__ import annotations
@@ -39,10 +41,12 @@ from denizen.models import codec
 from denizen.models.scripted import Info
 from denizen.models.tokens import estimate
 
-STRATEGIES: Final = ("layered", "self_summary", "semantic", "rolling")
+STRATEGIES: Final = ("layered", "self_summary", "semantic", "rolling", "written")
 _SESSION: Final = 25
 """After so many cycles the agent sleeps longer than a provider's cache lives."""
 _SAID: Final = re.compile(r"^\[\d+\] [^:\n]*:\d\d: \"(.*)\"$", re.MULTILINE)
+_CYCLE: Final = re.compile(r"^\[CYCLE (\d+) — ", re.MULTILINE)
+_HEARD: Final = re.compile(rf'"([^"\n]*?) {re.escape(PADDING)}"')
 _KNOWN: Final = re.compile(r"^summary_markdown: \"(.*)\"$", re.MULTILINE)
 _TELLING: Final = re.compile(r"\d|(?<!^)(?<![.!?] )\b[A-Z][a-z]{2,}")
 _WRITTEN_CHARACTERS: Final = 3_000
@@ -85,8 +89,30 @@ def write(messages: list[ModelMessage], _info: Info) -> str:
     return json.dumps({"summary_markdown": " / ".join(kept) or "Small talk.", "memory_json": {}})
 
 
+def note(messages: list[ModelMessage], _info: Info) -> str:
+    """The scripted writer of chapters: what was said in each cycle, as far as it has a name or a number."""
+    told = "\n".join(str(part.content) for part in messages[1].parts if part.part_kind == "user-prompt")
+    _, *sections = _CYCLE.split(told)
+    heard = [(int(number), text) for number, text in zip(sections[::2], sections[1::2], strict=True)]
+    notes = [
+        {"cycle": number, "kind": "fact", "text": said}
+        for number, text in heard
+        for said in cast("list[str]", _HEARD.findall(text))
+        if _TELLING.search(said)
+    ]
+    return json.dumps({"notes": notes})
+
+
 async def live(
-    strategy: str, lives: Lives, cycles: int, planted: Sequence[Planted], window: int, seed: int, folder: Path
+    strategy: str,
+    lives: Lives,
+    cycles: int,
+    planted: Sequence[Planted],
+    window: int,
+    seed: int,
+    folder: Path,
+    *,
+    thin: bool,
 ) -> tuple[dict[str, float], list[Entry]]:
     """One life under this strategy, then a question for each planted thing; and its log before the questions."""
     chance = random.Random(seed)
@@ -97,9 +123,9 @@ async def live(
     presets = {"memoryCompaction": {"profiles": {"bench": profile}, "defaultProfile": "bench"}}
     options = MemoryOptions(presets=lambda: presets) if strategy == "rolling" else None
     async with Runtime(f"sqlite:///{folder}/{strategy}-{seed}.db", clock=clock, memory=options) as denizen:
-        denizen.models.register("writer", forever(write))
+        denizen.models.register("writer", forever(note if strategy == "written" else write, record=False))
         noor = await denizen.people.create("Noor")
-        settings = {"strategy": strategy, "max_tokens": window}
+        settings = {"strategy": strategy, "max_tokens": window, "writer_model": "writer"}
         ada = await denizen.agents.create("Ada", model=forever(model.decide), window=settings)
         kitchen = await denizen.spaces.create("Kitchen", [noor, ada])
 
@@ -111,8 +137,9 @@ async def live(
         for number in range(cycles):
             clock.advance(400 if number % _SESSION == 0 else 20)
             text = told.text if (told := places.get(number)) is not None else next(talk)
-            await say(f"{text} {PADDING}", f"Noor: {text} Answered.")
+            await say(f"{text} {PADDING}", "Answered Noor." if thin else f"Noor: {text} Answered.")
         log = await denizen.minds.log(ada)
+        clock.advance(400)  # what was written meanwhile is shown from the next era on
         for told in planted:
             model.needed = told.needed
             await say(told.question, "Answered a question of Noor's.")
@@ -133,14 +160,14 @@ def sliding(log: Sequence[Entry], planted: Sequence[Planted], tokens: float) -> 
 
 
 async def measure(
-    lives: Lives, cycles: int, many: int, window: int, seeds: int, strategies: Sequence[str]
+    lives: Lives, cycles: int, many: int, window: int, seeds: int, strategies: Sequence[str], *, thin: bool
 ) -> dict[str, Any]:
     found: dict[str, list[dict[str, float]]] = {}
     for seed in range(1, seeds + 1):
         planted = plant(lives, seed, many)
         with tempfile.TemporaryDirectory() as folder:
             for strategy in strategies:
-                result, log = await live(strategy, lives, cycles, planted, window, seed, Path(folder))
+                result, log = await live(strategy, lives, cycles, planted, window, seed, Path(folder), thin=thin)
                 found.setdefault(strategy, []).append(result)
                 if strategy == "layered":
                     found.setdefault("sliding", []).append(sliding(log, planted, result["tokens"]))
@@ -151,6 +178,7 @@ async def measure(
         "planted": many,
         "window": window,
         "seeds": seeds,
+        "thin": thin,
         "strategies": {name: _mean(each) for name, each in found.items()},
     }
 
@@ -169,10 +197,11 @@ def main() -> None:
     parser.add_argument("--window", type=int, default=100_000, help="window.max_tokens")
     parser.add_argument("--seeds", type=int, default=3, help="how many lives of each strategy")
     parser.add_argument("--strategies", nargs="+", choices=STRATEGIES, default=list(STRATEGIES))
+    parser.add_argument("--thin", action="store_true", help="the agent's own summaries say nothing")
     given = parser.parse_args()
     structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))  # what is printed is the result
     lives = cast("Lives", given.lives)
-    measured = measure(lives, given.cycles, given.planted, given.window, given.seeds, given.strategies)
+    measured = measure(lives, given.cycles, given.planted, given.window, given.seeds, given.strategies, thin=given.thin)
     print(json.dumps(asyncio.run(measured)))
 
 

@@ -161,7 +161,9 @@ class World:
 
 
 def _last_words(log: str) -> str:
-    return " | ".join(re.findall(r"^\w*(?:Error|Exception|Unknown|Lost)[^\n]{0,150}", log, re.MULTILINE)[-3:])
+    """The ends of the last tracebacks; each is part of a line of JSON."""
+    lines = log.replace("\\n", "\n")
+    return " | ".join(re.findall(r"^[\w.]*(?:Error|Exception|Unknown|Lost)[^\n]{0,150}", lines, re.MULTILINE)[-3:])
 
 
 @dataclass(frozen=True, slots=True)

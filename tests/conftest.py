@@ -41,6 +41,7 @@ ON_BOTH_DATABASES = (
     "bridges",
     "cli/test_doctor.py",
     "consciousness/recall",
+    "consciousness/test_chapters.py",
     "crash",
     "cycles",
     "inbox",

@@ -25,6 +25,7 @@ LAYERS = [
     {"welcome"},
     {"app"},
     {"api", "checker"},
+    {"checks"},  # what the checker checks
     {"bridges"},  # they post, edit and delete
     {"forgetting", "portability"},  # they reach into every room that keeps words
     {"agents"},

@@ -53,6 +53,17 @@ class Harbour:
     tokens: set[str] = field(default_factory=lambda: {"good"})
     unreachable: bool = False
     news: asyncio.Event = field(default_factory=asyncio.Event)
+    slow: set[str] = field(default_factory=set[str])
+    """Rooms that take what is sent only when it is `released`."""
+    held: asyncio.Event = field(default_factory=asyncio.Event)
+    released: asyncio.Event = field(default_factory=asyncio.Event)
+    arrived: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def has(self, line: str) -> None:
+        """Returns when this was said."""
+        while line not in self.said:
+            self.arrived.clear()
+            await self.arrived.wait()
 
     @property
     def kind(self) -> BridgeKind:
@@ -143,9 +154,13 @@ class HarbourAdapter:
             return Later("The harbour cannot be reached.")
         if harbour.answers:
             return harbour.answers.pop(0)
+        if what.target in harbour.slow:
+            harbour.held.set()
+            await harbour.released.wait()
         if what.id not in harbour.taken:
             harbour.taken[what.id] = f"out-{len(harbour.taken) + 1}"
             harbour.said.append(await self._told(what))
+            harbour.arrived.set()
         return Sent(harbour.taken[what.id])
 
     async def _told(self, what: Outgoing) -> str:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from sqlalchemy import select
 
 from denizen import reply
+from denizen.bridges.port import IncomingFile
+from denizen.bridges.registry import state_of
 from denizen.clock import SECOND, Instant
 from denizen.errors import InvalidInput, NotFound
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import entities, messages
-from tests.bridges.conformance import ROOM, build
+from tests.bridges.conformance import ROOM, Pier, build
 from tests.bridges.in_process import Harbour
 from tests.world import World
 
@@ -86,6 +90,35 @@ async def test_an_account_is_linked_by_a_code_that_was_sent_there(bay: World, ha
     await harbour.write(ROOM, "Eve", "A stranger again.")
     await pier.run()
     assert (await pier.lines())[-1] == "Eve: A stranger again."
+
+
+async def test_a_linked_account_lets_its_person_into_no_space(bay: World, harbour: Harbour) -> None:
+    """The service decides who is in a room there, not who reads what was said in a space here before."""
+    pier = await build(bay, harbour)
+    bridges, sam = bay.denizen.bridges, await bay.person("Sam")
+    await harbour.write(ROOM, "Eve", "Ahoy!")
+    await pier.run()
+    await bridges.send_code(pier.bridge, EVE, sam)
+    await pier.run()
+    await bridges.link(pier.bridge, EVE, sam, harbour.codes[EVE])
+    watch = await bay.space("Watch", pier.noor, private=True)
+    await bay.say(pier.noor, "The code of the gate is 4711.", watch)
+    await bridges.connect(pier.bridge, watch, "watch")
+    await pier.run()
+    await harbour.write("watch", "Eve", "Let me in.")
+    await pier.run()
+    assert [each.name for each in await bay.denizen.spaces.list(sam)] == []
+    said = [f"{each.author_name}: {each.text}" for each in await bay.denizen.spaces.messages(watch)]
+    assert said[-1] == "Eve: Let me in."
+    await bay.denizen.spaces.join(watch, sam)
+    await harbour.write("watch", "Eve", "It is me.")
+    await pier.run()
+    said = [f"{each.author_name}: {each.text}" for each in await bay.denizen.spaces.messages(watch)]
+    assert said[-1] == "Sam: It is me."
+    await bay.denizen.spaces.leave(watch, sam)
+    await harbour.write("watch", "Eve", "Let me in again.")
+    await pier.run()
+    assert [each.name for each in await bay.denizen.spaces.list(sam)] == []
 
 
 async def test_a_code_cannot_be_guessed(bay: World, harbour: Harbour) -> None:
@@ -189,3 +222,65 @@ async def test_a_guest_is_met_once(bay: World, harbour: Harbour) -> None:
         await harbour.write(ROOM, "Eve", "Ahoy!")
     await pier.run()
     assert await bay.denizen.db.read(_count) == 3  # Noor, the bridge, Eve
+
+
+async def test_a_file_that_cannot_be_stored_does_not_take_the_message_with_it(bay: World, harbour: Harbour) -> None:
+    """The words are there, and so is a line that says which file is missing and why."""
+    pier = await build(bay, harbour)
+    files = (IncomingFile("empty.txt", "text/plain", b""), IncomingFile("map.txt", "text/plain", b"north"))
+    await harbour.write(ROOM, "Eve", "Two files", files=files)
+    await pier.run()
+    message = (await bay.denizen.spaces.messages(pier.space))[-1]
+    assert message.text == "Two files\n\n[A file is missing: empty.txt is empty.]"
+    assert [each.name for each in message.files] == ["map.txt"]
+
+
+async def test_a_service_that_can_be_read_again_is_connected(bay: World, harbour: Harbour) -> None:
+    """Also if nothing was written there meanwhile."""
+    pier = await build(bay, harbour)
+    harbour.unreachable = True
+    await pier.run()
+    assert (await _state(bay, pier)) == "failing"
+    harbour.unreachable = False
+    await pier.run()
+    assert (await _state(bay, pier)) == "connected"
+
+
+async def test_a_parked_bridge_that_can_be_read_again_says_so(bay: World, harbour: Harbour) -> None:
+    """After a restart, although nothing was written there and nothing waits to be sent."""
+    pier = await build(bay, harbour)
+    harbour.forbid()
+    await pier.run()
+    assert (await _state(bay, pier)) == "parked"
+    harbour.permit()
+    await bay.restart()
+    await pier.run()
+    assert (await _state(bay, pier)) == "connected"
+    assert [each.partition(":")[0] for each in await pier.notices()] == [
+        "Harbour is disconnected",
+        "Harbour works again. What was waiting is being sent.",
+    ]
+
+
+async def _state(bay: World, pier: Pier) -> str:
+    """As a process that carries its messages would see it."""
+    bridge = (await bay.denizen.bridges.get(pier.bridge)).bridge
+    return state_of(replace(bridge, holder="here", until=bay.clock.now()), bay.clock.now())
+
+
+async def test_a_slow_room_holds_up_neither_other_rooms_nor_reading(bay: World, harbour: Harbour) -> None:
+    pier = await build(bay, harbour)
+    mole = await bay.space("Mole", pier.noor)
+    for room in ("mole", "quay"):
+        await bay.denizen.bridges.connect(pier.bridge, mole, room)
+    await pier.run()
+    harbour.slow.add(ROOM)
+    await pier.say("Is anybody there?")
+    async with bay.denizen.living():
+        await harbour.held.wait()
+        await bay.say(pier.noor, "Ahoy!", mole)
+        await harbour.has("mole: Noor: Ahoy!")
+        await harbour.write("mole", "Eve", "Ahoy yourself!")
+        await harbour.has("quay: Eve: Ahoy yourself!")
+        harbour.released.set()
+        await harbour.has(f"{ROOM}: Noor: Is anybody there?")

@@ -13,6 +13,7 @@ import pytest
 from denizen.access.signatures import GENERIC_HEADER, generic_signature, verify
 from denizen.bridges.port import BridgeKind, Later, Outcome, Refused, Revoked, Sent
 from denizen.bridges.registry import Bridge
+from denizen.bridges.sending import LONGEST_ASKED_SECONDS
 from denizen.bridges.webhook.adapter import outcome
 from denizen.bridges.webhook.events import parse
 from denizen.bridges.webhook.kind import WEBHOOK
@@ -28,6 +29,8 @@ class Program:
     def __init__(self) -> None:
         self.said: list[str] = []
         self.answers: list[Outcome] = []
+        self.asks_for: list[str] = []
+        """The texts of `Retry-After` that it answers with next."""
         self.codes: dict[str, str] = {}
         self.taken: dict[str, str] = {}
         self.forbidden = False
@@ -72,6 +75,8 @@ class Program:
         assert id == event["id"]
         if self.forbidden:
             return 401, "", {}
+        if self.asks_for:
+            return 429, f"Retry-After: {self.asks_for.pop(0)}\r\n", {}
         match self.answers.pop(0) if self.answers else None:
             case Later(_, seconds):
                 return 429, f"Retry-After: {seconds or 0:.0f}\r\n", {}
@@ -179,6 +184,9 @@ async def test_events_that_are_not_valid_are_refused(bay: World, program: Progra
         ({"id": "x" * 501}, "id"),
         ({"more": 1}, "more"),
         ({"sent_at": "2026-01-05T09:00:00"}, "time zone"),
+        ({"sent_at": "9999-12-31T23:59:59-12:00"}, "sent_at"),
+        ({"sent_at": "0001-01-01T00:00:00+12:00"}, "sent_at"),
+        ({"sent_at": 1e300}, "sent_at"),
         ({"files": [{"name": "a", "data": "?"}]}, "Base64"),
     ):
         with pytest.raises(InvalidInput, match=why):
@@ -194,6 +202,18 @@ async def test_events_that_are_not_valid_are_refused(bay: World, program: Progra
 )
 def test_what_an_answer_means(status: int, meant: type[Outcome]) -> None:
     assert isinstance(outcome(status, None, b""), meant)
+
+
+@pytest.mark.parametrize("asked", ["9" * 19, "9" * 400, "9" * 5_000])
+async def test_an_address_cannot_ask_for_patience_without_end(asked: str, bay: World, program: Program) -> None:
+    """It would hold up its room for ever, or end the bridge with a number that cannot be stored."""
+    pier = await build(bay, program)
+    program.asks_for.append(asked)
+    await pier.say("Hello")
+    await pier.run()
+    assert program.said == []
+    await bay.run_after(LONGEST_ASKED_SECONDS + 1)
+    assert program.said == [f"{ROOM}: Noor: Hello"]
 
 
 @pytest.mark.parametrize("told", [b"", b"{", b"[]", b'{"id": 5}', b'{"id": ""}', b"null"])

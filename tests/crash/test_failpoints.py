@@ -44,9 +44,9 @@ SUMMING_UP = ["claim", "keep_pass"]
 """Writes of a town whose conversations are summed up: what each pass found is remembered with it."""
 
 BY_CHANCE = ["keep_today", "let_go_of"]
-"""Writes that depend on how busy the machine is: sizes are measured in lives of more than a minute, and a lease is let go
-of where it cannot be had at once, or is renewed while its life ends. Nobody passes them for sure, so nobody is killed
-there."""
+"""Writes that depend on how busy the machine is: sizes are measured in lives of more than a minute, and a lease is let
+go of where it cannot be had at once, or is renewed while its life ends. Nobody passes them for sure, so nobody is
+killed there."""
 
 BETWEEN = ["model.answered", "tool.called"]
 """Points between writes."""

@@ -9,6 +9,7 @@ from typing import Any
 from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse
 
 from denizen import call, forever, reply, scripted, skip
+from denizen.consciousness import chapters
 from denizen.consciousness.settings import WindowSettings
 from denizen.models.scripted import Info, Turn
 from denizen.models.tokens import estimate_message
@@ -415,6 +416,30 @@ async def test_a_small_model_summarizes_conversations() -> None:
         assert block.startswith("[ROLLING MEMORY — ")
         assert "Noor learns words." in block
         assert small.requests
+
+
+async def test_a_small_model_writes_the_compacted_memory_from_the_log() -> None:
+    """With the strategy `written`, a small model writes the compacted memory from the log: decisions, facts, promises.
+
+    Docs: consciousness.md
+    Differs: it is a choice, not the default; and names, numbers and dates that the model leaves out are appended.
+    """
+
+    def note(messages: list[ModelMessage], _info: Info) -> str:
+        first = as_text(messages[1]).split()[1]
+        return f'{{"notes": [{{"cycle": {first}, "kind": "promise", "text": "Ada owes Noor a list."}}]}}'
+
+    async with open_world("sqlite://") as world:
+        world.denizen.models.register("utility", forever(note))
+        said = [f"{each} The order of Lyon is {4_000 + number}." for number, each in enumerate(questions(40))]
+        life = await a_life(world, said, max_tokens=SMALL, strategy="written", writer_model="utility")
+        world.clock.advance(301)
+        await life.hear("And now?")
+        block = as_text(life.requests[-1][1])
+        assert block.startswith("[COMPACTED MEMORY — cycles 1–")
+        assert "Promise: Ada owes Noor a list." in block
+        kept = await world.denizen.db.read(chapters.notes_of, life.ada.id, 2, 2)
+        assert ("also", "Lyon; 4001") in kept[2]
 
 
 async def test_old_messages_are_archived(world: World) -> None:

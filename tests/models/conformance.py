@@ -240,6 +240,29 @@ class WireConformance:
 class ThinkingTagConformance(WireConformance):
     """APIs in whose text local models write what they think."""
 
+    async def test_a_model_that_never_thinks_gets_no_room_for_it(self, server: Loopback) -> None:
+        """A small one that finds no end writes 190 tokens for a judgement then, instead of 2,237: minutes less."""
+        with_room, without = 100 + 25 + 64 + 2_048, 100 + 25 + 64
+
+        def room(model: Model) -> int:
+            return thinking.brief(model, 100)["max_tokens"]
+
+        async with self.resolved() as model:
+            for answered in range(thinking.PLAIN_ANSWERS):
+                assert room(model) == with_room, answered
+                await self.ask(model)
+            assert room(model) == without
+            server.finish = "length"  # it may have thought unseen
+            await self.ask(model)
+            assert room(model) == with_room
+            server.finish = "stop"
+            for _ in range(thinking.PLAIN_ANSWERS):
+                await self.ask(model)
+            assert room(model) == without
+            server.chunks = ["Secret.", "</think>", "Hello."]
+            await self.ask(model)
+            assert room(model) == with_room
+
     @pytest.mark.parametrize(
         ("text", "said", "thought"),
         [

@@ -11,8 +11,11 @@ from structlog.testing import capture_logs
 
 from denizen import Entity, call, reply
 from denizen.access import people, tokens
-from denizen.notifications import subscriptions
-from denizen.notifications.pushing import Gone, Later, Outcome, Pusher, Refused, Sent, outcome
+from denizen.clock import Instant
+from denizen.errors import StorageError
+from denizen.notifications import news, subscriptions
+from denizen.notifications.encryption import ServerKey
+from denizen.notifications.pushing import LONGEST_PAUSE_SECONDS, Gone, Later, Outcome, Pusher, Refused, Sent, outcome
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import push_notices, push_subscriptions, server_keys
 from denizen.tools.outbound import Outbound
@@ -195,6 +198,65 @@ async def test_a_busy_push_service_is_asked_again_when_it_says(
 )
 def test_what_an_answer_means(status: int | None, retry_after: str | None, tries: int, means: Outcome) -> None:
     assert outcome(status, retry_after, tries) == means
+
+
+@pytest.mark.parametrize("asked", ["9" * 400, "9" * 5_000])
+async def test_a_push_service_cannot_end_the_server(
+    asked: str, world: World, service: PushService, push: Pusher
+) -> None:
+    """Anyone may run a host that calls itself a push service. Python refuses to read numbers of 5,000 digits."""
+    noor, sam = await people_of(world)
+    kitchen = await world.space("Kitchen", noor, sam)
+    await service.subscribe(world.denizen, noor)
+    service.answers.append((429, {"Retry-After": asked}))
+    await world.say(sam, "Tea, @noor?", kitchen)
+    await push.send_all()
+    assert len(service.received) == 1
+    world.clock.advance(LONGEST_PAUSE_SECONDS)
+    await push.send_all()
+    assert [each["body"] for each in service.told()] == ["Tea, @noor?"] * 2
+
+
+async def test_a_defect_in_sending_ends_neither_the_server_nor_other_notifications(
+    world: World, service: PushService, push: Pusher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    noor, sam = await people_of(world)
+    kitchen = await world.space("Kitchen", noor, sam)
+    await service.subscribe(world.denizen, noor, "bad")
+    await service.subscribe(world.denizen, noor, "good")
+    await world.say(sam, "Tea, @noor?", kitchen)
+    bad = service.endpoint("bad")
+
+    def authorization(key: ServerKey, endpoint: str, contact: str, now: Instant) -> str:
+        if endpoint == bad:
+            raise RuntimeError("a defect")
+        return signed(key, endpoint, contact, now)
+
+    signed = ServerKey.authorization
+    monkeypatch.setattr(ServerKey, "authorization", authorization)
+    with capture_logs() as logs:
+        await push.send_all()
+    assert [each["body"] for each in service.told()] == ["Tea, @noor?"]
+    assert [each["event"] for each in logs] == ["notification not sent, by a defect"]
+    assert bad not in str(logs)
+
+
+async def test_a_database_that_fails_does_not_end_the_server(
+    world: World, service: PushService, push: Pusher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    noor, sam = await people_of(world)
+    kitchen = await world.space("Kitchen", noor, sam)
+    await service.subscribe(world.denizen, noor)
+    await world.say(sam, "Tea, @noor?", kitchen)
+
+    def failing(*_: object) -> None:
+        raise StorageError("The disk is full.")
+
+    with monkeypatch.context() as patched, capture_logs() as logs:
+        patched.setattr(news, "finish", failing)
+        async with push.running():
+            await world.clock.sleeper(1)
+    assert [each["event"] for each in logs] == ["notifications could not be read or stored"]
 
 
 async def test_a_push_service_in_a_private_network_is_not_asked(

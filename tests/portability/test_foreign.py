@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from denizen.access.requesters import THIS_PROCESS
 from denizen.checker import check_database
@@ -427,6 +429,25 @@ def test_an_archive_is_not_unpacked_without_end(tmp_path: Path, monkeypatch: pyt
     large.write_bytes(b" " * 1_000_001)
     with pytest.raises(InvalidInput, match="it is larger than"):
         read_foreign("openwebui", large)
+
+
+def test_a_damaged_archive_is_refused_with_a_sentence(tmp_path: Path) -> None:
+    """Its list of files is whole, and what is in them is not."""
+    path = tmp_path / "damaged.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("conversations.json", json.dumps([{"n": number} for number in range(1_000)]))
+    data = bytearray(path.read_bytes())
+    data[60:200] = b"\xff" * 140
+    path.write_bytes(data)
+    with pytest.raises(InvalidInput, match="not a ZIP archive that can be read"):
+        read_foreign("chatgpt", path)
+
+
+@given(st.text(alphabet="ab \n", max_size=4_000))
+def test_a_long_note_is_cut_and_keeps_every_word(text: str) -> None:
+    notes = conversations.as_notes(iter([("note", text)]), conversations.LeftOut())
+    assert "".join("".join(piece.split()) for _, piece in notes) == "".join(text.split())
+    assert all(0 < len(piece) <= conversations.NOTE_CHARACTERS for _, piece in notes)
 
 
 def test_a_conversation_that_goes_in_circles_ends(tmp_path: Path) -> None:

@@ -131,9 +131,10 @@ windows = st.fixed_dictionaries(
     {
         "max_tokens": st.sampled_from([1_600, 2_000, 4_000, 9_000]).map(lambda more: TOOLBOX.tokens + more),
         "output_tokens": st.just(256),
+        "writer_model": st.just("demo"),
     },
     optional={
-        "strategy": st.sampled_from(["self_summary", "layered", "semantic", "rolling"]),
+        "strategy": st.sampled_from(["self_summary", "layered", "semantic", "rolling", "written"]),
         "min_recent_cycles": st.sampled_from([1, 3, 30]),
         "target_share": st.sampled_from([0.2, 0.6, 0.9]),
         "layer_share": st.sampled_from([0.05, 0.25]),

@@ -7,7 +7,9 @@ from collections.abc import AsyncGenerator
 
 import pytest
 
+from denizen.access.signatures import GENERIC_HEADER, generic_signature
 from denizen.access.vault import new_key
+from denizen.clock import SECOND
 from denizen.inbox.outside import MAX_NESTING
 from denizen.server.bodies import parse_json
 from denizen.server.context import Limits
@@ -94,3 +96,25 @@ async def test_services_are_counted_by_their_address(ready_sqlite_url: str) -> N
         refused = await house.call("POST", "/hooks/calls/z?key=x")
         assert (refused.status_code, refused.json()["code"]) == (429, "rate_limited")
         assert int(refused.headers["Retry-After"]) > 0
+
+
+async def test_a_room_that_is_not_connected_keeps_out_no_other_room(ready_sqlite_url: str) -> None:
+    """Somebody who writes a lot in it must not silence the whole bridge. Wrong signatures are still counted."""
+    limits = Limits(failed_logins_per_minute=2)
+    async with open_world(ready_sqlite_url, secret_key=new_key()) as world, served(world, limits=limits) as house:
+        bridges, noor = world.denizen.bridges, await world.person("Noor")
+        bridge, secret = await bridges.create("Helpdesk", "webhook", {"url": "https://example.org/"})
+        await bridges.connect(bridge, await world.space("Support", noor), "one")
+
+        async def write(room: str, number: int, secret: str | None = secret) -> int:
+            event = {"type": "message", "id": f"{number}", "room": room, "account": "eve", "text": "Hello"}
+            body = json.dumps(event).encode()
+            signature = generic_signature(secret or "", world.clock.now() // SECOND, body)
+            answer = await house.client.post(
+                f"/hooks/bridges/{bridge.id}", content=body, headers={GENERIC_HEADER: signature}
+            )
+            return answer.status_code
+
+        assert [await write("other", number) for number in range(4)] == [404] * 4
+        assert await write("one", 5) == 200
+        assert [await write("one", number, "wrong") for number in range(6, 9)] == [401, 401, 429]

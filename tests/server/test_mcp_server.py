@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any, Literal
 
 import httpx2
 import pytest
+from fastapi import FastAPI
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CallToolResult, TextContent
@@ -291,3 +293,28 @@ async def test_requests_are_counted_by_token() -> None:
         noor = await world.person("Noor")
         answers = [await house.call("POST", "/mcp", noor, json=INITIALIZE, headers=ACCEPT) for _ in range(4)]
     assert [each.status_code for each in answers] == [200, 200, 200, 429]
+
+
+async def test_questions_that_wait_are_counted_as_streams() -> None:
+    """And end when the program leaves: otherwise one person could have the server hold any number for minutes."""
+    limits, hesitation, made = Limits(streams_per_person=1), Hesitation(), list[FastAPI]()
+    async with (
+        open_world("sqlite://") as world,
+        served(world, limits=limits, made=made) as house,
+    ):
+        noor = await world.person("Noor")
+        await world.agent("Ada", model=scripted(reply("At last."), "Told Noor.", pause=hesitation))
+        params = {"name": "ask", "arguments": {"agent": "@ada", "text": "Is it done?"}}
+        asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+        sent = {**await house.headers(noor), **ACCEPT}
+        streams = made[0].state.context.streams
+        async with world.denizen.living():
+            async with house.client.stream("POST", "/mcp", json=asked, headers=sent) as waiting:
+                assert waiting.status_code == 200
+                second = await house.client.post("/mcp", json=asked, headers=sent)
+                assert (second.status_code, second.json()["code"]) == (429, "too_many_streams")
+                other = await house.call("POST", "/mcp", noor, json=INITIALIZE, headers=ACCEPT)
+                assert other.status_code == 200
+            while streams:  # noqa: ASYNC110  until the server has heard that it left
+                await asyncio.sleep(0)
+            hesitation.may_go_on.set()

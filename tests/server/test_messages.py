@@ -74,6 +74,29 @@ async def test_posting_again_with_the_same_key_is_posting_once(house: House) -> 
     assert (await house.call("POST", path, sam, headers=key, json={"text": "Dear Noor"})).json()["seq"] == 2
 
 
+async def test_a_key_covers_the_files_of_a_message(house: House) -> None:
+    noor = await house.world.person("Noor")
+    kitchen = await house.world.space("Kitchen", noor)
+
+    async def upload(data: bytes) -> str:
+        return (await house.call("POST", "/api/files", noor, files={"file": ("menu.txt", data)})).json()["id"]
+
+    soup, same, pie = await upload(b"Soup"), await upload(b"Soup"), await upload(b"Pie")
+    path, key = f"/api/spaces/{kitchen.id}/messages", {"Idempotency-Key": "letter 1"}
+
+    async def post(*files: str) -> tuple[int, str]:
+        answer = await house.call("POST", path, noor, json={"text": "Today:", "files": files}, headers=key)
+        return answer.status_code, answer.json().get("code") or answer.json()["id"]
+
+    first = await post(soup)
+    assert first[0] == 201
+    assert await post(soup) == await post(same) == first
+    for others in ((pie,), (), (soup, pie), ("unknown",)):
+        assert await post(*others) == (422, "idempotency_key_reused")
+    told = (await house.call("GET", path, noor)).json()["messages"]
+    assert [[each["id"] for each in message["files"]] for message in told] == [[soup]]
+
+
 async def test_pages_lead_through_the_whole_conversation_in_both_directions(house: House) -> None:
     world = house.world
     noor = await world.person("Noor")

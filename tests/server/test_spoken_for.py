@@ -235,3 +235,22 @@ async def test_who_has_left_is_not_spoken_for(small_house: House) -> None:
         await small_house.call("DELETE", f"/api/entities/{sam.id}", noor)
         answer = await say(small_house, secret, "Hi.", as_user("u-1", "Sam"))
     assert (answer.status_code, answer.json()["error"]["code"]) == (403, "not_allowed")
+
+
+async def test_a_guest_is_spoken_for_as_a_guest(small_house: House) -> None:
+    """A token raises nobody: somebody who writes through a bridge does not become a member by it."""
+    world = small_house.world
+    noor, sam = await world.person("Noor"), await world.person("Sam")
+    await world.agent("Ada", model=forever(answering))
+    _, secret = await speaking_token(small_house, noor)
+    token, _ = await speaking_token(small_house, noor, name="Another")
+    async with world.denizen.living():
+        await say(small_house, secret, "Hi.", as_user("u-1", "Mia"))
+        mia = await world.denizen.people.find("@mia")
+        await world.denizen.db.write(roles.set_role, mia.id, "guest")
+        await world.denizen.db.write(roles.set_role, sam.id, "guest")
+        again = await say(small_house, secret, "Hi again.", as_user("u-1", "Mia"))
+        link: Any = {"subject": "sam", "token": token}
+        linked = await small_house.call("POST", f"/api/entities/{sam.id}/identities", noor, json=link)
+    assert linked.status_code == 201
+    assert (again.status_code, again.json()["error"]["code"]) == (403, "not_allowed")

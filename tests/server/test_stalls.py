@@ -169,6 +169,30 @@ def test_no_request_holds_up_the_event_loop(built: Built, tmp_path: Path) -> Non
     watched(story)
 
 
+def test_no_request_with_files_in_it_holds_up_the_event_loop(built: Built, tmp_path: Path) -> None:
+    """Such a body may have 50 MB."""
+    headers = {"Authorization": f"Bearer {built.town.secrets['owner']}", "Content-Type": "application/json"}
+    files = {
+        "base64": "data:image/png;base64," + "A" * 50_000_000,
+        "commas and escapes": ',\n"' * 12_500_000,
+    }
+
+    async def story(watch: Watch) -> None:
+        async with visited(built, tmp_path) as house:
+            with httpx2.Client(base_url=house.address, timeout=600) as client:
+
+                def ask(content: bytes) -> httpx2.Response:
+                    return client.post("/api/chat", headers=headers, content=content)
+
+                await asyncio.to_thread(ask, json.dumps({"agent": "nobody", "text": "Look!"}).encode())
+                for name, file in files.items():
+                    body = json.dumps({"agent": "nobody", "text": "Look!", "files": [file]}).encode()
+                    answer = await watch.during(name, asyncio.to_thread(ask, body[: 52 * 1024 * 1024]))
+                    assert 400 <= answer.status_code < 500, answer.text
+
+    watched(story)
+
+
 @pytest.mark.parametrize("name", HOSTILE)
 def test_no_message_or_answer_of_a_model_holds_up_the_event_loop(ready_sqlite_url: str, name: str) -> None:
     """An agent reads it, calls a tool with it, and says it."""

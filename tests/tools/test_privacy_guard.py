@@ -15,7 +15,8 @@ from denizen.cycles.catching_up import catch_up
 from denizen.ids import CycleId, new_id
 from denizen.models.scripted import Turn
 from denizen.spaces.directory import Entity, Space
-from denizen.storage.database import Tx
+from denizen.spaces.posting import draft
+from denizen.storage.database import Params, Row, Statement, Tx
 from denizen.tools import privacy_guard
 from denizen.tools.settings import ClientTool
 from tests.disguises import DISGUISES, ORDINARY, TEXT
@@ -296,6 +297,52 @@ class Counting:
     def __getattr__(self, name: str) -> Any:
         self.asked += name in ("one", "all")
         return getattr(self._tx, name)
+
+
+class NoIndex:
+    """A transaction that fails when the index of recall is read."""
+
+    def __init__(self, tx: Tx) -> None:
+        self._tx = tx
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._tx, name)
+
+    def all(self, statement: Statement, /, **params: Params) -> list[Row]:
+        assert "FROM postings" not in statement.sqlite
+        return self._tx.all(statement, **params)
+
+
+async def test_the_index_is_searched_before_the_transaction_that_sends(small_world: World):
+    """In the transaction only what is newer is compared; words that the index did not have then are found as well."""
+    world, db = small_world, small_world.denizen.db
+    old, new = (
+        "copper kettle window garden basket ladder hammer candle",
+        "silver spoons under seven loose boards upstairs here",
+    )
+    ada, noor, _, den, hall = await told_in_private(world, said=old)
+
+    def remember_privately(tx: Tx, texts: list[str]) -> None:
+        pieces = [passages.Piece("heard", text, tx.now, den.id, noor.id, "Noor") for text in texts]
+        passages.remember(tx, ada.id, 2, pieces)
+
+    def is_stopped(tx: Tx, text: str, ahead: privacy_guard.SearchedAhead) -> bool:
+        forms = privacy_guard.forms_of_message(draft(text))
+        inside = cast("Tx", NoIndex(tx))
+        found = privacy_guard.private_words(inside, ada.id, CycleId(""), hall.id, forms, (), (), ahead)
+        return found is not None
+
+    await db.write(remember_privately, [f"Nothing of note, number {number}." for number in range(200)])
+    await catch_up(db, ada.id)
+    searched = {text: await db.read(privacy_guard.search_ahead, ada.id, draft(text)) for text in (old, new)}
+    assert searched[old].settled > 0
+    await db.write(remember_privately, [new, *(f"Still nothing, number {number}." for number in range(200))])
+    await catch_up(db, ada.id)
+
+    assert await db.read(is_stopped, old, searched[old])
+    assert await db.read(is_stopped, new, searched[new])
+    with pytest.raises(AssertionError):  # what was searched for another text is of no use
+        await db.read(is_stopped, new, searched[old])
 
 
 async def test_looking_costs_no_more_where_the_agent_has_many_private_spaces(small_world: World):

@@ -19,8 +19,8 @@ from denizen.spaces.directory import Entity
 from denizen.spaces.handles import MAX_NAME_CHARS
 from denizen.storage.database import Tx, storable
 
-ROLE: Final[Role] = "member"
-"""The role with which a token speaks for anyone, also for an admin who is linked."""
+HIGHEST: Final[Role] = "member"
+"""The highest role with which a token speaks for anyone, also for an admin who is linked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,23 +39,32 @@ class NamedUser:
         return line[:MAX_NAME_CHARS] or "User"
 
 
+@dataclass(frozen=True, slots=True)
+class SpokenFor:
+    """The person whom a token speaks for, and what it may do as them."""
+
+    person: Entity
+    role: Role
+
+
 def issuer_of(token_id: str) -> str:
     """The issuer of the identities that this token may name."""
     return f"{identities.OF_TOKENS}{token_id}"
 
 
-def find(tx: Tx, token: Token, user: NamedUser) -> Entity | None:
+def find(tx: Tx, token: Token, user: NamedUser) -> SpokenFor | None:
     """The person whom the token means by this user, if there is one. Raises `NotAllowed` if they have left."""
     known = identities.find(tx, issuer_of(token.id), user.subject)
     if known is None:
         return None
     person = directory.get_entity(tx, known.entity_id)
-    if roles.role_of(tx, person.id) is None:
+    role = roles.role_of(tx, person.id)
+    if role is None:
         raise NotAllowed(f"{person.name} (@{person.handle}) has left the organization. An admin can unlink them.")
-    return person
+    return SpokenFor(person, roles.lesser(role, HIGHEST))
 
 
-def take_in(tx: Tx, by: Requester, token: Token, user: NamedUser) -> Entity:
+def take_in(tx: Tx, by: Requester, token: Token, user: NamedUser) -> SpokenFor:
     """The same; who is not known yet becomes a member of the organization. Raises `NotAllowed` without the right."""
     if not token.speaks_for_others or by.organization_id is None:
         raise NotAllowed("This token does not speak for others. An admin can create one that does.")
@@ -66,4 +75,4 @@ def take_in(tx: Tx, by: Requester, token: Token, user: NamedUser) -> Entity:
     name = user.shown_name
     person = identities.create_person(tx, by.organization_id, issuer_of(token.id), user.subject, name, name)
     audit.record(tx, by.organization_id, by.actor, "create_entity", person.id, spoken_for_by=token.id)
-    return person
+    return SpokenFor(person, HIGHEST)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import structlog
 from pydantic_ai.models import Model
@@ -12,6 +13,7 @@ from pydantic_ai.models import Model
 from denizen.access import secrets
 from denizen.access.vault import Vault
 from denizen.agents import registry
+from denizen.agents.chapter_writing import ChapterWriter
 from denizen.agents.definition import AgentDefinition
 from denizen.agents.prompt_config import PromptConfig
 from denizen.agents.registry import Agent
@@ -205,6 +207,20 @@ class Equipment:
         if not agent.reflects or await self.db.read(registry.status, agent_id) in ("suspended", "dead"):
             return False
         return await reflect_on_next(self.db, agent_id, self.reflector_of(agent), by)
+
+    async def write_next_chapter(self, agent_id: AgentId) -> bool:
+        """Write the next chapter of this agent's history, if its window needs one; False if there is none to write."""
+        agent = await self.db.read(registry.get, agent_id)
+        if agent.definition.window.strategy != "written":
+            return False
+        if await self.db.read(registry.status, agent_id) in ("suspended", "dead"):
+            return False
+        writer = ChapterWriter(self.db, agent, partial(self._writer_of, agent), self.purse_of(agent, "memory"))
+        return await writer.write_next()
+
+    async def _writer_of(self, agent: Agent) -> NamedModel:
+        wanted = agent.definition.window.writer_model
+        return await (self.utility_model_of(agent) if wanted is None else self.model_for(agent, wanted))
 
     def reflector_of(self, agent: Agent) -> Reflector:
         """This agent's reflector, whether or not it reflects by itself."""

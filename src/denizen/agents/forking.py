@@ -130,9 +130,9 @@ def fork(
     for each in _kept_now:
         tx.run(each, **whose)
     tx.run(_copy_selves, **whose, era=state.era)
-    for level in range(1, _LEVELS):
-        # Only groups whose cycles are all copied.
-        tx.run(_copy_layers, **whose, level=level, latest=state.cycle - 10**level + 1)
+    for level in range(_LEVELS):
+        # Only groups and chapters whose cycles are all copied. A chapter has ten, like a group of the first level.
+        tx.run(_copy_layers, **whose, level=level, latest=state.cycle - 10 ** max(level, 1) + 1)
     _copy_index(tx, agent_id, made.id)
     eras.take_over(
         tx,

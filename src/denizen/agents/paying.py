@@ -1,4 +1,6 @@
-"""Charges the summary of a conversation to the first agent in it, or to the panel, within their budgets."""
+"""Charges what a utility model writes: the summary of a conversation to the first agent in it or to the panel, a
+chapter of an agent's history to the agent; within their budgets.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +30,13 @@ class MemoryPurse:
     async def reserve(self, house: ConversationInfo, name: str, model: Model, need: Usage) -> Reserved:
         """Reserve a call of the model in the budgets, or say why it is refused."""
         payer = await self.deps.db.read(_payer, house)
-        kept = await Purse(self.deps, payer).reserve((name, model), need)
-        return Reserved(refused=kept.text) if isinstance(kept, NoRoom) else Reserved(kept.reserved, held=kept.server)
+        return await reserve(Purse(self.deps, payer), name, model, need)
+
+
+async def reserve(purse: Purse, name: str, model: Model, need: Usage) -> Reserved:
+    """Reserve a call of the model in the budgets of the payer, or say why it is refused."""
+    kept = await purse.reserve((name, model), need)
+    return Reserved(refused=kept.text) if isinstance(kept, NoRoom) else Reserved(kept.reserved, held=kept.server)
 
 
 def _payer(tx: Tx, house: ConversationInfo) -> Payer:
@@ -41,11 +48,15 @@ def _payer(tx: Tx, house: ConversationInfo) -> Payer:
 
 def pay(tx: Tx, house: ConversationInfo, spent: MemoryUsage | None, reserved: Sequence[str]) -> None:
     """Charge the usage of a conversation's summary to an agent in it, or to the panel, and release its reservation."""
-    payer = _payer(tx, house)
+    charge(tx, _payer(tx, house), spent, reserved)
+
+
+def charge(tx: Tx, payer: Payer, spent: MemoryUsage | None, reserved: Sequence[str]) -> None:
+    """Charge the usage to this payer, and release these reservations."""
     for call in reserved:
         budgets.release_call(tx, payer.id, call)
     if spent is not None:
-        charge = Charge(
+        line = Charge(
             spent.model,
             spent.input_tokens,
             spent.output_tokens,
@@ -53,4 +64,4 @@ def pay(tx: Tx, house: ConversationInfo, spent: MemoryUsage | None, reserved: Se
             spent.cache_write_tokens,
             spent.cost_micros,
         )
-        payer.enter(tx, charge)
+        payer.enter(tx, line)

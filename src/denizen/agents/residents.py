@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 import structlog
+from pydantic import ValidationError
 
 from denizen.agents import registry
 from denizen.agents.alarm import Alarm
@@ -24,7 +25,7 @@ from denizen.clock import SECOND, Clock, Instant
 from denizen.consciousness import compaction
 from denizen.consciousness import lease as leases
 from denizen.consciousness import mind as minds
-from denizen.consciousness.compaction import Compacted, Crowded, Unfinished
+from denizen.consciousness.compaction import WITH_A_WRITER, Compacted, Crowded, Unfinished
 from denizen.consciousness.lease import Lease
 from denizen.consciousness.mind import Mind
 from denizen.consciousness.selfhood import Identity
@@ -124,6 +125,7 @@ class Residents:
         background_calls: BackgroundCalls,
         afterthoughts: Afterthoughts[AgentId],
         panel_afterthoughts: Afterthoughts[SpaceId],
+        chapters: Afterthoughts[AgentId],
         stop_hints: StopHints,
         lock: InstanceLock | None = None,
         read_files: Callable[[], None] = lambda: None,
@@ -133,6 +135,8 @@ class Residents:
         self._background_calls = background_calls
         self._stop_hints = stop_hints
         self._afterthoughts = afterthoughts
+        self._chapters = chapters
+        """Writes what agents with the strategy `written` are shown of earlier cycles."""
         self.panel_afterthoughts = panel_afterthoughts
         """For reflection of panels, which have no life here that could trigger it."""
         self._clock = clock
@@ -182,6 +186,7 @@ class Residents:
         await self._tasks.stop()
         await self._background_calls.stop()
         await self._afterthoughts.stop()
+        await self._chapters.stop()
         await self.panel_afterthoughts.stop()
         # Only now: other instances repeat the calls of an instance that has left.
         await let_go(self._db.write(leases.vanish, self._instance))
@@ -237,8 +242,9 @@ class Residents:
             if self._background_calls.busy:
                 await self._background_calls.settled()
                 continue
-            if self._afterthoughts.busy:
+            if self._afterthoughts.busy or self._chapters.busy:
                 await self._afterthoughts.settled()
+                await self._chapters.settled()
                 continue
             mine = [
                 each.agent_id for each in await self._db.read(registry.due) if each.holder in (None, self._instance)
@@ -350,6 +356,7 @@ class Residents:
             self._unable.clear()
         await self.sweep(without=self._misconfigured)
         self._afterthoughts.try_again()
+        self._chapters.try_again()
         self.panel_afterthoughts.try_again()
         # The clock may have been set back in between.
         late = abs(self._clock.now() - self._looked_back) >= LOOK_BACK_SECONDS * SECOND
@@ -407,6 +414,13 @@ class Residents:
         except DenizenError as error:
             self._unable[agent_id] = error
             log_line.warning("life ended early", agent=agent_id, error=error.code, message=str(error))
+            await self._tell_unable(agent_id, error)
+        except ValidationError as error:
+            # Another version has stored it. This one cannot help it, and a traceback at every try would help nobody.
+            self._unable[agent_id] = error
+            found = error.errors(include_url=False, include_input=False, include_context=False)
+            where = [".".join(map(str, each["loc"])) for each in found]
+            log_line.warning("stored settings cannot be read", agent=agent_id, model=error.title, fields=where)
             await self._tell_unable(agent_id, error)
         except Exception as error:  # one agent's failure must not stop the others
             self._unable[agent_id] = error
@@ -469,6 +483,7 @@ class Residents:
         mind = await self._db.read(_load_mind, lease, agent, budget)
         if self._tasks.stopping:
             return
+        self._look_for_chapters(mind)
         resumed = await self._db.write(resume_cycle, lease)
         if resumed == "later":
             return
@@ -490,7 +505,7 @@ class Residents:
                     if not life.woken.is_set() and not await self._rest(life):
                         return
                     continue
-                if mind.window.strategy == "rolling" and await self._db.read(compaction.begins_era, mind):
+                if mind.window.strategy in WITH_A_WRITER and await self._db.read(compaction.is_outdated, mind):
                     mind = await self._compact(faculties, mind, life, anew=True)
                 waking = await self._waking(mind, faculties)
                 if self._tasks.stopping:
@@ -569,10 +584,14 @@ class Residents:
             while anew or compaction.is_due(mind, tools):
                 work = compaction.compact if faculties.profiling() is None else compact_and_review
                 tools = faculties.toolboxes[profile].tokens
-                done = await self._db.write(work, mind.lease, compaction.crowded(mind, tools, profile))
+                # New summaries of conversations take the place of cycles; new chapters, that of older layers.
+                has_room = mind.window.strategy == "written" and not compaction.is_due(mind, tools)
+                crowded = compaction.crowded(mind, tools, profile, has_room=has_room)
+                done = await self._db.write(work, mind.lease, crowded)
                 _count_compaction(faculties, "unfinished" if done == "unfinished" else "done")
                 if done != "unfinished":
                     mind.settle(*done)
+                    self._look_for_chapters(mind)
                     full = alerts.window_full(mind.tokens + tools, mind.budget.request)
                     alerts.give(faculties.bus, mind.lease.agent_id, full)
                     if mind.window.strategy == "rolling" and faculties.reminder is None:
@@ -589,6 +608,11 @@ class Residents:
             mind, _ = await self._load(mind.lease)
             mind.unsettled = False
         return mind
+
+    def _look_for_chapters(self, mind: Mind) -> None:
+        """Have written what is missing of the cycles that have left the window."""
+        if mind.window.strategy == "written":
+            self._chapters.hint(mind.lease.agent_id)
 
     async def _rest(self, life: _Life, waking: Waking | None = None) -> bool | Opened:
         """Stay warm; True when woken, False when it is time to release the lease.
@@ -679,9 +703,13 @@ def _plain_waking(mind: Mind, faculties: CycleDeps) -> Waking:
     )
 
 
+LOOKS_BACK: Final = ("semantic", *WITH_A_WRITER)
+"""The strategies with which something is read before a cycle opens."""
+
+
 def _ready_waking(mind: Mind, faculties: CycleDeps) -> Waking | None:
     """The input of the next cycle if it does not depend on what will wake the agent, or on when."""
-    if faculties.sieve is not None or faculties.reminder is not None or mind.window.strategy in ("semantic", "rolling"):
+    if faculties.sieve is not None or faculties.reminder is not None or mind.window.strategy in LOOKS_BACK:
         return None
     waking = _plain_waking(mind, faculties)
     return waking if waking.profiling is None else None

@@ -265,6 +265,7 @@ def own_models(definition: AgentDefinition) -> dict[str, str]:
     named = {
         "model": definition.model,
         "cycle.triage.model": None if cycle.own_triage is None else cycle.own_triage.model,
+        "window.writer_model": definition.window.writer_model,
         "reflection.model": reflection.model,
         "reflection.sentiment.model": sentiment,
         **{f"reflection.metaprompts.{each.id}.model": each.model for each in reflection.metaprompts},
@@ -448,7 +449,8 @@ def models_in(definition: AgentDefinition) -> set[str]:
     """The names of the models that an agent thinks with."""
     triage = definition.cycle.own_triage
     judged = {triage.model} if triage is not None and triage.model is not None else set[str]()
-    return {definition.model, *definition.cycle.models, *judged}
+    writer = definition.window.writer_model
+    return {definition.model, *definition.cycle.models, *judged, *([] if writer is None else [writer])}
 
 
 @dataclass(frozen=True, slots=True)

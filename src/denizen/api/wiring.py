@@ -428,6 +428,7 @@ class Wiring:
             background_calls=self._background_calls,
             afterthoughts=Afterthoughts(partial(equipment.reflect_on_next, self._claimant)),
             panel_afterthoughts=Afterthoughts(self.reflecting().reflect_on_next),
+            chapters=Afterthoughts(equipment.write_next_chapter, "chapter"),
             lock=self._lock,
             read_files=self._read_files,
             stop_hints=self._stop_hints,

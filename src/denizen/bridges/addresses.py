@@ -22,7 +22,7 @@ from denizen.bridges.port import Writer
 from denizen.bridges.registry import Bridge
 from denizen.clock import SECOND, Instant
 from denizen.errors import InvalidInput, NotAllowed, NotFound
-from denizen.ids import BridgeId, EntityId, new_id
+from denizen.ids import BridgeId, EntityId, SpaceId, new_id
 from denizen.spaces import directory
 from denizen.spaces.handles import MAX_NAME_CHARS, handle_from
 from denizen.spaces.outbox import TO_SEND
@@ -30,6 +30,7 @@ from denizen.storage.database import Tx, insert_into, statement, storable, value
 from denizen.storage.schema import addresses, entities, outbox
 
 ACCOUNT_CHARACTERS: Final = 255
+CODE_DIGITS: Final = 12
 CODE_SECONDS: Final = 900
 CODE_TRIES: Final = 5
 CODE_PAUSE_SECONDS: Final = 60
@@ -114,14 +115,16 @@ def meet(tx: Tx, bridge: Bridge, writer: Writer) -> BridgeAddress:
     return BridgeAddress(bridge.id, writer.account, guest.id, None, None)
 
 
-def author(tx: Tx, address: BridgeAddress, writer: Writer) -> EntityId:
-    """Who the writer's messages are by: the linked person, if the service vouches for the account and they have not
-    left; otherwise the guest.
+def author(tx: Tx, address: BridgeAddress, writer: Writer, space_id: SpaceId) -> EntityId:
+    """Who the writer's messages are by: the linked person, if the service vouches for the account and they are in the
+    space; otherwise the guest.
+
+    The person does not join by writing: they would read all that was said before. A guest reads nothing here.
     """
     person = address.person_id
-    if person is not None and writer.verified and value(tx, _has_left, id=person) is None:
-        return person
-    return address.guest_id
+    if person is None or not writer.verified or not directory.is_member(tx, space_id, person):
+        return address.guest_id
+    return person if value(tx, _has_left, id=person) is None else address.guest_id
 
 
 def displayable(name: str) -> str:
@@ -163,8 +166,9 @@ class Code:
 
 
 def new_code(vault: Vault, bridge_id: BridgeId, account: str) -> Code:
-    """A code of eight digits for this account. Nobody here can read it: it is sealed until it is sent."""
-    code = f"{randomness.randbelow(100_000_000):08}"
+    """A code of twelve digits for this account. Nobody here can read it: it is sealed until it is sent."""
+    # Long enough for five tries a minute, for years.
+    code = f"{randomness.randbelow(10**CODE_DIGITS):0{CODE_DIGITS}}"
     return Code(_digest(bridge_id, account, code), vault.seal(code, code_purpose(bridge_id)))
 
 
@@ -208,7 +212,7 @@ def link(tx: Tx, by: Requester, bridge_id: str, account: str, code: str) -> bool
     wanted, whom, until, tries = tx.one(_code, bridge=bridge.id, named=address.account) or (None, None, None, 0)
     if wanted is None or whom != by.entity_id or until is None or until < tx.now or tries >= CODE_TRIES:
         raise InvalidInput("There is no valid code for this account. Ask for a new one.")
-    if not hmac.compare_digest(wanted, _digest(bridge.id, address.account, code.strip())):
+    if not hmac.compare_digest(wanted, _digest(bridge.id, address.account, "".join(code.split()))):
         tx.run(_count_try, bridge=bridge.id, named=address.account)
         return False
     tx.run(_link, bridge=bridge.id, named=address.account, whom=by.entity_id, at=tx.now)

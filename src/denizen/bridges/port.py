@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -40,6 +40,8 @@ class IncomingFile:
     name: str
     media_type: str | None
     data: bytes
+    problem: str | None = None
+    """Why it could not be read: a sentence that is said in its place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,14 +125,19 @@ class Outgoing:
     """The room; for a code, the account."""
     text: str = ""
     author: str = ""
+    author_handle: str = ""
     author_kind: str = ""
     of: str | None = None
     """The id, elsewhere, of the message or reaction that it changes."""
+    also: tuple[str, ...] = ()
+    """The ids of the other parts of that message, where it was sent in several."""
     reply_to: str | None = None
     emoji: str | None = None
     files: tuple[OutgoingFile, ...] = ()
     again: bool = False
     """Whether it may have been sent before: a process died between sending and knowing."""
+    created_at: Instant | None = None
+    """Since when it waits to be sent; None for a code."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +145,8 @@ class Sent:
     """The service has it, under this id; None if it gives none."""
 
     id: str | None
+    also: tuple[str, ...] = ()
+    """The ids of its other parts, where the service takes a message only in several."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,3 +236,14 @@ class BridgeKind:
     """The settings hold the values of secrets where they named them."""
     has_secret: bool = False
     """Whether a secret is made for each bridge, for both sides to sign with."""
+    reads: bool = True
+    """Whether it reads from the service. Otherwise the service sends, and reading nothing says nothing about it."""
+
+
+def secret_fields(settings: type[BridgeSettings]) -> list[str]:
+    """The settings that may only name a secret, as `${NAME}`. Pure."""
+    return [name for name, field in settings.model_fields.items() if SECRET in field.metadata]
+
+
+SECRET: Final = "may only name a secret"  # noqa: S105  a mark
+"""Marks a setting, in its `Annotated` type, that may only name a secret."""

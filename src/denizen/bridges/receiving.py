@@ -89,11 +89,11 @@ class Receiver:
         `LeaseLost`.
         """
         try:
-            what, files = None, ()
-            if isinstance(event, IncomingMessage | IncomingEdit):
-                what = await posting.draft_off_loop(shortened(event.text), with_files=True)
+            what, files, missing = None, (), ()
             if isinstance(event, IncomingMessage) and event.files:
-                files = await self._upload(origin, event)
+                files, missing = await self._upload(origin, event)
+            if isinstance(event, IncomingMessage | IncomingEdit):
+                what = await posting.draft_off_loop(shortened(event.text, missing), with_files=True)
             failpoints.reach(RECEIVED)
             await self._db.write(take_in, origin, event, what, files)
         except (InvalidInput, NotAllowed, NotAMember, NotFound) as error:
@@ -101,20 +101,30 @@ class Receiver:
             log_line.info("event from elsewhere left out", bridge=origin.bridge_id, error=error.code)
             await self._db.write(leave_out, origin, event.id)
 
-    async def _upload(self, origin: Origin, event: IncomingMessage) -> tuple[FileId, ...]:
+    async def _upload(self, origin: Origin, event: IncomingMessage) -> tuple[tuple[FileId, ...], tuple[str, ...]]:
+        """Returns the files, and why others could not be stored: the message is there without them."""
         author = await self._db.write(admit, origin, event.writer)
         stored: list[FileId] = []
+        missing: list[str] = []
         for at, file in enumerate(event.files):
             file_id = FileId(str(uuid5(_KEYS, f"{origin.bridge_id} {origin.room} {event.id} {at}")))
-            await self._store(author, file, file_id)
-            stored.append(file_id)
-        return tuple(stored)
+            try:
+                if file.problem is not None:
+                    raise InvalidInput(file.problem)
+                await self._store(author, file, file_id)
+                stored.append(file_id)
+            except InvalidInput as error:
+                missing.append(f"[A file is missing: {storable(str(error))}]")
+        return tuple(stored), tuple(missing)
 
 
-def shortened(text: str) -> str:
-    """The text, cut to the length of a message. Pure."""
+def shortened(text: str, more: Sequence[str] = ()) -> str:
+    """The text with these lines after it, cut to the length of a message. Pure."""
     text = storable(text)
-    return text if len(text) <= MESSAGE_CHARACTERS else text[: MESSAGE_CHARACTERS - len(_CUT)] + _CUT
+    after = "".join(f"\n\n{each}" for each in more)
+    if len(text) + len(after) > MESSAGE_CHARACTERS:
+        text = text[: MESSAGE_CHARACTERS - len(_CUT) - len(after)] + _CUT
+    return (text + after).strip() if more else text
 
 
 def is_history(sent_at: Instant | None, now: int, settings: BridgeSettings) -> bool:
@@ -193,7 +203,7 @@ def _note_carried(tx: Tx, channel_id: ChannelId, outside_id: str, message_id: st
 
 def _admit(tx: Tx, bridge: Bridge, channel: Channel, writer: Writer) -> EntityId:
     _checked(writer.account)
-    author = addresses.author(tx, addresses.meet(tx, bridge, writer), writer)
+    author = addresses.author(tx, addresses.meet(tx, bridge, writer), writer, channel.space_id)
     if not directory.is_member(tx, channel.space_id, author):
         directory.join(tx, channel.space_id, author)
     return author

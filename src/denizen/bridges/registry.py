@@ -22,6 +22,8 @@ from denizen.storage.schema import bridges, channels, entities, memberships, out
 PARKED_SECONDS: Final = 3600
 """After so long a parked bridge tries again by itself."""
 
+PROBLEM_CHARACTERS: Final = 500
+
 
 @dataclass(frozen=True, slots=True)
 class Bridge:
@@ -311,13 +313,19 @@ def note_received(tx: Tx, bridge_id: BridgeId) -> None:
 
 
 def note_problem(tx: Tx, bridge_id: BridgeId, reason: str) -> None:
-    tx.run(_failed, bridge=bridge_id, why=storable(reason)[:500], at=tx.now)
+    tx.run(_failed, bridge=bridge_id, why=storable(reason)[:PROBLEM_CHARACTERS], at=tx.now)
 
 
 def park(tx: Tx, bridge_id: BridgeId, reason: str) -> bool:
     """Let the bridge rest until something changes, or a while has passed. Returns whether it was not parked before."""
     is_new = tx.one(_parked, id=bridge_id) is None
-    tx.run(_park, bridge=bridge_id, why=storable(reason)[:500], at=tx.now, later=tx.now + PARKED_SECONDS * SECOND)
+    tx.run(
+        _park,
+        bridge=bridge_id,
+        why=storable(reason)[:PROBLEM_CHARACTERS],
+        at=tx.now,
+        later=tx.now + PARKED_SECONDS * SECOND,
+    )
     return is_new
 
 

@@ -1,14 +1,14 @@
 """Carries the messages of bridges in this process: a task for each bridge whose lease it holds.
 
-A task reads what was written elsewhere, and sends what waits in the outbox: rooms side by side, each in order. Hints
-say when to look; a sweep finds what hints missed and what dead instances held.
+A task reads what was written elsewhere while it sends what waits in the outbox: rooms side by side, each in order, so
+that a slow one holds up no other. Hints say when to look; a sweep finds what hints missed and what dead instances held.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Container, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -66,19 +66,34 @@ class BridgeDeps:
     read_file: Callable[[FileId], Awaitable[bytes]]
 
 
+class _Looking:
+    """One of the two things that are done for a bridge: reading or sending."""
+
+    def __init__(self) -> None:
+        self.hinted = asyncio.Event()
+        self.idle = 0
+        """How often it has found nothing more to do."""
+
+
 @dataclass(eq=False)
 class _Carrier:
     """A bridge whose messages this process carries."""
 
     lease: BridgeLease
-    hinted: asyncio.Event = field(default_factory=asyncio.Event)
-    looked: int = 0
-    """How often it has found nothing to do."""
+    reading: _Looking = field(default_factory=_Looking)
+    sending: _Looking = field(default_factory=_Looking)
+    parked: bool = False
+    problem: str | None = None
+    """Why the service could not be read, or what was wrong when this process took over."""
     task: asyncio.Task[None] | None = None
 
     @property
     def epoch(self) -> int:
         return self.lease.epoch
+
+    def hint(self) -> None:
+        self.reading.hinted.set()
+        self.sending.hinted.set()
 
 
 class BridgeRunner:
@@ -121,7 +136,7 @@ class BridgeRunner:
         if not self._tasks.stopping:
             self._tasks.stopping = True
             for carrier in self._tasks.running.values():
-                carrier.hinted.set()
+                carrier.hint()
             await self._tasks.stop()
 
     def hurry(self) -> None:
@@ -132,7 +147,7 @@ class BridgeRunner:
         """Note that there may be something to carry for the bridge, or that it has changed."""
         carrier = self._tasks.running.get(BridgeId(bridge_id))
         if carrier is not None:
-            carrier.hinted.set()
+            carrier.hint()
         self._tasks.hint()
 
     def hint_all(self) -> None:
@@ -144,11 +159,11 @@ class BridgeRunner:
         """Returns when everything that can be carried now was carried by this process."""
         await self.look()
         for carrier in list(self._tasks.running.values()):
-            looked = carrier.looked
-            # The look that is under way may have begun before; the next one has not.
-            while carrier.task is not None and not carrier.task.done() and carrier.looked < looked + 2:
+            # The looks that are under way may have begun before; the next ones have not.
+            both = [(each, each.idle + 2) for each in (carrier.reading, carrier.sending)]
+            while carrier.task is not None and not carrier.task.done() and any(each.idle < at for each, at in both):
                 self._tasks.changed.clear()
-                carrier.hinted.set()
+                carrier.hint()
                 await self._tasks.changed.wait()
 
     async def look(self) -> None:
@@ -169,7 +184,7 @@ class BridgeRunner:
     async def _carry(self, carrier: _Carrier) -> None:
         lease = carrier.lease
         try:
-            adapter = await self._open(lease)
+            adapter = await self._open(carrier)
             if adapter is not None:
                 try:
                     await self._keep_carrying(carrier, adapter)
@@ -186,13 +201,15 @@ class BridgeRunner:
                 log_line.warning("bridge not handed back", bridge=lease.bridge_id)
             self._tasks.end(lease.bridge_id, carrier)
 
-    async def _open(self, lease: BridgeLease) -> Adapter | None:
+    async def _open(self, carrier: _Carrier) -> Adapter | None:
         """The connection; None if the bridge cannot be opened, and waits."""
-        deps = self._deps
+        deps, lease = self._deps, carrier.lease
         try:
             bridge, settings, secret = await self._db.read(_opened, deps.vault, deps.policy, lease.bridge_id)
-            means = Means(deps.clock, await deps.outbound(), secret, deps.read_file)
-            return deps.policy.kinds[bridge.kind].open(settings, means)
+            kind = deps.policy.kinds[bridge.kind]
+            if kind.reads:
+                carrier.problem = bridge.error
+            return kind.open(settings, Means(deps.clock, await deps.outbound(), secret, deps.read_file))
         except (NotFound, StorageError):
             raise
         except DenizenError as error:
@@ -200,15 +217,12 @@ class BridgeRunner:
             return None
 
     async def _keep_carrying(self, carrier: _Carrier, adapter: Adapter) -> None:
+        id = carrier.lease.bridge_id
         async with asyncio.TaskGroup() as tasks:
-            news = tasks.create_task(self._hear(carrier, adapter), name=f"news of {carrier.lease.bridge_id}")
-            while not self._tasks.stopping:
-                carrier.hinted.clear()
-                if not await self._carry_once(carrier, adapter):
-                    break
-                carrier.looked += 1
-                self._tasks.changed.set()
-                await self._clock.wait(carrier.hinted, await self._pause(carrier.lease.bridge_id))
+            news = tasks.create_task(self._hear(carrier, adapter), name=f"news of {id}")
+            async with asyncio.TaskGroup() as carrying:
+                carrying.create_task(self._keep_reading(carrier, adapter), name=f"reading {id}")
+                await self._keep_sending(carrier, adapter, carrying)
             news.cancel()
 
     async def _hear(self, carrier: _Carrier, adapter: Adapter) -> None:
@@ -217,33 +231,68 @@ class BridgeRunner:
                 await adapter.news()
             except NotReadable:
                 await self._clock.sleep(LOOK_SECONDS)
-            carrier.hinted.set()
+            carrier.reading.hinted.set()
             await asyncio.sleep(0)
 
-    async def _pause(self, bridge_id: BridgeId) -> float:
+    def _goes_on(self, carrier: _Carrier) -> bool:
+        return not self._tasks.stopping and not carrier.parked
+
+    async def _keep_reading(self, carrier: _Carrier, adapter: Adapter) -> None:
+        while self._goes_on(carrier):
+            carrier.reading.hinted.clear()
+            await self._read_all(carrier, adapter)
+            await self._note_parked(carrier)
+            self._note_idle(carrier.reading)
+            await self._clock.wait(carrier.reading.hinted, LOOK_SECONDS)
+
+    async def _keep_sending(self, carrier: _Carrier, adapter: Adapter, tasks: asyncio.TaskGroup) -> None:
+        """Send the oldest of each room, and the next when it was sent."""
+        lease, busy = carrier.lease, dict[int, asyncio.Task[None]]()
+
+        async def send(number: int) -> None:
+            await self._send(lease, adapter, number)
+            del busy[number]
+            carrier.sending.hinted.set()
+
+        while self._goes_on(carrier):
+            carrier.sending.hinted.clear()
+            for number in await self._db.read(sending.due, lease.bridge_id):
+                if number not in busy:
+                    busy[number] = tasks.create_task(send(number), name=f"sending {number}")
+            await self._note_parked(carrier)
+            if not busy:
+                self._note_idle(carrier.sending)
+            await self._clock.wait(carrier.sending.hinted, await self._pause(lease.bridge_id, busy))
+
+    async def _note_parked(self, carrier: _Carrier) -> None:
+        if await self._db.read(_is_parked, carrier.lease.bridge_id):
+            carrier.parked = True
+            carrier.hint()
+
+    def _note_idle(self, looking: _Looking) -> None:
+        looking.idle += 1
+        self._tasks.changed.set()
+
+    async def _pause(self, bridge_id: BridgeId, busy: Container[int]) -> float:
+        if busy:
+            return LOOK_SECONDS  # Whichever is sent first ends the pause.
         at = await self._db.read(sending.next_at, bridge_id)
         return LOOK_SECONDS if at is None else min(max((at - self._clock.now()) / SECOND, 0.05), LOOK_SECONDS)
 
-    async def _carry_once(self, carrier: _Carrier, adapter: Adapter) -> bool:
-        """Carry everything that can be carried now. Returns False if the bridge was parked."""
-        await self._read_all(carrier.lease, adapter)
-        while due := await self._db.read(sending.due, carrier.lease.bridge_id):
-            async with asyncio.TaskGroup() as tasks:
-                for number in due:
-                    tasks.create_task(self._send(carrier.lease, adapter, number), name=f"sending {number}")
-            if self._tasks.stopping or await self._db.read(_is_parked, carrier.lease.bridge_id):
-                break
-        return not await self._db.read(_is_parked, carrier.lease.bridge_id)
-
-    async def _read_all(self, lease: BridgeLease, adapter: Adapter) -> None:
+    async def _read_all(self, carrier: _Carrier, adapter: Adapter) -> None:
+        lease = carrier.lease
         try:
             while batches := await adapter.read(await self._db.read(_cursors, lease.bridge_id)):
                 for batch in batches:
                     await self._receive(lease, batch)
+            if carrier.problem is not None:
+                await self._db.write(sending.note_readable, lease, carrier.problem)
+                carrier.problem = None
         except AccessRevoked as error:
             await self._db.write(sending.park_held, lease, str(error))
         except NotReadable as error:
-            await self._db.write(sending.note_unreachable, lease, str(error))
+            carrier.problem = str(error)
+            await self._db.write(sending.note_unreachable, lease, carrier.problem)
 
     async def _receive(self, lease: BridgeLease, batch: Batch) -> None:
         """Take the events of a room in, the cursor with the last one."""

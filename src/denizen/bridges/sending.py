@@ -19,11 +19,13 @@ from denizen.clock import SECOND
 from denizen.errors import SecretUnreadable
 from denizen.ids import BridgeId, MessageId
 from denizen.spaces import posting
-from denizen.storage.database import Tx, insert_ignore, statement, storable, value
+from denizen.storage.database import Tx, insert_ignore, statement, storable, value, values
 from denizen.storage.schema import carried, channels, outbox
 
 FIRST_PAUSE_SECONDS: Final = 2
 LONGEST_PAUSE_SECONDS: Final = 300
+LONGEST_ASKED_SECONDS: Final = 3600
+"""A service that asks for more patience than this is asked again after this."""
 AT_ONCE: Final = 50
 """The most rooms that are sent to at the same time."""
 
@@ -52,6 +54,7 @@ _row = statement(
         outbox.c.transaction_id,
         outbox.c.detail,
         outbox.c.tries,
+        outbox.c.created_at,
     ).where(outbox.c.number == bindparam("number"), _WAITS)
 )
 _begin = statement(update(outbox).where(outbox.c.number == bindparam("row")).values(tries=outbox.c.tries + 1))
@@ -66,7 +69,6 @@ _there = statement(
         carried.c.emoji.is_(None),
     )
     .order_by(carried.c.created_at)
-    .limit(1)
 )
 _reaction_there = statement(
     select(carried.c.outside_id)
@@ -100,7 +102,7 @@ def next_at(tx: Tx, bridge_id: BridgeId) -> int | None:
 def pause_seconds(tries: int, asked_for: float | None) -> float:
     """How long to wait after so many attempts: as long as the service asks, and longer each time. Pure."""
     grown = min(FIRST_PAUSE_SECONDS * 2 ** min(tries - 1, 20), LONGEST_PAUSE_SECONDS)
-    return max(grown, asked_for or 0.0)
+    return max(grown, min(asked_for or 0.0, LONGEST_ASKED_SECONDS))
 
 
 def begin_sending(tx: Tx, held: BridgeLease, number: int, vault: Vault) -> Outgoing | None:
@@ -115,7 +117,7 @@ def begin_sending(tx: Tx, held: BridgeLease, number: int, vault: Vault) -> Outgo
 
 
 def _outgoing(tx: Tx, row: tuple[Any, ...], vault: Vault) -> Outgoing | None:
-    bridge_id, channel_id, target, message_id, action, id, detail, tries = row
+    bridge_id, channel_id, target, message_id, action, id, detail, tries, created_at = row
     again = tries > 0
     if action == "code":
         try:
@@ -124,7 +126,7 @@ def _outgoing(tx: Tx, row: tuple[Any, ...], vault: Vault) -> Outgoing | None:
             return None
         return Outgoing(id, "code", target, text=code, again=again)
     message = posting.find_message(tx, MessageId(message_id))
-    there = value(tx, _there, message_id=message_id, channel_id=channel_id)
+    there, *parts = values(tx, _there, message_id=message_id, channel_id=channel_id) or [None]
     if action == "unreact":
         there = value(tx, _reaction_there, message_id=message_id, channel_id=channel_id, with_emoji=detail)
     # A message that was deleted before it was sent goes nowhere, and one that is not there cannot be changed there.
@@ -134,7 +136,7 @@ def _outgoing(tx: Tx, row: tuple[Any, ...], vault: Vault) -> Outgoing | None:
         return None
     replied = None
     if action == "post" and message.reply_to is not None:
-        replied = value(tx, _there, message_id=message.reply_to, channel_id=channel_id)
+        replied = next(iter(values(tx, _there, message_id=message.reply_to, channel_id=channel_id)), None)
     with_text = action in ("post", "edit")
     return Outgoing(
         id=id,
@@ -142,14 +144,17 @@ def _outgoing(tx: Tx, row: tuple[Any, ...], vault: Vault) -> Outgoing | None:
         target=target,
         text=message.text if with_text else "",
         author=message.author_name,
+        author_handle=message.author_handle or "",
         author_kind=message.author_kind,
         of=there,
+        also=tuple(parts) if action in ("edit", "delete") else (),
         reply_to=replied,
         emoji=detail,
         files=tuple(OutgoingFile(each.id, each.name, each.media_type, each.size) for each in message.files)
         if action == "post"
         else (),
         again=again,
+        created_at=created_at,
     )
 
 
@@ -159,19 +164,20 @@ def end_sending(tx: Tx, held: BridgeLease, number: int, outcome: Outcome) -> Non
     row = tx.one(_row, number=number)
     if row is None:
         return
-    bridge_id, channel_id, _, message_id, action, _, detail, tries = row
+    bridge_id, channel_id, _, message_id, action, _, detail, tries, _ = row
     match outcome:
-        case Sent(outside_id):
+        case Sent(outside_id, also):
             if outside_id is not None and channel_id is not None:
-                tx.run(
-                    _carry,
-                    channel_id=channel_id,
-                    outside_id=storable(outside_id),
-                    message_id=message_id if action in ("post", "react") else None,
-                    emoji=detail if action == "react" else None,
-                    direction="out",
-                    created_at=tx.now,
-                )
+                for at, each in enumerate((outside_id, *also)):
+                    tx.run(
+                        _carry,
+                        channel_id=channel_id,
+                        outside_id=storable(each),
+                        message_id=message_id if action in ("post", "react") else None,
+                        emoji=detail if action == "react" else None,
+                        direction="out",
+                        created_at=tx.now + at,  # They are read in this order.
+                    )
             tx.run(_drop, row=number)
             succeed(tx, bridge_id)
         case Later(reason, seconds):
@@ -199,6 +205,13 @@ def succeed(tx: Tx, bridge_id: BridgeId) -> None:
     """The service has accepted the bridge. If it was parked, its spaces are told."""
     if registry.note_success(tx, bridge_id):
         _tell(tx, registry.get(tx, bridge_id), "works again. What was waiting is being sent.")
+
+
+def note_readable(tx: Tx, held: BridgeLease, problem: str) -> None:
+    """The service can be read again: this problem, if nothing has followed it, is over."""
+    registry.lock(tx, held.bridge_id, held)
+    if registry.get(tx, held.bridge_id).error == storable(problem)[: registry.PROBLEM_CHARACTERS]:
+        succeed(tx, held.bridge_id)
 
 
 def note_unreachable(tx: Tx, held: BridgeLease, reason: str) -> None:

@@ -13,7 +13,7 @@ from typing import Final, Literal, NamedTuple
 
 from sqlalchemy import bindparam, delete, func, select, update
 
-from denizen.consciousness import conversation_summaries, eras, layers, selfhood
+from denizen.consciousness import chapters, conversation_summaries, eras, layers, selfhood
 from denizen.consciousness.conversation_summaries import Summaries
 from denizen.consciousness.layers import Digest, LayerCycle, Segment, Shape
 from denizen.consciousness.lease import Lease, fence
@@ -26,7 +26,7 @@ from denizen.ids import AgentId
 from denizen.inbox.format import speaker
 from denizen.models.tokens import PER_MESSAGE, estimate
 from denizen.storage.database import Tx, insert_ignore, statement, value, values
-from denizen.storage.schema import cycles, effects, entities, minds, passages, spaces
+from denizen.storage.schema import cycles, effects, entities, minds, passages, selves, spaces
 from denizen.storage.schema import layers as layer_rows
 
 GROUPS_AT_ONCE: Final = 40
@@ -35,6 +35,9 @@ FULL: Final = 0.8
 """How full a window may be after a cycle, however large the cycles are: the next cycle should fit whole."""
 NEARLY_FULL: Final = 0.9
 """How full it may be after a cycle, however small they are."""
+
+WITH_A_WRITER: Final = ("rolling", "written")
+"""The strategies with which a utility model writes in the background about earlier cycles."""
 
 Unfinished = Literal["unfinished"]
 """Digests were made, but not all that are needed: the window is unchanged, and the next transaction continues."""
@@ -58,6 +61,8 @@ class Crowded:
     correction: float
     profile: Profile = "normal"
     """The profile of the new era."""
+    has_room: bool = False
+    """Whether nothing has to leave: only what is told of earlier cycles is rendered anew."""
 
 
 class Compacted(NamedTuple):
@@ -76,18 +81,26 @@ def is_due(mind: Mind, tool_tokens: int) -> bool:
     return mind.unsettled or mind.tokens - mind.standing_tokens + mind.layer_tokens > full
 
 
-def begins_era(tx: Tx, mind: Mind) -> bool:
-    """Whether a new era begins with the next cycle: then no cached prefix is lost if the window moves."""
-    row = tx.one(_era, agent_id=mind.lease.agent_id)
+def is_outdated(tx: Tx, mind: Mind) -> bool:
+    """Whether a model may have written about earlier cycles what the window does not have, and a new era begins with
+    the next cycle: then no cached prefix is lost if the window changes.
+    """
+    if mind.window.strategy not in WITH_A_WRITER:
+        return False
+    agent_id = mind.lease.agent_id
+    row = tx.one(_era, agent_id=agent_id)
     assert row is not None
-    return selfhood.era_ends(tx.now, version=mind.version, era_version=row[0], last_cycle_at=row[1])
+    version, last_cycle_at, began_at = row
+    if not selfhood.era_ends(tx.now, version=mind.version, era_version=version, last_cycle_at=last_cycle_at):
+        return False
+    return mind.window.strategy == "rolling" or chapters.any_since(tx, agent_id, began_at or 0)
 
 
-def crowded(mind: Mind, tool_tokens: int, profile: Profile = "normal") -> Crowded:
+def crowded(mind: Mind, tool_tokens: int, profile: Profile = "normal", *, has_room: bool = False) -> Crowded:
     """What compaction needs to know of a mind between two cycles."""
     who = (mind.identity, mind.version, mind.window, mind.budget, mind.era)
     shortened = {**mind.era.shortened, **mind.views}
-    return Crowded(*who, tuple(mind.past), shortened, mind.next_seq, tool_tokens, mind.correction, profile)
+    return Crowded(*who, tuple(mind.past), shortened, mind.next_seq, tool_tokens, mind.correction, profile, has_room)
 
 
 def _room(budget: Budget, correction: float, self_text: str, tool_tokens: int) -> int:
@@ -102,7 +115,11 @@ _number = statement(select(cycles.c.number).where(cycles.c.id == bindparam("id")
 _first_seq = statement(
     select(cycles.c.first_seq).where(cycles.c.agent_id == bindparam("agent_id"), cycles.c.number == bindparam("number"))
 )
-_era = statement(select(minds.c.era_version, minds.c.last_cycle_at).where(minds.c.agent_id == bindparam("agent_id")))
+_era = statement(
+    select(minds.c.era_version, minds.c.last_cycle_at, selves.c.created_at)
+    .select_from(minds.outerjoin(selves, (selves.c.agent_id == minds.c.agent_id) & (selves.c.era == minds.c.era)))
+    .where(minds.c.agent_id == bindparam("agent_id"))
+)
 _read_outside = statement(
     select(cycles.c.id).where(
         cycles.c.agent_id == bindparam("agent_id"),
@@ -134,7 +151,8 @@ def compact(tx: Tx, lease: Lease, mind: Crowded) -> Compacted | Unfinished:
     shape = layers.shape(
         characters // 2 if written.text else characters, grouped=mind.window.strategy != "self_summary"
     )
-    target = int(room * mind.window.target_share) - _most_tokens(shape, count) - len(written.text) // 4
+    share = 1.0 if mind.has_room else mind.window.target_share
+    target = int(room * share) - _most_tokens(shape, count) - len(written.text) // 4
     recent = mind.window.min_recent_cycles
     past = mind.past[_first_unsummarized(tx, mind, written) :]
     kept = keep(past, mind.shortened, target=target, half=room // 2, recent_cycles=recent)
@@ -350,7 +368,17 @@ def lived(tx: Tx, agent_id: AgentId, first: int, last: int) -> list[LayerCycle]:
             people[number][who] = speaker(name or said_by or who, None, handle)
         if space_id:
             places[number][space_id] = space
+    notes = chapters.notes_of(tx, agent_id, first, last)
     return [
-        LayerCycle(number, at, summary or "", outcome == "failed", people[number], places[number], done[number])
+        LayerCycle(
+            number,
+            at,
+            summary or "",
+            outcome == "failed",
+            people[number],
+            places[number],
+            done[number],
+            notes.get(number, ()),
+        )
         for number, at, summary, outcome in tx.all(_ended, agent_id=agent_id, first=first, last=last)
     ]

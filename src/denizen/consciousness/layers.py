@@ -11,11 +11,11 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from heapq import nlargest
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from denizen.clock import Instant, moment, zone_or_utc
 from denizen.consciousness.substance import substance
@@ -143,6 +143,19 @@ def shape(characters: int, *, grouped: bool = True) -> Shape:
 
 # One cycle
 
+NoteKind = Literal["decision", "promise", "question", "fact", "person", "done"]
+RECEIPT: Final = "also"
+"""The kind of the note that lists what the other notes of a cycle leave out."""
+_WORTH: Final = {"decision": 30, "promise": 30, "question": 20, "fact": 15, "person": 10, "done": 5}
+"""What a note is worth by its kind, besides what its text holds."""
+
+
+class Note(NamedTuple):
+    """One thing that a utility model wrote of a cycle."""
+
+    kind: NoteKind | Literal["also"]
+    text: str
+
 
 @dataclass(frozen=True, slots=True)
 class LayerCycle:
@@ -157,18 +170,34 @@ class LayerCycle:
     places: Mapping[str, str] = field(default_factory=dict[str, str])
     effects: Mapping[str, int] = field(default_factory=dict[str, int])
     """How often each tool changed something."""
+    notes: Sequence[Note] = ()
+    """What a utility model wrote of it; instead of the summary, unless there is only a receipt."""
+
+    @property
+    def texts(self) -> list[str]:
+        """What is told of the cycle, in parts that can be shown one by one."""
+        written = [f"{each.kind.capitalize()}: {each.text}" for each in self.notes]
+        return written if any(each.kind != RECEIPT for each in self.notes) else [self.summary, *written]
 
 
-def line(lived: LayerCycle, zone: str, characters: int) -> str:
-    """The cycle on one line; if that is too long, the summary is cut, so that what was done stays listed."""
+def line(lived: LayerCycle, zone: str, characters: int, part: str | None = None) -> str:
+    """The cycle on one line, or only this part of its texts; if it is too long, the text is cut, so that what was done
+    stays listed.
+    """
+    texts = lived.texts if part is None else [part]
+    text = texts[0] if len(texts) == 1 else " ".join(_sentence(each) for each in texts)
     where = [quoted_name(name) for name in lived.places.values()][:2]
     who = [kept_speaker(name) for name in lived.people.values()]
     who = [*who[:2], f"{len(who) - 2} more"] if len(who) > 3 else who
-    told = ", ".join([_day(lived.at, zone), *where, *who])
-    head = f"Cycle {lived.number} ({_cut(told, characters // 3)}): "
+    about = ", ".join([_day(lived.at, zone), *where, *who])
+    head = f"Cycle {lived.number} ({_cut(about, characters // 3)}): "
     done = _cut(_effects(lived.effects), characters // 3)
     tail = f" [{done}]" if done else ""
-    return head + _cut(one_line(lived.summary), characters - len(head) - len(tail)) + tail
+    return head + _cut(one_line(text), characters - len(head) - len(tail)) + tail
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith((".", "!", "?", "…")) else f"{text}."
 
 
 def _effects(counts: Mapping[str, int]) -> str:
@@ -191,11 +220,11 @@ def _day(at: int, zone: str) -> str:
 
 
 def novelties(lived: Sequence[LayerCycle], earlier: Sequence[str]) -> list[float]:
-    """For each cycle, the share of its summary's words that are in no other of these summaries, nor in `earlier` ones.
+    """For each cycle, the share of its words that are in no other of these summaries, nor in `earlier` ones.
 
     Small talk repeats itself; what was said once has words of its own.
     """
-    words = [_words(each.summary) for each in lived]
+    words = [_words(" ".join(each.texts)) for each in lived]
     seen = Counter(word for each in (*words, *map(_words, earlier)) for word in each)
     return [sum(seen[word] == 1 for word in each) / len(each) if each else 0.0 for each in words]
 
@@ -208,10 +237,21 @@ def weight(lived: LayerCycle, novelty: float = 0.0) -> int:
     """How significant a cycle is: what its own words hold, what is new in them, what it did besides talking, whom it
     was with. Not how long it is: a short decision outweighs a long chat.
     """
-    other = [tool for tool in lived.effects if tool != "send_message"]
     known = (*lived.people.values(), *lived.places.values())
     words = 0 if is_derived(lived.summary) else 20 + substance(lived.summary, known) + int(_NOVELTY * novelty)
-    return words + 15 * min(len(other), 4) + 3 * min(len(lived.people), 4) + (15 if lived.failed else 0)
+    return words + _weight_of_deeds(lived)
+
+
+def _note_weight(note: Note, lived: LayerCycle, novelty: float) -> int:
+    """How significant a note is. A receipt is a list of names and numbers: it only counts as new."""
+    known = (*lived.people.values(), *lived.places.values())
+    holds = 0 if note.kind == RECEIPT else _WORTH[note.kind] + substance(note.text, known)
+    return 20 + holds + int(_NOVELTY * novelty) + _weight_of_deeds(lived)
+
+
+def _weight_of_deeds(lived: LayerCycle) -> int:
+    other = [tool for tool in lived.effects if tool != "send_message"]
+    return 15 * min(len(other), 4) + 3 * min(len(lived.people), 4) + (15 if lived.failed else 0)
 
 
 # Digests of many cycles
@@ -251,8 +291,6 @@ class Digest:
 
 def digest(lived: LayerCycle, zone: str, novelty: float = 0.0) -> Digest:
     """The digest of one cycle, to be merged with others."""
-    words = " ".join(lived.summary.casefold().split())[:TELLING_CHARACTERS]
-    told = Telling(weight(lived, novelty), lived.number, words, line(lived, zone, TELLING_CHARACTERS))
     return Digest(
         1,
         lived.at,
@@ -260,8 +298,18 @@ def digest(lived: LayerCycle, zone: str, novelty: float = 0.0) -> Digest:
         Tally({id: (name, 1) for id, name in lived.people.items()}),
         Tally({id: (name, 1) for id, name in lived.places.items()}),
         Tally({tool: (tool, count) for tool, count in lived.effects.items()}),
-        (told,),
+        tuple(_tellings(lived, zone, novelty)),
     )
+
+
+def _tellings(lived: LayerCycle, zone: str, novelty: float) -> Iterator[Telling]:
+    """A line for the summary; or, where a model wrote notes, one for each of them."""
+    weights = [_note_weight(each, lived, novelty) for each in lived.notes]
+    if len(weights) < len(lived.texts):
+        weights.insert(0, weight(lived, novelty))
+    for worth, text in zip(weights, lived.texts, strict=True):
+        words = " ".join(text.casefold().split())[:TELLING_CHARACTERS]
+        yield Telling(worth, lived.number, words, line(lived, zone, TELLING_CHARACTERS, text))
 
 
 def merge(digests: Sequence[Digest]) -> Digest:
@@ -376,8 +424,8 @@ class _Group:
 
     def left(self) -> list[Telling]:
         """The lines that are not shown."""
-        shown = {each.number for each in self._shown}
-        return [each for each in self._lines if each.number not in shown]
+        shown = {(each.number, each.words) for each in self._shown}
+        return [each for each in self._lines if (each.number, each.words) not in shown]
 
     def text(self) -> str:
         lines = [each.text for each in sorted(self._shown, key=lambda each: each.number)]
@@ -421,6 +469,17 @@ def blocks(text: str) -> list[Block]:
         elif header == LINES_HEADER and numbers:
             found.append(Block(True, numbers[0], numbers[-1], rest))
     return found
+
+
+def without_cycles(text: str, numbers: Iterable[int], instead: str) -> str:
+    """The layers with these words instead of the lines of these cycles."""
+    gone = set(numbers)
+
+    def left(told: str) -> str:
+        found = _LINE.match(told)
+        return f"Cycle {found[1]} {instead}" if found and int(found[1]) in gone else told
+
+    return "\n".join(map(left, text.split("\n")))
 
 
 def _listed(tally: Tally, most: int, tell: Callable[[str, int], str]) -> str:

@@ -6,7 +6,7 @@ from typing import Final, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
-Strategy: TypeAlias = Literal["self_summary", "layered", "semantic", "rolling"]
+Strategy: TypeAlias = Literal["self_summary", "layered", "semantic", "rolling", "written"]
 
 
 Profile: TypeAlias = Literal["normal", "small"]
@@ -34,7 +34,10 @@ class WindowSettings(BaseModel):
     strategy: Strategy = "layered"
     """What stands for the cycles that have left the window. `self_summary`: a line for each, as many as there is room
     for. `layered`: lines, then groups of ten, of a hundred, of a thousand. `semantic`: besides, what was said and done
-    then that matters to the present inbox. `rolling`: besides, what a utility model wrote of its conversations."""
+    then that matters to the present inbox. `rolling`: besides, what a utility model wrote of its conversations.
+    `written`: the same layers, of notes that a utility model wrote from the log, tool results included."""
+    writer_model: str | None = None
+    """The model that writes with `written`. Default: the cheap model of the provider of the agent's model."""
     min_recent_cycles: int = Field(default=10, ge=1, le=1_000)
     """So many cycles stay whole as far as half of the window holds them; for that, old tool results are shortened."""
     layer_share: float = Field(default=0.15, gt=0, le=0.25)

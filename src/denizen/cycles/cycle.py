@@ -115,7 +115,7 @@ from denizen.tools.background_calls import BackgroundCalls, is_being_cancelled
 from denizen.tools.calls import UNKNOWN_OUTCOME
 from denizen.tools.effects import EffectRecord
 from denizen.tools.hops import SeenMessages
-from denizen.tools.prebuilt import SEND_MESSAGE, SKIP
+from denizen.tools.prebuilt import SEND_MESSAGE, SKIP, SendMessage, search_ahead
 from denizen.tools.results import Result, StoreFile
 from denizen.tools.tool import CallIdentity, OutsideTool, OwnTool, Toolbox, spaces_of
 
@@ -924,13 +924,16 @@ class _Thinking:
         prepared: dict[int, object] = {}
         for at, call in enumerate(step.calls):
             tool = self._with.toolbox.by_name.get(call.tool_name)
-            if at in step.results or not isinstance(tool, OwnTool) or tool.prepare is None:
+            guarded = call.tool_name == SEND_MESSAGE and self._cycle.caution is not None
+            if at in step.results or not isinstance(tool, OwnTool) or (tool.prepare is None and not guarded):
                 continue
             try:
-                spaces = spaces_of(self._cycle.events, self._cycle.active_space_id)
-                prepared[at] = await tool.prepare(
-                    self._mind.lease.agent_id, argument_parsing.check(tool, call.args), spaces
-                )
+                arguments = argument_parsing.check(tool, call.args)
+                if isinstance(arguments, SendMessage):
+                    prepared[at] = await self._with.db.read(search_ahead, self._mind.lease.agent_id, arguments)
+                elif tool.prepare is not None:
+                    spaces = spaces_of(self._cycle.events, self._cycle.active_space_id)
+                    prepared[at] = await tool.prepare(self._mind.lease.agent_id, arguments, spaces)
             except InvalidInput:
                 continue  # the model is told when the call is carried out
         return prepared

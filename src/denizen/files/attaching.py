@@ -79,6 +79,24 @@ def attachable(tx: Tx, author_id: EntityId, file_ids: Sequence[str]) -> list[Fil
     return found
 
 
+def are_the_same(tx: Tx, author_id: EntityId, attached: Sequence[Attachment], file_ids: Sequence[str]) -> bool:
+    """Whether these files are the ones that the author attached before: the same, or others with the same content."""
+    given = list(dict.fromkeys(file_ids))
+    if len(given) != len(attached):
+        return False
+    return all(
+        file_id == known.id or _digest(tx, author_id, file_id) == known.digest
+        for file_id, known in zip(given, attached, strict=True)
+    )
+
+
+def _digest(tx: Tx, author_id: EntityId, file_id: str) -> str | None:
+    try:
+        return readable(tx, file_id, author_id).digest
+    except NotFound:
+        return None
+
+
 def attach(tx: Tx, message_id: MessageId, author_id: EntityId, found: Sequence[File]) -> str:
     """Attach the files to a message that was posted in this transaction. Returns the JSON for its column.
 

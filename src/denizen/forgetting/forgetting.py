@@ -24,7 +24,7 @@ from denizen.access import audit, roles
 from denizen.access.audit import Actor
 from denizen.access.requesters import Requester
 from denizen.bus.streams import PANEL, WAKE, MessageEdited, space_topic
-from denizen.consciousness import conversation_summaries
+from denizen.consciousness import chapters, compaction, conversation_summaries, layers
 from denizen.consciousness import lease as leases
 from denizen.consciousness.recall import passages as recall
 from denizen.errors import InvalidInput, NotFound
@@ -471,6 +471,12 @@ _rolled_selves = statement(
         selves.c.agent_id == bindparam("agent_id"), selves.c.layers.like(bindparam("mark"))
     )
 )
+_layered_selves = statement(
+    select(selves.c.era, selves.c.layers).where(
+        selves.c.agent_id == bindparam("agent_id"), selves.c.layers.is_not(None)
+    )
+)
+_number_of_cycle = statement(select(cycles.c.number).where(cycles.c.id == bindparam("id")))
 _rewrite_layers = statement(
     update(selves)
     .where(selves.c.agent_id == bindparam("agent"), selves.c.era == bindparam("of_era"))
@@ -613,6 +619,8 @@ class _Work:
     """Agents that begin a new era."""
     blanked: set[str] = field(default_factory=set[str])
     """Cycles of which only the structure stays."""
+    changed_cycles: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
+    """Cycles whose entries were changed, each with its agent."""
 
     def concern(self, agent_ids: Iterable[str]) -> None:
         self.concerned.update(agent_ids)
@@ -722,6 +730,26 @@ class _Work:
             )
             self.removed["selves"] += 1
             self.concerned.add(agent_id)
+
+    def _forget_chapters(self) -> None:
+        """Deletes the chapters that were written from what was changed, also from the minds of their agents.
+
+        They are in a model's own words: quotes cannot be found in them.
+        """
+        numbers: dict[str, list[int]] = {}
+        for agent_id, cycle_id in sorted(self.changed_cycles):
+            row = self.tx.one(_number_of_cycle, id=cycle_id)
+            if row is not None and row[0] is not None:
+                numbers.setdefault(agent_id, []).append(row[0])
+        for agent_id, changed in numbers.items():
+            gone = chapters.forget(self.tx, AgentId(agent_id), changed)
+            compaction.forget(self.tx, AgentId(agent_id), gone)
+            for era, told in self.tx.all(_layered_selves, agent_id=agent_id) if gone else ():
+                left = layers.without_cycles(told, gone, FORGOTTEN)
+                if left != told:
+                    self.tx.run(_rewrite_layers, agent=agent_id, of_era=era, new_layers=left)
+                    self.removed["selves"] += 1
+                    self.concerned.add(agent_id)
 
     def take_out_of_summaries(self, gone: Iterable[MemoryItem]) -> None:
         """Removes these memories from the summaries of their conversations, also from those that an agent has read."""
@@ -840,6 +868,8 @@ class _Work:
         return {name: _apply(redactor, how, row.words[name]) for name, how in place.columns.items()}
 
     def _on_entry_changed(self, row: Row, left: Mapping[str, str | None]) -> None:
+        if row.agent_id is not None and row.cycle_id is not None:
+            self.changed_cycles.add((row.agent_id, row.cycle_id))
         size = estimate_message(codec.load(left["message"] or ""))
         self.tx.run(_retoken, entry=row.keys[0], new_tokens=size)
         chains.amend_entry(self.tx, row.keys[0])
@@ -899,6 +929,7 @@ class _Work:
 
     def finish(self, kind: Kind, subject_id: str, by: EntityId | None) -> Receipt:
         """Begins a new era for every agent concerned, and stops those that run with an old mind."""
+        self._forget_chapters()
         for agent_id in sorted(self.concerned):
             leases.seize(self.tx, AgentId(agent_id))
             self.tx.run(_new_era, agent=agent_id)

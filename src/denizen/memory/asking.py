@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final, Generic, TypeVar, cast
 
 from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, SystemPromptPart, UserPromptPart
 from pydantic_ai.models import Model
@@ -37,6 +37,8 @@ LONGEST_SECONDS: Final = SECONDS * LOCAL_PATIENCE
 """The longest that a pass may take, whatever its model: no other process starts the same pass meanwhile."""
 MESSAGE_CHARACTERS: Final = 4_000
 """Longer messages are shown to the model shortened to this length."""
+
+W = TypeVar("W")
 
 Reserve = Callable[[Usage], Awaitable["Reserved"]]
 """Reserves the most that a request may use in the budgets of the agent or panel that pays."""
@@ -132,10 +134,10 @@ class Reserved:
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class Answered(Generic[W]):
     """The result of asking the model."""
 
-    written: Written | None
+    written: W | None
     """None if no answer was usable."""
     spent: MemoryUsage
     problem: str = ""
@@ -194,22 +196,46 @@ async def ask(
     profile: CompactionProfile,
     prices: Mapping[str, Price],
     reserve: Reserve,
-) -> Answered:
-    """Asks the model to summarize the messages; a second time if its first answer is unusable.
+) -> Answered[Written]:
+    """Asks the model to summarize the messages; a second time if its first answer is unusable."""
+    known = range(1, made.last + 1)
+    wanted = Wanted(SHAPE, profile.max_summary_tokens, lambda text: documents.read(text, known))
+    return await ask_for(wanted, question(made, instructions, profile), model, name, prices, reserve)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted(Generic[W]):
+    """What a utility model has to write."""
+
+    shape: ToolDefinition
+    """For providers that enforce a JSON schema."""
+    tokens: int
+    """The most that it may write, as the prompt says."""
+    read: Callable[[str], W]
+    """Parses an answer. Raises `Unusable` with the reason if it cannot be used."""
+
+
+async def ask_for(
+    wanted: Wanted[W],
+    messages: list[ModelMessage],
+    model: Model,
+    name: str,
+    prices: Mapping[str, Price],
+    reserve: Reserve,
+) -> Answered[W]:
+    """Asks the model to write this; a second time if its first answer is unusable.
 
     Each request is reserved before it is made. A reservation is held until the usage is recorded.
     """
-    messages = question(made, instructions, profile)
-    known = range(1, made.last + 1)
     spent, problem, calls = MemoryUsage(name), "", list[str]()
     try:
         async with asyncio.timeout(patience(model, SECONDS)):
             for _ in range(2):
-                reserved = await reserve(_most(model, messages, profile))
+                reserved = await reserve(_most(model, messages, wanted.tokens))
                 calls += [] if reserved.call is None else [reserved.call]
                 if reserved.refused:
                     return Answered(None, spent, f"{reserved.refused} {problem}".strip(), tuple(calls))
-                asked = _Request(model, messages, profile)
+                asked = _Request(model, messages, wanted)
                 try:
                     response = await asked.answer()
                 finally:
@@ -217,11 +243,11 @@ async def ask(
                         # An answer that was cut off is paid for as far as it came.
                         spent += _price(asked.response, name, prices)
                 try:
-                    return Answered(documents.read(response.text or "", known), spent, reserved=tuple(calls))
+                    return Answered(wanted.read(response.text or ""), spent, reserved=tuple(calls))
                 except Unusable as error:
                     problem = str(error)
                     if response.finish_reason == "length":
-                        problem = f"It was cut off: write at most {profile.max_summary_tokens} tokens."
+                        problem = f"It was cut off: write at most {wanted.tokens} tokens."
                     messages = [*messages, *_again(response, problem)]
     except StorageError:
         raise
@@ -230,9 +256,9 @@ async def ask(
     return Answered(None, spent, problem, tuple(calls))
 
 
-def _most(model: Model, messages: Sequence[ModelMessage], profile: CompactionProfile) -> Usage:
+def _most(model: Model, messages: Sequence[ModelMessage], tokens: int) -> Usage:
     """The most that the next request may use."""
-    output: int = thinking.brief(model, profile.max_summary_tokens)["max_tokens"]
+    output: int = thinking.brief(model, tokens)["max_tokens"]
     return Usage(sum(map(estimate_message, messages)), output)
 
 
@@ -245,9 +271,9 @@ def _again(response: ModelResponse, problem: str) -> Sequence[ModelMessage]:
 class _Request:
     """One request, and its response so far."""
 
-    def __init__(self, model: Model, messages: list[ModelMessage], profile: CompactionProfile) -> None:
-        settings = cast(ModelSettings, thinking.brief(model, profile.max_summary_tokens))
-        self._opening = request.stream(model, messages, settings=settings, wanted=SHAPE, as_text=True)
+    def __init__(self, model: Model, messages: list[ModelMessage], wanted: Wanted[Any]) -> None:
+        settings = cast(ModelSettings, thinking.brief(model, wanted.tokens))
+        self._opening = request.stream(model, messages, settings=settings, wanted=wanted.shape, as_text=True)
         self._answer: request.Answer | None = None
 
     @property

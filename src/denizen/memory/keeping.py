@@ -269,7 +269,7 @@ class Keeper:
             await self._hand_over(self._with.sink, left)
         return "done"
 
-    async def _ask(self, place: ConversationInfo, made: Pass, profile: CompactionProfile) -> Answered:
+    async def _ask(self, place: ConversationInfo, made: Pass, profile: CompactionProfile) -> Answered[Written]:
         try:
             instructions = asking.prompt_text(profile.prompt, self._with.prompts)
             name, model = await self._with.model_for(place, profile.model)
@@ -283,7 +283,7 @@ class Keeper:
 
         return await asking.ask(made, model, name, instructions, profile, self._with.prices, reserve)
 
-    async def _leaving(self, made: Pass, answered: Answered) -> Leaving | None:
+    async def _leaving(self, made: Pass, answered: Answered[Written]) -> Leaving | None:
         """Prepares storing the memories of the pass; None if none are to be stored."""
         long_term = self._with.configuration.now().long_term.enabled
         if answered.written is None or made.before.reader_id != EVERYONE or not long_term:
@@ -314,7 +314,7 @@ class Leaving:
 
 
 def keep_pass(
-    tx: Tx, made: Pass, answered: Answered, place: ConversationInfo, means: MemoryDeps, leaving: Leaving | None
+    tx: Tx, made: Pass, answered: Answered[Written], place: ConversationInfo, means: MemoryDeps, leaving: Leaving | None
 ) -> tuple[bool, Batch | None]:
     """Stores the pass if it is still valid, with its memories, and charges its usage in any case.
 

@@ -23,6 +23,8 @@ class Learned:
     """When its server may be asked for the size again, by the monotonic clock."""
     unfinished: int = 0
     """How many answers in a row have ended without a finish reason."""
+    plain_answers: int = 0
+    """How many answers in a row were complete and without thinking."""
     refused_settings: frozenset[str] = frozenset()
     """Settings that it does not accept, which are left out."""
 

@@ -42,7 +42,7 @@ from denizen.errors import (
     RequestTooLarge,
 )
 from denizen.masking import masked
-from denizen.models import learned, overflow, structure
+from denizen.models import learned, overflow, structure, thinking
 from denizen.models.arrival import Heard, told_of_first_byte
 from denizen.models.characters import of_whole_characters
 from denizen.models.tags import split_thinking, without_tags
@@ -125,6 +125,8 @@ class Answer:
         known = learned.about(self._model)
         if not _ends_without_reason(self._streamed):
             known.unfinished = 0
+            if thinking.is_of_unknown_server(self._model):
+                thinking.note_answer(self._model, self.response)
             return
         known.unfinished += 1
         response = self._streamed.get()

@@ -13,6 +13,7 @@ from denizen.models import learned
 from denizen.models.location import is_openai
 
 if TYPE_CHECKING:
+    from pydantic_ai.messages import ModelResponse
     from pydantic_ai.models import Model
     from pydantic_ai.settings import ModelSettings
 
@@ -22,6 +23,8 @@ LEAST_THINKING_TOKENS: Final = 1_024
 """The smallest budget that Anthropic accepts."""
 HEADROOM_TOKENS: Final = 2_048
 """Room for thinking that was not requested and may not be possible to turn off."""
+PLAIN_ANSWERS: Final = 3
+"""After so many answers without thinking, a local model gets no room for thinking that was not requested."""
 _SPARE_TOKENS: Final = 64
 
 
@@ -45,6 +48,15 @@ def brief(model: Model, named_tokens: int) -> dict[str, Any]:
     Thinking is turned down. The hard limit is above the one that the prompt names: models count badly.
     """
     return settings(model, named_tokens + named_tokens // 4 + _SPARE_TOKENS, thinking=False)
+
+
+def note_answer(model: Model, response: ModelResponse) -> None:
+    """Records whether a model that may think unasked has done so. One that never does gets less room, so that a small
+    model that does not find an end is stopped early. If it was cut off, the next answer has all the room again.
+    """
+    known = learned.about(model)
+    is_plain = response.finish_reason != "length" and not any(each.part_kind == "thinking" for each in response.parts)
+    known.plain_answers = known.plain_answers + 1 if is_plain else 0
 
 
 def most_output(given: ModelSettings) -> int:
@@ -92,6 +104,11 @@ def _may_think_anyway(model: Model) -> bool:
     profile = model.profile
     if profile.get("thinking_always_enabled", False):
         return True
+    return is_of_unknown_server(model) and learned.about(model).plain_answers < PLAIN_ANSWERS
+
+
+def is_of_unknown_server(model: Model) -> bool:
+    """Whether nothing says if its model thinks: a local server, or another with OpenAI's API."""
     known = model.system != "openai" or is_openai(model.base_url)
     return model.system == "ollama" or not known
 

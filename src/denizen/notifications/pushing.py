@@ -37,6 +37,7 @@ TRIES: Final = 8
 FIRST_PAUSE_SECONDS: Final = 30
 """The pause after a first failure; doubled each time, up to an hour."""
 LONGEST_PAUSE_SECONDS: Final = 3600
+_DIGITS: Final = 9
 _CONTACT: Final = "mailto:push@example.com"
 
 
@@ -75,8 +76,16 @@ def outcome(status: int | None, retry_after: str | None, tries: int) -> Outcome:
         return Refused()
     if tries >= TRIES:
         return Refused()
-    asked = int(retry_after) if retry_after is not None and retry_after.isdecimal() else 0
+    asked = _seconds(retry_after)
     return Later(min(max(asked, FIRST_PAUSE_SECONDS * 2 ** (tries - 1)), LONGEST_PAUSE_SECONDS))
+
+
+def _seconds(retry_after: str | None) -> int:
+    """The seconds in the header `Retry-After`, as far as they matter."""
+    if retry_after is None or not retry_after.isdecimal():
+        return 0
+    # A push service can be anyone's, and Python does not read numbers of thousands of digits.
+    return int(retry_after) if len(retry_after) <= _DIGITS else LONGEST_PAUSE_SECONDS
 
 
 class Pusher:
@@ -133,8 +142,10 @@ class Pusher:
             self._hinted.clear()
             try:
                 await self.send_all()
-            except StorageError as error:
-                log.warning("notifications could not be read", error=str(error))
+            except* StorageError as errors:
+                log.warning("notifications could not be read or stored", error=str(errors.exceptions[0]))
+            except* Exception:  # The loop's boundary: the server must not end for it.
+                log.exception("notifications interrupted by a defect")
             await self._clock.sleep(PAUSE_SECONDS)
             await self._clock.wait(self._hinted, LOOK_SECONDS)
 
@@ -151,7 +162,12 @@ class Pusher:
                     tasks.create_task(self._send(each), name="web push to one browser")
 
     async def _send(self, what: Outgoing) -> None:
-        match await self._post(what):
+        try:
+            became = await self._post(what)
+        except Exception:  # One browser must end neither the server nor the notifications of others.
+            log.exception("notification not sent, by a defect", subscription=what.subscription_id)
+            became = Later(LONGEST_PAUSE_SECONDS) if what.tries < TRIES else Refused()
+        match became:
             case Sent():
                 await self._db.write(news.finish, what)
             case Refused():

@@ -355,6 +355,7 @@ _LIFE: Final = (
         layers.c.first,
         layers.c.agent_id == _id,
         layers.c.first <= bindparam("last"),
+        layers.c.level > 0,  # chapters are written anew where the file is read
         span=1_000,
         order=(layers.c.level,),
     ),

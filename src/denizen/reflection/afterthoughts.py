@@ -1,4 +1,6 @@
-"""Reflects in the background: the turns of each agent or panel in order, several agents and panels at a time."""
+"""Work after a turn, in the background: reflection on the turns of each agent or panel in order, several agents and
+panels at a time; and chapters of agents' histories.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +23,12 @@ Id = TypeVar("Id", bound=str)
 class Afterthoughts(Generic[Id]):
     """The background reflection of this process. Cancelled, it leaves everything as it was."""
 
-    def __init__(self, reflect_on_next: Callable[[Id], Awaitable[bool]]) -> None:
-        """`reflect_on_next` reflects on the next turn of an agent, or of a panel; False if there is none."""
+    def __init__(self, reflect_on_next: Callable[[Id], Awaitable[bool]], kind: str = "reflection") -> None:
+        """`reflect_on_next` reflects on the next turn of an agent, or of a panel; False if there is none. `kind` is the
+        word for such work in the log.
+        """
         self._reflect_on_next = reflect_on_next
+        self._kind = kind
         self._waiting: dict[Id, None] = {}
         self._tasks: dict[Id, asyncio.Task[None]] = {}
         self._put_off: set[Id] = set()
@@ -72,7 +77,7 @@ class Afterthoughts(Generic[Id]):
             if whose in self._tasks:
                 continue  # Its next turn starts when this one has finished.
             del self._waiting[whose]
-            task = asyncio.create_task(self._reflect(whose), name=f"reflection of {whose}")
+            task = asyncio.create_task(self._reflect(whose), name=f"{self._kind} of {whose}")
             self._tasks[whose] = task
             task.add_done_callback(lambda _, ended=whose: self._ended(ended))
 
@@ -91,4 +96,4 @@ class Afterthoughts(Generic[Id]):
                 self._put_off.add(whose)
             else:
                 self._failed.add(whose)
-            log_line.warning("reflection put off", of=whose, error=repr(error))
+            log_line.warning(f"{self._kind} put off", of=whose, error=repr(error))

@@ -45,6 +45,11 @@ IN_PROCESS: Final = "denizen.in_process_entity"
 builds the scope of a request from a socket itself, so no request can set this key.
 """
 
+SIGNED: Final = "denizen.signed"
+"""The key of an ASGI scope under which a route notes that a service has signed its request. Such a request is not a
+guess, whatever it is answered with.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Caller:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections.abc import Callable, Coroutine
@@ -16,6 +17,8 @@ from denizen.server.problems import Problem
 
 MOST_VALUES: Final = 20_000
 """How many values a body may have. The server answers nobody else while it parses and checks them."""
+_LARGE: Final = 1024 * 1024
+"""A larger body is parsed in a thread: one with files in it may have 50 MB."""
 # A text that does not end matches too, so that every byte is read once.
 _TEXT: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
 
@@ -37,6 +40,11 @@ def parse_json(body: bytes) -> Any:
     return data
 
 
+async def parse_json_off_loop(body: bytes) -> Any:
+    """The same for callers on the event loop."""
+    return parse_json(body) if len(body) <= _LARGE else await asyncio.to_thread(parse_json, body)
+
+
 def _too_deep() -> Problem:
     return Problem(
         "nested_too_deep", f"The body may be nested {MAX_NESTING} levels deep. Flatten it, or send it as text."
@@ -46,7 +54,7 @@ def _too_deep() -> Problem:
 class _Request(Request):
     async def json(self) -> Any:
         if not hasattr(self, "_json"):
-            self._json = parse_json(await self.body())
+            self._json = await parse_json_off_loop(await self.body())
         return self._json
 
 

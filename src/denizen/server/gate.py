@@ -18,7 +18,7 @@ from denizen.access import tokens
 from denizen.access.tokens import SESSION_SECONDS
 from denizen.clock import SECOND
 from denizen.errors import DenizenError
-from denizen.server.auth import Caller, authenticate, cookie, cookie_name, note_use, too_often
+from denizen.server.auth import SIGNED, Caller, authenticate, cookie, cookie_name, note_use, too_often
 from denizen.server.context import Context
 from denizen.server.errors_of_openai import with_errors_of_openai
 from denizen.server.problems import Problem, internal_response, problem_of, problem_response
@@ -153,7 +153,7 @@ class Gate:
         if wait := self._context.failures.wait(sender):
             raise too_often(wait, "Too many requests with a wrong signature or key from your address.")
         await self._app(scope, receive, send)
-        if send.status in (401, 404):
+        if send.status in (401, 404) and SIGNED not in scope:
             self._context.failures.take(sender)
 
     async def _authenticate(self, scope: Scope, visit: Visit, answering: _Answering) -> Caller:

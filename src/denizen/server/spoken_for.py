@@ -10,12 +10,11 @@ from fastapi import Depends, Request
 from starlette.datastructures import Headers
 
 from denizen.access import roles, spoken_for
-from denizen.access.spoken_for import NamedUser
+from denizen.access.spoken_for import NamedUser, SpokenFor
 from denizen.errors import HandleTaken, InvalidInput
 from denizen.server.auth import ROLE_ASKED, Authenticated, Caller, require
 from denizen.server.context import context_of
 from denizen.server.problems import Problem
-from denizen.spaces.directory import Entity
 
 ANSWER_HEADERS: Final = "denizen.answer_headers"
 """The key of an ASGI scope under which a route puts headers of its answer, whether that is a stream or an error."""
@@ -68,8 +67,9 @@ async def person_of(request: Request, caller: Caller, user: str | None = None) -
         return _told(request, caller, ignored)
     named = named or (NamedUser(user) if user else None)
     if named is not None:
-        person = await _person(request, caller, named)
-        caller = replace(caller, entity=person, role=spoken_for.ROLE)
+        spoken = await _person(request, caller, named)
+        caller = replace(caller, entity=spoken.person, role=spoken.role)
+        require(caller, "member")
     elif not roles.reaches(caller.role, "member"):
         raise Problem(
             "not_allowed",
@@ -92,7 +92,7 @@ def _told(request: Request, caller: Caller, notice: str | None) -> Caller:
     return caller
 
 
-async def _person(request: Request, caller: Caller, user: NamedUser) -> Entity:
+async def _person(request: Request, caller: Caller, user: NamedUser) -> SpokenFor:
     db = context_of(request).runtime.db
     for tries_left in reversed(range(_TRIES)):
         known = await db.read(spoken_for.find, caller.token, user)

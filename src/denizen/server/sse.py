@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterable
+from contextlib import asynccontextmanager, contextmanager
 from typing import Final, Protocol, TypeAlias, TypeVar
 
 import structlog
@@ -248,6 +248,25 @@ def _same_place(one: Heard | Gap, other: Heard | Gap) -> bool:
     return one[0] == other[0] and isinstance(one[1], MessageCreated) and isinstance(other[1], MessageCreated)
 
 
+@contextmanager
+def counted_stream(context: Context, scope: Scope) -> Generator[None]:
+    """Counts a stream of the caller inside the block. Raises `Problem` if they have too many."""
+    reader, streams, most = scope["caller"].entity.id, context.streams, context.limits.streams_per_person
+    if most and streams[reader] >= most:
+        raise Problem(
+            "too_many_streams",
+            f"You have {most} streams open, which is as many as you may. Close some, then try again.",
+            headers={"Retry-After": "5"},
+        )
+    streams[reader] += 1
+    try:
+        yield
+    finally:
+        streams[reader] -= 1
+        if not streams[reader]:
+            del streams[reader]
+
+
 class EventStream(Response):
     """Streams to one reader until it disconnects, loses access, is too slow, or the server stops.
 
@@ -264,21 +283,8 @@ class EventStream(Response):
         self._has_last_words = has_last_words
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        reader, streams = scope["caller"].entity.id, self._context.streams
-        most = self._context.limits.streams_per_person
-        if most and streams[reader] >= most:
-            raise Problem(
-                "too_many_streams",
-                f"You have {most} streams open, which is as many as you may. Close some, then try again.",
-                headers={"Retry-After": "5"},
-            )
-        streams[reader] += 1
-        try:
+        with counted_stream(self._context, scope):
             await self._answer(scope, receive, send)
-        finally:
-            streams[reader] -= 1
-            if not streams[reader]:
-                del streams[reader]
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})

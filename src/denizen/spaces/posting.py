@@ -107,6 +107,7 @@ _posted = statement(
         messages.c.text,
         messages.c.reply_to,
         messages.c.metadata,
+        messages.c.files,
     ).where(messages.c.id == bindparam("id"))
 )
 _is_in_space = statement(
@@ -235,9 +236,11 @@ def post(
     # First, because it locks the space's row: numbers and members stay the same until the commit.
     end, setting, run, limit = _lock_end(tx, space_id)
     if id is not None and (posted := tx.one(_posted, id=id)) is not None:
-        number, *same, stored = posted
+        number, *same, stored, with_files = posted
         known: object = json.loads(stored) if stored else {}
         if (*same, known) != (space_id, author_id, what.text, reply_to, dict(metadata or {})):
+            raise IdempotencyKeyReused
+        if not attaching.are_the_same(tx, author_id, attachments_from(with_files), files):
             raise IdempotencyKeyReused
         return Posted(id, number, end.kind)
     author = tx.one(_author, space_id=space_id, author_id=author_id)

@@ -182,10 +182,10 @@ selves = Table(
 )
 
 layers = Table(
-    "layers",  # digests of ten, a hundred, a thousand cycles
+    "layers",  # digests of ten, a hundred, a thousand cycles, and chapters
     metadata,
     _key("agent_id", "agents.id"),
-    Column("level", Integer, primary_key=True),  # 1: ten cycles, 2: a hundred
+    Column("level", Integer, primary_key=True),  # 1: ten cycles, 2: a hundred; 0: a chapter of ten
     Column("first", BigInteger, primary_key=True),  # the number of its first cycle
     _text("digest"),
     _int("created_at"),

@@ -6,8 +6,8 @@ import json
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
-from dataclasses import replace
-from typing import Any, Final
+from dataclasses import dataclass, replace
+from typing import Any, Final, cast
 
 from pydantic import Field, JsonValue
 
@@ -24,12 +24,13 @@ from denizen.inbox.sources import Source, distinct, source_of_author, sources_of
 from denizen.inbox.stop_requests import STOPPED
 from denizen.spaces import ask_again, directory, floor, posting
 from denizen.spaces.markdown import unfenced
-from denizen.spaces.posting import Message
+from denizen.spaces.posting import Draft, Message
 from denizen.spaces.transcript import format_transcript
 from denizen.storage.database import Database, Tx
 from denizen.tools import planning, privacy_guard, self_view, skills
 from denizen.tools.hops import hop_of_send
 from denizen.tools.planning import PLANNING, SET_TIMER
+from denizen.tools.privacy_guard import SearchedAhead
 from denizen.tools.recalling import RECALLING, Recall
 from denizen.tools.tool import SEND_MESSAGE, Arguments, Done, Hand, OwnTool
 
@@ -88,10 +89,29 @@ def enter_space(tx: Tx, hand: Hand, arguments: EnterSpace) -> Done:
     return Done(_told(success=True, spaceName=space.name), entered=space.id)
 
 
+@dataclass(frozen=True, slots=True)
+class AheadOfSend:
+    """A message that is about to be sent, and what the index has of its words."""
+
+    what: Draft
+    searched: SearchedAhead
+
+
+def search_ahead(tx: Tx, agent_id: AgentId, arguments: SendMessage) -> AheadOfSend:
+    """Prepare a message of an agent that was in a private space. Only reads."""
+    what = draft_of(arguments)
+    return AheadOfSend(what, privacy_guard.search_ahead(tx, agent_id, what))
+
+
+def draft_of(arguments: SendMessage) -> Draft:
+    return posting.draft(unfenced(arguments.text), with_files=bool(arguments.files))
+
+
 def send_message(tx: Tx, hand: Hand, arguments: SendMessage) -> Done:
     """Post the message to the active space, or to the one it names, unless it would carry private words there."""
     files = [each.removeprefix("file:") for each in arguments.files or ()]
-    what = posting.draft(unfenced(arguments.text), with_files=bool(files))
+    ahead = cast("AheadOfSend | None", hand.prepared)
+    what = draft_of(arguments) if ahead is None else ahead.what
     space_id = SpaceId(arguments.space_id) if arguments.space_id else _active(tx, hand)
     space = directory.require_member(tx, space_id, hand.agent_id)
     if hand.cut_by is None and (request := hand.stopped.get(space.id)) is not None:
@@ -100,7 +120,14 @@ def send_message(tx: Tx, hand: Hand, arguments: SendMessage) -> Done:
     if _just_said(tx, hand, space.id, what.text, {each.digest for each in attached}):
         raise InvalidInput("You have just said this here, and nobody has spoken since: it was not sent again.")
     stopped = privacy_guard.stopped_message(
-        tx, hand.agent_id, hand.cycle_id, space.id, what, hand.events, hand.remembered
+        tx,
+        hand.agent_id,
+        hand.cycle_id,
+        space.id,
+        what,
+        hand.events,
+        hand.remembered,
+        None if ahead is None else ahead.searched,
     )
     if stopped is None:
         stopped = privacy_guard.stopped_files(tx, hand.agent_id, hand.cycle_id, space.id, attached, hand.events)

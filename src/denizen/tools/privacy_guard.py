@@ -18,7 +18,7 @@ from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from pydantic import JsonValue
 from sqlalchemy import bindparam, func, literal, or_, select
@@ -28,9 +28,9 @@ from denizen.access.audit import Actor
 from denizen.consciousness import privacy
 from denizen.consciousness.recall import settling
 from denizen.consciousness.recall.fetching import said as text_of_passage
-from denizen.consciousness.recall.full_text import PostingList, lists, numbers_of
+from denizen.consciousness.recall.occurrences import SettledTerms
 from denizen.consciousness.recall.settling import Extent
-from denizen.consciousness.recall.terms import count_terms
+from denizen.consciousness.recall.terms import count_terms, terms_of_word
 from denizen.files import storing
 from denizen.files.attaching import Attachment, attachments_from
 from denizen.files.storing import File
@@ -64,7 +64,7 @@ from denizen.tools.tool import SEND_MESSAGE
 from denizen.trust.policy import PRIVATE_WORDS, Attempt, Decision, EffectSettings, PrivateWords, decide
 
 if TYPE_CHECKING:
-    from numpy import bool_, int64
+    from numpy import int64
     from numpy.typing import NDArray
 
 MOST_WORDS: Final = 20_000
@@ -173,10 +173,11 @@ def stopped_message(
     what: Draft,
     events: Sequence[Event],
     remembered: Iterable[str] = (),
+    ahead: SearchedAhead | None = None,
 ) -> Decision | None:
     """Why this message may not be sent there, if it may not; a refusal is recorded. `events` are those of the cycle,
-    `remembered` the ids of the memories that the agent was shown."""
-    found = private_words(tx, agent_id, cycle_id, to_space_id, forms_of_message(what), events, remembered)
+    `remembered` the ids of the memories that the agent was shown, `ahead` what was searched before this transaction."""
+    found = private_words(tx, agent_id, cycle_id, to_space_id, forms_of_message(what), events, remembered, ahead)
     decided = _decide_message(found)
     if decided.action == "allow":
         return None
@@ -293,10 +294,12 @@ def private_words(
     forms: Sequence[str],
     events: Sequence[Event],
     remembered: Iterable[str] = (),
+    ahead: SearchedAhead | None = None,
 ) -> FoundWords | None:
     """The private words in what would be shown, if there are any.
 
-    A call that is made in no space can be seen by everyone who shares one with the agent.
+    A call that is made in no space can be seen by everyone who shares one with the agent. With `ahead`, only what is
+    newer than that is looked up in the index.
     """
     private, kept = _private_of(tx, agent_id), _kept(tx, remembered)
     settings = _settings(tx, agent_id) if private or kept else None
@@ -304,7 +307,7 @@ def private_words(
         return None
     closed, readers = _closed(tx, agent_id, to_space_id, private)
     if closed:
-        search = _Search(tx, agent_id, cycle_id, settings.words, events)
+        search = _Search(tx, agent_id, cycle_id, settings.words, events, ahead)
         worst = _worst(search, forms, to_space_id or "", closed, readers)
         if worst is not None:
             name, space_id, many = worst
@@ -472,17 +475,64 @@ class _Text:
     text: str
 
 
+class _Form(NamedTuple):
+    """The words of something that would be shown."""
+
+    spelled: tuple[str, ...]
+    """As they are spelled, which is what the index has."""
+    said: tuple[str, ...]
+    """As they look, where letters of other scripts are substituted."""
+
+
+def _forms(texts: Iterable[str]) -> list[_Form]:
+    """The texts that have words and differ in them: most messages have no markup, and hide nothing."""
+    forms = (_Form(tuple(spelled(text)[:MOST_WORDS]), tuple(said(text)[:MOST_WORDS])) for text in dict.fromkeys(texts))
+    return [form for form in dict.fromkeys(forms) if form.said]
+
+
+@dataclass(frozen=True, slots=True)
+class SearchedAhead:
+    """The passages that may hold words of a message, found in the index before the transaction that sends it."""
+
+    length: int
+    """How many words in a row were searched for."""
+    settled: int
+    """The newest passage that the index had."""
+    numbers: Mapping[_Form, Sequence[int]]
+    """Of passages, by the words of the message."""
+
+    def serves(self, length: int, life: Extent) -> bool:
+        """Whether what is newer can be compared word for word."""
+        return self.length == length and life.passages - self.settled <= settling.MOST_UNSETTLED
+
+
+def search_ahead(tx: Tx, agent_id: AgentId, what: Draft) -> SearchedAhead:
+    """Search the index for the words of a message. It takes longer than all the rest, and no writer waits for it."""
+    length, life = _settings(tx, agent_id).words, settling.extent(tx, agent_id)
+    forms = _forms(forms_of_message(what))
+    return SearchedAhead(length, life.settled, {form: _indexed(tx, agent_id, form, length, life) for form in forms})
+
+
 class _Search:
     """Searches for the origin of the words of one message."""
 
-    def __init__(self, tx: Tx, agent_id: AgentId, cycle_id: CycleId, length: int, events: Sequence[Event]) -> None:
+    def __init__(
+        self,
+        tx: Tx,
+        agent_id: AgentId,
+        cycle_id: CycleId,
+        length: int,
+        events: Sequence[Event],
+        ahead: SearchedAhead | None,
+    ) -> None:
+        self._ahead = ahead
         self.tx = tx
         self.length = length
         self._agent_id = agent_id
         self._cycle_id = cycle_id
         self._events = events
 
-    def sources(self, forms: Iterable[str], closed: Container[str]) -> Iterator[_Text]:
+    def sources(self, forms: Iterable[_Form], closed: Container[str]) -> Iterator[_Text]:
         """Texts that may hold runs of their words: of this cycle, of the window, the newest, and all others."""
         for event in self._events:
             if event.space_id is not None:
@@ -497,104 +547,108 @@ class _Search:
         # Words that are run together are in no index: the last passages are always compared, and with them everything
         # that the index does not have yet.
         life = settling.extent(self.tx, self._agent_id)
-        newest = max(NEWEST, min(life.passages - life.settled, settling.MOST_UNSETTLED))
+        ahead = self._ahead if self._ahead is not None and self._ahead.serves(self.length, life) else None
+        unindexed = life.passages - (life.settled if ahead is None else min(ahead.settled, life.settled))
+        newest = max(NEWEST, min(unindexed, settling.MOST_UNSETTLED))
         for space_id, text, attached in self.tx.all(_newest, agent_id=self._agent_id, limit=newest):
             yield _Text(space_id, _with_names(text or "", attachments_from(attached)))
         for form in forms:
-            yield from self._recalled(form, life)
-
-    def _recalled(self, form: str, life: Extent) -> Iterator[_Text]:
-        """Passages that hold all the terms of some run: no quotation is missed, although long texts are split."""
-        # As they are spelled, which is what the index has, and as they look, where letters of other scripts are
-        # substituted.
-        ways = {tuple(spelled(form)[:MOST_WORDS]), tuple(said(form)[:MOST_WORDS])}
-        runs = {run for words in ways for run in _terms_of_runs(words, self.length)}
-        shared: defaultdict[int, int] = defaultdict(int)
-        for common in self._common(runs, life):
-            for number in common.tolist():
-                shared[number] += 1
-        numbers = sorted(shared, key=lambda number: (-shared[number], -number))[:MOST_TEXTS]
-        for at in range(0, len(numbers), _AT_ONCE):
-            some = numbers[at : at + _AT_ONCE]
-            for space_id, text in self.tx.all(_texts, agent_id=self._agent_id, **_spelled("n", some)):
-                yield _Text(space_id, text or "")
-
-    def _common(self, runs: Iterable[frozenset[str]], life: Extent) -> Iterator[NDArray[int64]]:
-        """The passages that hold all terms of each run, in themselves or in a neighbour."""
-        wanted = sorted({term for run in runs for term in run})
-        found: defaultdict[str, list[PostingList]] = defaultdict(list)
-        for each in lists(self.tx, self._agent_id, life, wanted) if wanted else ():
-            found[each.term].append(each)
-        index = _Occurrences(self.tx, self._agent_id, found, life.passages)
-        # The rarest terms first: few runs have a passage that holds these, and only for those the others are read.
-        possible = [index.rarest_first(run) for run in runs if run and index.sizes.keys() >= run]
-        for count in (_RAREST, None):
-            index.read({term for terms in possible for term in terms[:count]})
-            possible = [terms for terms in possible if index.holding(terms[:count]).size]
-        for terms in possible:
-            yield index.holding(terms)
+            numbers = None if ahead is None else ahead.numbers.get(form)
+            if numbers is None:
+                numbers = _indexed(self.tx, self._agent_id, form, self.length, life)
+            for at in range(0, len(numbers), _AT_ONCE):
+                some = numbers[at : at + _AT_ONCE]
+                for space_id, text in self.tx.all(_texts, agent_id=self._agent_id, **_spelled("n", some)):
+                    yield _Text(space_id, text or "")
 
 
-_RAREST: Final = 2
-"""How many terms of a run, the rarest, are looked at before the others."""
+def _indexed(tx: Tx, agent_id: AgentId, form: _Form, length: int, life: Extent) -> list[int]:
+    """Passages that hold all the terms of some run: no quotation is missed, although long texts are split."""
+    runs = {run for words in {form.spelled, form.said} for run in _terms_of_runs(words, length)}
+    shared: defaultdict[int, int] = defaultdict(int)
+    for common in _common(SettledTerms(tx, agent_id, life), runs) if runs else ():
+        for number in common.tolist():
+            shared[number] += 1
+    return sorted(shared, key=lambda number: (-shared[number], -number))[:MOST_TEXTS]
+
+
+def _common(settled: SettledTerms, runs: Iterable[frozenset[str]]) -> Iterator[NDArray[int64]]:
+    """The passages that hold all terms of each run, in themselves or in a neighbour."""
+    index = _Occurrences(settled, sorted({term for run in runs for term in run}))
+    # The rarest terms first: few runs have a passage that holds these, and only for those the others are read.
+    possible = {index.rarest_first(run) for run in runs if run}
+    for count in _RAREST:
+        index.read({term for terms in possible for term in terms[:count]})
+        possible = {terms for terms in possible if index.holding(terms[:count]).size}
+    for terms in possible:
+        yield index.holding(terms)
+
+
+_RAREST: Final = (2, 3, 4, None)
+"""How many terms of a run, the rarest, are looked at one after the other, as long as a passage holds them; then all."""
 
 
 class _Occurrences:
     """In which passages the terms of one message occur, read as far as they are needed."""
 
-    def __init__(self, tx: Tx, agent_id: AgentId, found: Mapping[str, Sequence[PostingList]], newest: int) -> None:
-        """`newest`: the number of the newest passage."""
-        self._tx = tx
-        self._agent_id = agent_id
-        self._found = found
-        self._newest = newest
-        self.sizes = {term: sum(each.size for each in found[term]) for term in found}
+    def __init__(self, settled: SettledTerms, terms: Sequence[str]) -> None:
+        self._settled = settled
+        self._sizes = settled.estimate(terms)
+        self._ranks = {term: at for at, term in enumerate(sorted(terms, key=self._sizes.__getitem__))}
+        self._read: set[str] = set()
         self._numbers: dict[str, NDArray[int64]] = {}
-        self._near: dict[str, NDArray[bool_]] = {}
+        self._holding: dict[tuple[str, ...], NDArray[int64]] = {}
         self._room = MOST_POSTINGS
 
-    def rarest_first(self, terms: Iterable[str]) -> list[str]:
-        return sorted(terms, key=lambda term: (self.sizes[term], term))
+    def rarest_first(self, terms: Iterable[str]) -> tuple[str, ...]:
+        return tuple(sorted(terms, key=self._ranks.__getitem__))
 
     def read(self, terms: Iterable[str]) -> None:
         """Read the passages of these terms, except of those that are too common to decide."""
-        chosen: list[PostingList] = []
-        for term in self.rarest_first(set(terms) - self._numbers.keys()):
-            if self.sizes[term] <= self._room:
-                self._room -= self.sizes[term]
-                chosen += self._found[term]
-        self._numbers |= numbers_of(self._tx, self._agent_id, chosen)
+        chosen: list[str] = []
+        for term in self.rarest_first(set(terms) - self._read):
+            self._read.add(term)
+            if self._sizes[term] <= self._room:
+                self._room -= self._sizes[term]
+                chosen.append(term)
+        self._numbers |= self._settled.passages(chosen)
+        self._holding.clear()
 
-    def holding(self, terms: Iterable[str]) -> NDArray[int64]:
+    def holding(self, terms: tuple[str, ...]) -> NDArray[int64]:
         """The passages that hold all of these terms that were read; empty if none was."""
+        known = self._holding.get(terms)
+        if known is None:
+            known = self._holding[terms] = self._hold(terms)
+        return known
+
+    def _hold(self, terms: Iterable[str]) -> NDArray[int64]:
         import numpy
 
-        read = [term for term in terms if term in self._numbers]
-        common = self._numbers[read[0]] if read else numpy.empty(0, numpy.int64)
-        for term in read[1:]:
+        read = [self._numbers[term] for term in terms if term in self._numbers]
+        common = read[0] if read else numpy.empty(0, numpy.int64)
+        for numbers in read[1:]:
             if not common.size:
                 break
-            common = common[self._is_near(term)[common]]
+            common = _near(common, numbers)
         return common
 
-    def _is_near(self, term: str) -> NDArray[bool_]:
-        """Of each number, whether that passage or one beside it has the term.
 
-        A long text is several passages, and a run may cross the end of one.
-        """
-        import numpy
+def _near(some: NDArray[int64], others: NDArray[int64]) -> NDArray[int64]:
+    """Those of these passages that are, or are beside, one of the others; both ascending.
 
-        if term not in self._near:
-            near, numbers = numpy.zeros(self._newest + 2, numpy.bool_), self._numbers[term]
-            near[numbers] = near[numbers - 1] = near[numbers + 1] = True
-            self._near[term] = near
-        return self._near[term]
+    A long text is several passages, and a run may cross the end of one.
+    """
+    if not others.size:
+        return others
+    at = others.searchsorted(some - 1)
+    at[at == others.size] = others.size - 1
+    return some[abs(others[at] - some) <= 1]
 
 
 def _terms_of_runs(words: Sequence[str], length: int) -> Iterator[frozenset[str]]:
     """The terms of every run of `length` words."""
     if all(map(str.isascii, words)):
-        terms = {word: tuple(count_terms(word)) for word in set(words)}
+        terms = {word: terms_of_word(word) for word in set(words)}
         for at in range(len(words) - length + 1):
             yield frozenset(chain.from_iterable(map(terms.__getitem__, words[at : at + length])))
     else:
@@ -672,14 +726,13 @@ def _worst(
     search: _Search, written: Sequence[str], to_space_id: str, closed: set[str], readers: set[str]
 ) -> tuple[str, str, int] | None:
     """The longest run of words from a private space that the readers do not know: the space's name, id, the length."""
-    texts = list(dict.fromkeys(written))
-    forms = [said(form)[:MOST_WORDS] for form in texts]
-    if all(sum(map(len, form)) < LETTERS and len(form) < search.length for form in forms):
+    forms = _forms(written)
+    if all(sum(map(len, form.said)) < LETTERS and len(form.said) < search.length for form in forms):
         return None
-    held, known = _whereabouts(search, texts, forms, to_space_id, closed, readers)
+    held, known = _whereabouts(search, forms, to_space_id, closed, readers)
     # A run that was found by its letters alone has at least this length.
     runs = [
-        (max(_longest(form, left, search.length), search.length), space)
+        (max(_longest(form.said, left, search.length), search.length), space)
         for space, grams_there in held.items()
         if (left := grams_there - known)
         for form in forms
@@ -693,8 +746,7 @@ def _worst(
 
 def _whereabouts(
     search: _Search,
-    texts: Sequence[str],
-    forms: Sequence[Sequence[str]],
+    forms: Sequence[_Form],
     to_space_id: str,
     closed: set[str],
     readers: set[str],
@@ -703,9 +755,9 @@ def _whereabouts(
     held: defaultdict[str, set[Gram]] = defaultdict(set)
     known: set[Gram] = set()
     elsewhere: list[_Text] = []
-    wanted = {gram for form in forms for gram in grams(form, search.length)}
-    written = Lettered(forms)
-    for source in search.sources(texts, closed):
+    wanted = {gram for form in forms for gram in grams(form.said, search.length)}
+    written = Lettered(form.said for form in forms)
+    for source in search.sources(forms, closed):
         if source.space_id not in closed:
             elsewhere.append(source)
         elif there := quoted_grams(said(source.text), search.length, wanted, written):

@@ -13370,12 +13370,14 @@ export interface components {
              * @default layered
              * @enum {string}
              */
-            strategy: "self_summary" | "layered" | "semantic" | "rolling";
+            strategy: "self_summary" | "layered" | "semantic" | "rolling" | "written";
             /**
              * Target Share
              * @default 0.6
              */
             target_share: number;
+            /** Writer Model */
+            writer_model?: string | null;
         };
         /**
          * CyclesPhasesPhase

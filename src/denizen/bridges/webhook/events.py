@@ -18,7 +18,7 @@ from denizen.bridges.port import (
     IncomingReaction,
     Writer,
 )
-from denizen.clock import instant
+from denizen.clock import LATEST, Instant, instant
 from denizen.errors import InvalidInput
 
 MOST_FILES: Final = 20
@@ -85,6 +85,15 @@ _EVENT: TypeAdapter[_Message | _Edit | _Deletion | _Reaction] = TypeAdapter(
 )
 
 
+def _instant(sent_at: datetime) -> Instant:
+    if sent_at.tzinfo is None:
+        raise InvalidInput("The event is not valid: sent_at needs a time zone.")
+    at = instant(sent_at)
+    if not 0 < at <= LATEST:
+        raise InvalidInput("The event is not valid: sent_at is not a time at which it can have been written.")
+    return at
+
+
 def parse(body: bytes) -> tuple[str, Incoming]:
     """The room and the event in the JSON of a request. Raises `InvalidInput`. Pure."""
     try:
@@ -95,11 +104,7 @@ def parse(body: bytes) -> tuple[str, Incoming]:
         raise InvalidInput(f"The event is not valid: {where}: {first['msg']}.") from error
     match event:
         case _Message():
-            sent_at = None
-            if event.sent_at is not None:
-                if event.sent_at.tzinfo is None:
-                    raise InvalidInput("The event is not valid: sent_at needs a time zone.")
-                sent_at = instant(event.sent_at)
+            sent_at = None if event.sent_at is None else _instant(event.sent_at)
             files = tuple(each.decoded() for each in event.files)
             return event.room, IncomingMessage(
                 event.id, event.writer, event.text, sent_at, event.reply_to, files, event.addressed

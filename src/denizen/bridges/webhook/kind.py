@@ -23,4 +23,4 @@ def _open(settings: BridgeSettings, means: Means) -> Adapter:
     return WebhookAdapter(settings, means)
 
 
-WEBHOOK: Final = BridgeKind("webhook", WebhookSettings, _open, has_secret=True)
+WEBHOOK: Final = BridgeKind("webhook", WebhookSettings, _open, has_secret=True, reads=False)

@@ -184,20 +184,6 @@ def lists(
             yield PostingList(block, term, size, None)
 
 
-def numbers_of(tx: Tx, agent_id: AgentId, chosen: Sequence[PostingList]) -> dict[str, NDArray[int64]]:
-    """The passages in the lists of each term, in any order."""
-    import numpy
-
-    parts: dict[str, list[tuple[int, bytes]]] = {}
-    for each, entries in _read(tx, agent_id, chosen):
-        parts.setdefault(each.term, []).append((each.block, entries))
-    if not parts:
-        return {}
-    numbers, _ = columns([part for some in parts.values() for part in some])
-    sizes = [sum(len(entries) for _, entries in some) // ENTRY_BYTES for some in parts.values()]
-    return dict(zip(parts, numpy.split(numbers, numpy.cumsum(sizes)[:-1]), strict=True))
-
-
 def _read(tx: Tx, agent_id: AgentId, chosen: Sequence[PostingList]) -> Iterator[tuple[PostingList, bytes]]:
     """The entries of each; the remaining rows of a block are read at once."""
     rows: dict[int, dict[str, bytes]] = {}

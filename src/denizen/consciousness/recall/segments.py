@@ -87,8 +87,9 @@ def sought(terms: Sequence[str]) -> list[tuple[str, int]]:
 def look_up(segment: bytes, terms: Sequence[tuple[str, int]]) -> Iterator[tuple[str, bytes]]:
     """The terms that occur in the segment, with their entries."""
     sums, begins, body = _opened(segment)
+    count = len(sums)
     for (term, checksum), at in zip(terms, _places(sums, terms), strict=True):
-        while at < len(sums) and sums[at] == checksum:
+        while at < count and sums[at] == checksum:
             found, entries = _record(segment, body + begins[at], body + begins[at + 1])
             if found == term:
                 yield term, entries

@@ -11,6 +11,7 @@ from pydantic_ai.messages import ModelMessage
 from denizen.models.demo.advising import advise, is_for_a_panel
 from denizen.models.demo.compacting import compact, is_asked
 from denizen.models.demo.deciding import decide
+from denizen.models.demo.note_taking import is_asked_for_chapter, write_chapter
 from denizen.models.demo.reading import read
 from denizen.models.demo.reflecting import reflection
 from denizen.models.scripted import Info, Pause, ScriptedModel, Turn
@@ -40,6 +41,8 @@ def demo(
 
 def _next_turn(messages: list[ModelMessage], info: Info) -> Turn:
     tools = {each.name: each.parameters_json_schema for each in info.definitions}
+    if is_asked_for_chapter(messages):
+        return write_chapter(messages)
     if is_asked(messages):
         return compact(messages)
     if (thought := reflection(messages, tools)) is not None:

@@ -7,10 +7,12 @@ from __future__ import annotations
 import hashlib
 import json
 import zipfile
+import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from lzma import LZMAError
 from pathlib import Path
 from typing import Any, Final, Literal, cast
 
@@ -108,7 +110,7 @@ def read_zip(path: Path, wanted: Any) -> Iterator[tuple[str, bytes]]:
                 if left < 0:
                     raise unreadable(path, f"unpacked it is larger than {MOST_BYTES // 1024**2} MB")
                 yield each.filename, data
-    except (zipfile.BadZipFile, OSError, RuntimeError, NotImplementedError) as error:
+    except (zipfile.BadZipFile, zlib.error, LZMAError, EOFError, OSError, RuntimeError, NotImplementedError) as error:
         raise unreadable(path, "it is not a ZIP archive that can be read") from error
 
 
@@ -207,10 +209,13 @@ def as_notes(given: Iterator[tuple[str, str]], left_out: LeftOut) -> tuple[tuple
 
 
 def _pieces(text: str) -> Iterator[str]:
-    while len(text) > NOTE_CHARACTERS:
-        cut = max(text.rfind("\n", 0, NOTE_CHARACTERS), text.rfind(" ", 0, NOTE_CHARACTERS))
-        cut = cut if cut > NOTE_CHARACTERS // 2 else NOTE_CHARACTERS
-        yield text[:cut].strip()
-        text = text[cut:].strip()
-    if text:
-        yield text
+    # By position: cutting the rest off each time would copy a large file thousands of times.
+    at = 0
+    while at < len(text):
+        end = at + NOTE_CHARACTERS
+        if end < len(text):
+            cut = max(text.rfind("\n", at, end), text.rfind(" ", at, end))
+            end = cut if cut > at + NOTE_CHARACTERS // 2 else end
+        if piece := text[at:end].strip():
+            yield piece
+        at = end

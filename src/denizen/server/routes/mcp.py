@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import nullcontext
 from importlib import import_module
 from typing import Any
 
@@ -15,6 +16,7 @@ from denizen.server.context import context_of
 from denizen.server.problems import Problem
 from denizen.server.reach import Visit
 from denizen.server.router import new_router
+from denizen.server.sse import counted_stream
 
 router = new_router()
 
@@ -70,4 +72,6 @@ class _Exchange(Response):
             body, given = given, None
             return {"type": "http.request", "body": body, "more_body": False}
 
-        await self._answer(scope, again, send, streams=self._streams)
+        # A question is held open for minutes, like any other stream.
+        with counted_stream(scope["app"].state.context, scope) if self._streams else nullcontext():
+            await self._answer(scope, again, send, streams=self._streams)

@@ -54,7 +54,7 @@ class SendCode(BaseModel):
 class LinkAddress(BaseModel):
     """An account elsewhere, and the code that was sent there."""
 
-    model_config = asked(account="@noor:example.org", code="01234567")
+    model_config = asked(account="@noor:example.org", code="012345678901")
 
     account: str
     code: str

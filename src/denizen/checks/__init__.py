@@ -1,0 +1,1 @@
+"""What `denizen.checker` checks, a module for each subject."""
