@@ -7,7 +7,9 @@ open streams of those spaces. Their model is scripted and answers at once. Posts
 other, for the time from the post to the first byte of the agent's answer on a stream of its space; then `--at-once` of
 them at a time, for posts in a second, each of which is answered. The client shares the machine with the server.
 `readers_100_ratio` is the server's CPU time for a post and its answer in a space that 100 read, divided by that of a
-space that one reads; `reader_1_cpu_ms` is the latter. The readers are 100 people, each with a token of their own.
+space that one reads; `reader_1_cpu_ms` is the latter. The readers are 100 people, each with a token of their own, who
+follow everything that they may see, as the web client does (`/api/stream`). `space_readers_100_ratio` is the same for
+readers of the stream of the space.
 """
 
 from __future__ import annotations
@@ -119,10 +121,11 @@ class Space:
             self.answered.set()
 
 
-async def read(port: int, token: str, space: Space, reading: asyncio.Event) -> None:
-    """One open stream, for as long as it is not cancelled."""
+async def read(port: int, token: str, space: Space, reading: asyncio.Event, *, everything: bool = False) -> None:
+    """One open stream of the space, or of everything that the person may see, for as long as it is not cancelled."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    asked = f"GET /api/spaces/{space.id}/stream HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\r\n"
+    path = "/api/stream" if everything else f"/api/spaces/{space.id}/stream"
+    asked = f"GET {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\r\n"
     writer.write(asked.encode())
     try:
         while line := await reader.readline():
@@ -167,16 +170,20 @@ async def measured(server: subprocess.Popen[str], given: argparse.Namespace) -> 
             seconds = time.perf_counter() - began
             for reader in readers:
                 reader.cancel()
-        one = await _cpu_ms_of_a_turn(server, client, told, 1)
-        hundred = await _cpu_ms_of_a_turn(server, client, told, 100)
+        cpu_ms = {
+            (readers, everything): await _cpu_ms_of_a_turn(server, client, told, readers, everything=everything)
+            for readers in (1, CROWD)
+            for everything in (True, False)
+        }
     cuts = statistics.quantiles(waits, n=100)
     return {
         "first_byte_p50_ms": round(cuts[49] * 1000, 2),
         "first_byte_p99_ms": round(cuts[98] * 1000, 2),
         "posts_per_s": round(given.posts / seconds, 1),
         "kb_per_connection": round((busy - idle) / given.readers, 1),
-        "reader_1_cpu_ms": round(one, 2),
-        "readers_100_ratio": round(hundred / one, 2),
+        "reader_1_cpu_ms": round(cpu_ms[1, True], 2),
+        "readers_100_ratio": round(cpu_ms[CROWD, True] / cpu_ms[1, True], 2),
+        "space_readers_100_ratio": round(cpu_ms[CROWD, False] / cpu_ms[1, False], 2),
     }
 
 
@@ -211,7 +218,7 @@ async def _ask(server: subprocess.Popen[str]) -> dict[str, Any]:
 
 
 async def _cpu_ms_of_a_turn(
-    server: subprocess.Popen[str], client: httpx2.AsyncClient, told: dict[str, Any], readers: int
+    server: subprocess.Popen[str], client: httpx2.AsyncClient, told: dict[str, Any], readers: int, *, everything: bool
 ) -> float:
     """The server's CPU time for a post and its answer in a space with so many readers, each of whom hears it."""
     spaces = [Space(told["spaces"][0]) for _ in range(readers)]
@@ -220,7 +227,7 @@ async def _cpu_ms_of_a_turn(
         for space, token in zip(spaces, told["crowd"], strict=False):
             begun = asyncio.Event()
             listening.append(begun.wait())
-            reading.append(tasks.create_task(read(told["port"], token, space, begun)))
+            reading.append(tasks.create_task(read(told["port"], token, space, begun, everything=everything)))
         await asyncio.gather(*listening)
 
         async def turns(count: int) -> None:

@@ -130,3 +130,23 @@ def test_weights_are_joined_in_the_order_of_their_numbers(tmp_path: Path, monkey
     monkeypatch.setattr(_real_model, "DIGEST", hashlib.sha256(joined).hexdigest())
     assert _real_model.weights(tmp_path, Path("unused")).read_bytes() == joined
     assert not list((tmp_path / "parts").iterdir())
+
+
+async def test_memory_is_summed_up_before_somebody_else_is_asked(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All that is due, in passes of a few messages."""
+
+    def remembering(messages: list[ModelMessage], info: Info) -> Turn:
+        last = as_text(messages[-1])
+        if "[MESSAGES " not in last:
+            return obliging(messages, info)
+        fact = {"text": "Noor's favourite tea is jasmine.", "confidence": 0.9, "sources": [3]}
+        return json.dumps({"summary_markdown": "Noor likes jasmine tea.", "memory_json": {"preferences": [fact]}})
+
+    model: ScriptedModel = forever(remembering)
+    monkeypatch.setattr(real, "Runtime", lambda url, **more: Runtime(url, models={"obliging": model}, **more))
+    bench = replace(bench, turns=8)
+    await real.turns(bench)
+    await real.memory(bench)
+    figures = (await real.count_memory(bench))["memory"]
+    assert (figures["summed_up_to"], figures["passes"], figures["failures"]) == (12, 2, 0)
+    assert figures["answer_right"]

@@ -444,6 +444,8 @@ def explained(error: BaseException) -> str:
     said = str(error)
     if isinstance(error, DenizenError) and said:
         return said
+    if isinstance(error, TimeoutError) and not said:
+        return "It took too long, and was stopped."
     return f"{type(error).__name__}: {said}" if said else type(error).__name__
 
 

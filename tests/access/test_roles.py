@@ -71,3 +71,15 @@ async def test_roles_of_people_are_for_people(world: World) -> None:
         await db.write(lambda tx: tokens.create(tx, ada.id, "Ada", role="owner"))
     with pytest.raises(InvalidInput, match="cannot have the role"):
         await db.write(lambda tx: tokens.create(tx, noor.id, "Noor", role="agent"))
+
+
+async def test_a_token_of_a_member_is_not_a_guests(world: World) -> None:
+    """What it writes would be the words of the member: agents trust them, and approvals count them."""
+    db, sam = world.denizen.db, await world.person("Sam")
+    await world.person("Noor")
+    with pytest.raises(InvalidInput, match="Sam is not a guest"):
+        await db.write(lambda tx: tokens.create(tx, sam.id, "Small", role="guest"))
+    noor = await world.denizen.people.find("noor")
+    await db.write(roles.set_role, noor.id, "guest")
+    token, _ = await db.write(lambda tx: tokens.create(tx, noor.id, "Small", role="guest"))
+    assert token.role == "guest"

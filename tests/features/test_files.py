@@ -105,3 +105,38 @@ async def test_a_tool_returns_a_file_that_the_agent_sends() -> None:
         await world.run()
         [_, answer] = await world.denizen.spaces.messages(hall)
         assert await world.denizen.files.read(answer.files[0].id) == b"PNG"
+
+
+async def test_a_picture_is_described_for_models_that_do_not_see() -> None:
+    """A picture can be described: screen readers read the description, and models that do not see get it.
+
+    Docs: files.md
+    """
+    async with open_world("sqlite://") as world:
+        denizen = world.denizen
+        noor = await world.person("Noor")
+        ada = await world.agent("Ada", reply("A cat."), "Told Noor.")
+        hall = await world.space("Hall", noor, ada)
+        photo = await denizen.files.upload(noor, png(), name="photo.png", alt="A cat on a keyboard.")
+        await denizen.spaces.post(hall, noor, "What is it?", files=[photo])
+        await world.run()
+        assert 'described as "A cat on a keyboard."' in as_text(world.model(ada).requests[0][-1])
+
+
+async def test_advisors_read_the_files_of_a_question() -> None:
+    """Advisors of a panel read the text of the files of a question, and see its pictures if their model sees.
+
+    Docs: files.md
+    """
+    async with open_world("sqlite://") as world:
+        denizen = world.denizen
+        noor = await world.person("Noor")
+        model = scripted("Soup.", sees=True)
+        denizen.models.register("advisor", model)
+        board = await denizen.panels.create("Board", [noor], advisors=["Kai"], model="advisor")
+        menu = await denizen.files.upload(noor, b"Soup, then pie.", name="menu.txt")
+        photo = await denizen.files.upload(noor, png(), name="photo.png")
+        await denizen.panels.ask(board, noor, "What comes first?", files=[menu, photo])
+        await world.run()
+        assert "Soup, then pie." in str(model.requests[0])
+        assert "BinaryContent" in str(model.requests[0])

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
+from sqlalchemy import bindparam, delete, func, select
 
 from denizen import call, reply
+from denizen.consciousness.recall.file_passages import hear_missing, remember_files
+from denizen.cycles.catching_up import catch_up, lagging
 from denizen.files import extracting, jail, storing
 from denizen.files.extracting import CLAIM_SECONDS, MOST_TRIES, Found
+from denizen.files.storing import File
+from denizen.ids import AgentId
+from denizen.storage.database import Tx, insert_into, statement, value, values
+from denizen.storage.schema import messages, passages, postings, recalls
 from tests.files import documents
 from tests.world import World, as_text, open_world
 
@@ -140,3 +148,101 @@ async def test_a_content_is_read_under_the_name_that_says_what_it_is(world: Worl
     again = await world.denizen.files.upload(noor, documents.pdf("Soup."), name="menu.pdf")
     await extracting.read_waiting(world.denizen.db)
     assert await world.denizen.db.read(storing.text_of, again) == "Soup."
+
+
+async def violin_file(world: World) -> tuple[AgentId, File]:
+    """An agent that has heard of a file with three pages, the last of which tells of a violin."""
+    noor = await world.person("Noor")
+    file = await world.denizen.files.upload(
+        noor, documents.pdf("Soup.", "Pie.", "The violin is in the cellar."), name="a.pdf"
+    )
+    ada = await world.agent("Ada", reply("Thanks."), "Noted.")
+    hall = await world.space("Hall", noor, ada)
+    await world.denizen.spaces.post(hall, noor, "Keep this.", files=[file])
+    await world.run()
+    assert await texts_of(world, ada.id) == TEXTS
+    return ada.id, file
+
+
+TEXTS = ["Keep this.", "Thanks.", "Noted.", "Soup.", "Pie.", "The violin is in the cellar."]
+_recallable = statement(
+    select(func.coalesce(messages.c.text, passages.c.text))
+    .outerjoin(messages, messages.c.id == passages.c.message_id)
+    .where(passages.c.agent_id == bindparam("agent_id"))
+    .order_by(passages.c.number)
+)
+
+
+async def texts_of(world: World, agent_id: AgentId) -> list[str]:
+    """What the agent can recall."""
+    return await world.denizen.db.read(lambda tx: values(tx, _recallable, agent_id=agent_id))
+
+
+def lose_passages(tx: Tx, agent_id: AgentId, *, after_page: int | None) -> None:
+    """As in a life from before passages, or one that was exported while its files were being read."""
+    of_agent = passages.c.agent_id == agent_id
+    some = passages.c.page > after_page if after_page else passages.c.number > 0
+    tx.run(statement(delete(passages).where(of_agent, some)))
+    for table in (recalls, postings):
+        tx.run(statement(delete(table).where(table.c.agent_id == agent_id)))
+    left = value(tx, statement(select(func.count()).select_from(passages).where(of_agent)))
+    if left:
+        tx.run(insert_into(recalls, "agent_id", "passages"), agent_id=agent_id, passages=left)
+
+
+async def test_the_text_of_files_is_recalled_again_after_catching_up(world: World) -> None:
+    ada, file = await violin_file(world)
+    db = world.denizen.db
+    await db.write(lose_passages, ada, after_page=None)
+    assert await texts_of(world, ada) == []
+    for _ in range(2):
+        await catch_up(db, ada)
+        await remember_files(db)
+        assert await texts_of(world, ada) == TEXTS
+    found = await world.denizen.minds.recall(ada, "violin")
+    assert found[0].pointer == f"file:{file.id}:3"
+
+
+async def test_the_text_of_files_does_not_hide_cycles_that_cannot_be_recalled(world: World) -> None:
+    """The text of a file is written as soon as it is read, also before the passages of earlier cycles."""
+    ada, _ = await violin_file(world)
+    db = world.denizen.db
+    await db.write(lose_passages, ada, after_page=None)
+    await db.write(hear_missing, ada)
+    await remember_files(db)
+    assert await lagging(db) == [ada]
+    await catch_up(db, ada)
+    assert await texts_of(world, ada) == TEXTS[3:] + TEXTS[:3]
+
+
+async def test_files_that_were_not_read_to_their_end_are_read_on(world: World) -> None:
+    """An agent that was exported meanwhile has the first pages only."""
+    ada, _ = await violin_file(world)
+    db = world.denizen.db
+    await db.write(lose_passages, ada, after_page=2)
+    assert await texts_of(world, ada) == TEXTS[:-1]
+    assert await db.write(hear_missing, ada) == 1
+    assert await db.write(hear_missing, ada) == 0
+    await remember_files(db)
+    assert await db.write(hear_missing, ada) == 0
+    assert await texts_of(world, ada) == TEXTS
+
+
+async def test_an_imported_agent_recalls_its_files_also_if_they_were_not_read_yet(world: World, tmp_path: Path) -> None:
+    """A service sent the file, so the agent has it: it is in the export."""
+    denizen = world.denizen
+    scan = tmp_path / "a.pdf"
+    scan.write_bytes(documents.pdf("The violin is in the cellar."))
+    ada = await world.agent("Ada", "Noted.")
+    await denizen.agents.trigger(ada, "scanner", "A letter came.", files=[scan])
+    await world.run()
+    before = await texts_of(world, ada.id)
+    assert before[-1] == "The violin is in the cellar."
+    await denizen.db.write(lose_passages, ada.id, after_page=None)
+    path = tmp_path / "ada.jsonl"
+    with path.open("w") as out:
+        async for line in denizen.agents.export(ada):
+            out.write(line)
+    copied = await denizen.organizations.import_file(path, handle="ada-2")
+    await remember_files(denizen.db)
+    assert await texts_of(world, AgentId(copied.id)) == before

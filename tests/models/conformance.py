@@ -30,11 +30,8 @@ from denizen.models.catalog import Models
 from denizen.models.pictures import Picture, with_pictures
 from tests.models.loopback import Failure, Loopback, loopback
 
-SEND = ToolDefinition(
-    name="send_message",
-    description="Say it.",
-    parameters_json_schema={"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]},
-)
+SCHEMA = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
+SEND = ToolDefinition(name="send_message", description="Say it.", parameters_json_schema=SCHEMA)
 QUESTION: list[ModelMessage] = [ModelRequest([SystemPromptPart("You are Ada."), UserPromptPart("Hello.")])]
 JPEG = b"\xff\xd8 the bytes of a picture"
 
@@ -239,6 +236,17 @@ class WireConformance:
 
 class ThinkingTagConformance(WireConformance):
     """APIs in whose text local models write what they think."""
+
+    async def test_a_model_is_told_what_the_object_means_that_its_server_enforces(self, server: Loopback) -> None:
+        """Otherwise it wrote a score of 1 for an angry person: local servers do not show the schema to the model."""
+        async with self.resolved() as model:
+            for as_text in (False, True):
+                async with request.stream(model, QUESTION, wanted=SEND, as_text=as_text) as answer:
+                    async for _ in answer:
+                        pass
+        told, left = (each.body["messages"][0]["content"] for each in server.received)
+        assert told == f"You are Ada.\n\nSay it. Answer with one JSON object of this schema: {json.dumps(SCHEMA)}"
+        assert left == "You are Ada.", "where the prompt says it itself"
 
     async def test_a_model_that_never_thinks_gets_no_room_for_it(self, server: Loopback) -> None:
         """A small one that finds no end writes 190 tokens for a judgement then, instead of 2,237: minutes less."""

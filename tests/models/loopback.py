@@ -65,6 +65,8 @@ class Loopback:
     """Looks at the body of each request and says how it fails, if it does."""
     models: dict[str, Any] = field(default_factory=lambda: {"object": "list", "data": []})
     """What `/v1/models` answers."""
+    listed_for: list[dict[str, str]] = field(default_factory=list)
+    """The headers of each request for the list of models."""
     tags: dict[str, Any] | None = None
     """What Ollama's `/api/tags` answers; None: it is not an Ollama."""
     turns: list[dict[str, Any]] = field(default_factory=list)
@@ -143,6 +145,7 @@ async def _messages(request: web.Request) -> web.StreamResponse:
 
 
 async def _models(request: web.Request) -> web.StreamResponse:
+    request.app[STATE].listed_for.append({name.lower(): value for name, value in request.headers.items()})
     return web.json_response(request.app[STATE].models)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator
 from typing import Any
 
@@ -343,3 +344,48 @@ async def test_the_models_most_people_want_come_first(house: House, monkeypatch:
     assert names[0] == USUAL_MODELS["openai"][0]
     assert len(names) > 5
     assert names[2:] == sorted(names[2:])
+
+
+OFFERED = ["gpt-unknown-9", "text-embedding-3", "gpt-5-mini", "whisper-1", "gpt-5", "a b", "tts-1"]
+
+
+async def test_the_list_is_what_the_provider_offers_the_useful_ones_first(
+    house: House, server: Loopback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", SECRET)
+    monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
+    usual = [each.removeprefix("openai:") for each in USUAL_MODELS["openai"]][:2]
+    server.models = {"object": "list", "data": [{"id": each} for each in (*OFFERED, *reversed(usual))]}
+    noor = await house.world.person("Noor")
+    others = sorted({"gpt-unknown-9", "gpt-5-mini", "gpt-5"} - set(usual))
+    expected = [f"openai:{each}" for each in (*usual, *others)]
+
+    async def of_openai() -> list[str]:
+        listed = (await _listed(house, noor))["models"]
+        return [each["name"] for each in listed if each["name"].startswith("openai:")]
+
+    answers = [await of_openai() for _ in range(2)]
+    answers += await asyncio.gather(of_openai(), of_openai())
+    assert answers == [expected] * 4
+    assert len(server.listed_for) == 1, "it is remembered"
+    # After ten minutes it is asked again; a provider that does not answer has the models that are known of it.
+    house.world.clock.advance(601)
+    server.models = {"object": "list", "data": "?"}
+    fallback = await of_openai()
+    assert {*expected} != {*fallback}
+    assert set(USUAL_MODELS["openai"]) <= {*fallback}
+    assert len(server.listed_for) == 2
+
+
+async def test_a_key_of_the_organization_is_asked_with_and_never_the_servers(
+    house: House, server: Loopback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
+    server.models = {"object": "list", "data": [{"id": "gpt-ours"}]}
+    noor = await house.world.person("Noor")
+    kept = await house.call("PUT", "/api/keys/OPENAI_API_KEY", noor, json={"value": SECRET})
+    assert kept.status_code in (200, 201, 204), kept.text
+    listed = (await _listed(house, noor))["models"]
+    assert {"name": "openai:gpt-ours", "paid_by": "organization"} in listed
+    assert server.listed_for[-1]["authorization"] == f"Bearer {SECRET}"

@@ -49,6 +49,7 @@ CALLERS: Final[dict[str, Caller]] = {
     "owner with a member token": Caller("member", "owner"),
     "admin": Caller("admin", "admin"),
     "member": Caller("member", "member"),
+    "guest": Caller("guest", "guest"),
     "outsider": Caller("member", "outsider"),  # a member of the organization who is in none of the town's spaces
     "agent": Caller("agent", "agent"),
     "service": Caller("service", "service"),
@@ -57,6 +58,7 @@ CALLERS: Final[dict[str, Caller]] = {
 OWNERS: Final = frozenset(name for name, each in CALLERS.items() if each.role == "owner")
 ADMINS: Final = OWNERS | {name for name, each in CALLERS.items() if each.role == "admin"}
 PEOPLE: Final = ADMINS | {name for name, each in CALLERS.items() if each.role == "member"}
+GUESTS: Final = frozenset(name for name, each in CALLERS.items() if each.role == "guest")
 OWNER_IN_PERSON: Final = frozenset(name for name, each in CALLERS.items() if each.person == "owner")
 OUTSIDE: Final = frozenset({"outsider", "outside service"})
 IN_SPACE: Final = frozenset(CALLERS) - OUTSIDE
@@ -83,6 +85,7 @@ CASES: Final[dict[str, tuple[Case, ...]]] = {
     "POST /api/agents/{agent_id}/fork": (Case(body={"handle": "ada-2"}),),
     "POST /api/agents/{agent_id}/inbox/{event_id}/requeue": (Case(code="not_found"),),  # no event is dead
     "DELETE /api/agents/{agent_id}/plans/{name}": (Case(path={"name": "{plan}"}),),
+    "POST /api/agents/{agent_id}/trigger": (Case(who=IN_SPACE - GUESTS),),
     "POST /api/agents/{agent_id}/try-again": (
         Case(about="in a space", who=PEOPLE - OUTSIDE, body={"space": "{space}"}),
         Case(about="everywhere", who=ADMINS, body={}),
@@ -149,7 +152,7 @@ CASES: Final[dict[str, tuple[Case, ...]]] = {
     "POST /api/memory/{memory_id}/revert": (Case(who=PEOPLE - OUTSIDE, code="not_found"),),  # it has one version
     "PUT /api/panels/{panel_id}/advisors/group": (Case(code="not_found"),),  # no advisor is in a group
     "PUT /api/panels/{panel_id}/advisors/order": (Case(code="invalid_input"),),  # it names an unknown advisor
-    "POST /api/session": (Case(who=PEOPLE, body={"secret": "{own secret}"}),),
+    "POST /api/session": (Case(who=PEOPLE | GUESTS, body={"secret": "{own secret}"}),),
     "POST /api/spaces": (Case(who=PEOPLE),),
     "POST /api/panels": (Case(who=PEOPLE),),
     "POST /api/spaces/{space_id}/agents/{agent_id}/ask-for-answer": (Case(code="invalid_input"),),  # none is owed

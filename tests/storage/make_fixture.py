@@ -1,4 +1,4 @@
-"""Writes fixtures/0032.jsonl: a small but complete life, one JSON object for each row, parents before children.
+"""Writes fixtures/0033.jsonl: a small but complete life, one JSON object for each row, parents before children.
 
     python -m tests.storage.make_fixture
 
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-FILE = Path(__file__).parent / "fixtures" / "0032.jsonl"
+FILE = Path(__file__).parent / "fixtures" / "0033.jsonl"
 START = 1_767_603_600_000_000
 """Microseconds: Monday, 5 January 2026, nine o'clock, UTC."""
 SECOND = 1_000_000
@@ -66,6 +66,7 @@ def people() -> Iterator[Row]:
                 "created_at": START,
             },
         )
+    yield "entity_pictures", {"entity_id": "entity-noor", "link_key": "cd" * 16, "data": "JPEG", "created_at": START}
 
 
 def agents() -> Iterator[Row]:
@@ -168,6 +169,7 @@ def attachments() -> Iterator[Row]:
             "media_type": "text/plain",
             "message_id": "message-3",
             "agent_id": None,
+            "alt": "A green lamp.",
             "created_at": START,
         },
     )
@@ -182,6 +184,7 @@ def attachments() -> Iterator[Row]:
             "media_type": "text/plain",
             "message_id": None,
             "agent_id": "entity-ada",
+            "alt": None,
             "created_at": START,
         },
     )

@@ -23,6 +23,7 @@ from tests.storage.conftest import Opening
 from tests.storage.notes import everything, put
 from tests.storage.processes import ROOT
 
+START = 1_767_603_600_000_000
 FIXTURES = Path(__file__).parent / "fixtures"
 DROPPED_TABLES = {"reservations"}
 DROPPED_COLUMNS = {("agents", "held_told")}
@@ -256,3 +257,24 @@ def test_a_database_that_is_up_to_date_opens_without_alembic(ready_url: str) -> 
         "assert 'alembic' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", program, ready_url], check=True, env={"PYTHONPATH": str(ROOT / "src")})
+
+
+def test_files_from_before_they_were_read_are_read_and_recalled(database_url: str) -> None:
+    """Those of kinds that are read; what an agent has heard of them becomes recallable."""
+    migrate(database_url, "0032")
+    content = {"organization_id": "org-1", "link_key": "k", "size": 5, "created_at": START}
+    file = {"organization_id": "org-1", "uploader_id": "entity-sam", "message_id": "message-1", "created_at": START}
+    old: list[tuple[str, dict[str, Any]]] = []
+    for name in ("Plan.PDF", "notes.txt", "photo.png", "bundle.zip"):
+        kind = "image/png" if name.endswith("png") else "application/octet-stream"
+        old.append(("contents", {"id": f"content of {name}", "digest": name, **content}))
+        old.append(
+            ("files", {"id": name, "content_id": f"content of {name}", "name": name, "media_type": kind, **file})
+        )
+    load(database_url, [*fixture_rows("0032"), *old])
+    migrate(database_url)
+    with connected(database_url) as ask:
+        waiting = ask("SELECT id FROM contents WHERE reading = 'waiting' ORDER BY id")
+        heard = ask("SELECT agent_id, cycle, next_page FROM heard_files WHERE file_id = 'Plan.PDF'")
+    assert [row["id"] for row in waiting] == ["content of Plan.PDF", "content of photo.png"]
+    assert heard == [{"agent_id": "entity-ada", "cycle": 1, "next_page": 1}]

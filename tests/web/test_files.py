@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import json
 import struct
 import wave
 import zlib
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 from playwright.async_api import FilePayload, Page, Route, expect
 
+from denizen import scripted
 from denizen.files.storing import FileLimits
 from denizen.spaces.directory import Entity, Space
 from tests.server.conftest import House
@@ -159,6 +161,11 @@ async def test_pictures_and_documents_are_viewed(
     kitchen = await house.world.space("Kitchen", noor)
     await post_files(house, noor, kitchen, PHOTO, LARGE, PLAN, NOTES)
     hers = await visit(noor, size=size, color_scheme=scheme)
+    # Whether a browser without a screen shows PDF files depends on which one it is.
+    has_viewer = json.dumps(scheme == "light")
+    await hers.page.add_init_script(
+        f"Object.defineProperty(navigator, 'pdfViewerEnabled', {{get: () => {has_viewer}}})"
+    )
     page = await hers.open(f"/s/{kitchen.id}")
     small = page.get_by_role("img", name="large.png")
     await page.wait_for_function("img => img.complete && img.naturalWidth === 320", arg=await small.element_handle())
@@ -176,7 +183,14 @@ async def test_pictures_and_documents_are_viewed(
     await page.screenshot(path=tmp_path / "picture.png")
     await page.keyboard.press("ArrowRight")
     viewer = page.get_by_role("dialog", name="plan.pdf")
-    await expect(viewer.locator("iframe")).to_have_attribute("title", "plan.pdf")
+    if scheme == "light":
+        await expect(viewer.locator("iframe")).to_have_attribute("title", "plan.pdf")
+        source = await viewer.locator("iframe").get_attribute("src")
+        answer = await hers.context.request.get(f"{house.address}{source}")
+        assert (answer.status, answer.headers["content-type"]) == (200, "application/pdf")
+        assert answer.headers["content-disposition"].startswith("inline")
+    else:
+        await expect(viewer.get_by_text("This browser cannot show PDF files. Download the file")).to_be_visible()
     await expect(viewer.get_by_role("button", name="Next")).to_be_disabled()
     await hers.check_accessibility()
     await page.screenshot(path=tmp_path / "document.png")
@@ -306,3 +320,67 @@ async def test_administration_shows_how_much_room_files_take(
     await hers.check_accessibility()
     await page.get_by_role("meter", name="Room for files").scroll_into_view_if_needed()
     await page.screenshot(path=tmp_path / "room.png")
+
+
+@pytest.mark.parametrize(("size", "scheme"), [(WIDE, "light"), (PHONE, "dark")])
+async def test_a_picture_is_described_for_those_who_cannot_see_it(
+    house: House, visit: Visit, size: Any, scheme: str, tmp_path: Path
+) -> None:
+    noor, sam = await house.world.person("Noor"), await house.world.person("Sam")
+    kitchen = await house.world.space("Kitchen", noor, sam)
+    hers = await visit(noor, size=size, color_scheme=scheme)
+    page = await hers.open(f"/s/{kitchen.id}")
+    await choose(page, PHOTO, NOTES)
+    chosen = page.get_by_role("list", name="Files to send").get_by_role("listitem")
+    await expect(chosen).to_have_count(2)
+    # Only a picture is described.
+    await expect(page.get_by_role("button", name="Describe notes.txt")).to_have_count(0)
+    await page.get_by_role("button", name="Describe garden.png").click()
+    dialog = page.get_by_role("dialog", name="Describe garden.png")
+    await expect(dialog.get_by_label("Description")).to_be_focused()
+    await dialog.get_by_label("Description").fill("Tomatoes behind a fence.")
+    await hers.check_accessibility()
+    await page.screenshot(path=tmp_path / "describe.png")
+    await dialog.get_by_role("button", name="Save").click()
+    await expect(page.get_by_role("button", name="Edit description garden.png")).to_be_visible()
+    await hers.check_accessibility()
+    await page.get_by_role("button", name="Send").click()
+
+    shown = page.get_by_role("article").get_by_role("img", name="Tomatoes behind a fence.")
+    await expect(shown).to_be_visible()
+    await page.get_by_role("button", name="View Tomatoes behind a fence.").click()
+    viewer = page.get_by_role("dialog", name="garden.png")
+    await expect(viewer.get_by_role("img", name="Tomatoes behind a fence.")).to_be_visible()
+    await expect(viewer.locator("figcaption")).to_have_text("Tomatoes behind a fence.")
+    await hers.check_accessibility()
+    await page.screenshot(path=tmp_path / "described.png")
+    [message] = await house.world.denizen.spaces.messages(kitchen)
+    assert [each.alt for each in message.files] == ["Tomatoes behind a fence.", None]
+
+
+@pytest.mark.parametrize(("size", "scheme"), [(WIDE, "light"), (PHONE, "dark")])
+async def test_a_question_to_a_panel_has_files(
+    house: House, visit: Visit, size: Any, scheme: str, tmp_path: Path
+) -> None:
+    denizen = house.world.denizen
+    noor = await house.world.person("Noor")
+    model = scripted("Plant basil between them.", sees=True)
+    denizen.models.register("advisor", model)
+    board = await denizen.panels.create("Board", [noor], advisors=["Kai"], model="advisor")
+    hers = await visit(noor, size=size, color_scheme=scheme)
+    page = await hers.open(f"/s/{board.id}")
+    await choose(page, PHOTO, NOTES)
+    await expect(page.get_by_role("list", name="Files to send").get_by_role("listitem")).to_have_count(2)
+    await hers.check_accessibility()
+    await page.get_by_label("Message to Board").fill("What is missing?")
+    await page.get_by_role("button", name="Ask", exact=True).click()
+    await expect(page.get_by_text("Plant basil between them.")).to_be_visible()
+    turn = page.get_by_role("article", name="Turn 1")
+    await expect(turn.get_by_role("img", name="garden.png")).to_be_visible()
+    await expect(turn.get_by_text("notes.txt")).to_be_visible()
+    await expect(page.get_by_role("list", name="Files to send")).to_have_count(0)
+    await hers.check_accessibility()
+    await page.screenshot(path=tmp_path / "panel.png")
+    [request] = model.requests
+    assert "Tomatoes, basil." in str(request)
+    assert "BinaryContent" in str(request)

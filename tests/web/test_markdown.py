@@ -7,8 +7,9 @@ from typing import Literal
 from urllib.parse import unquote
 
 import pytest
-from playwright.async_api import ViewportSize, expect
+from playwright.async_api import Route, ViewportSize, expect
 
+from tests.files.pictures import png
 from tests.server.conftest import House
 from tests.web.conftest import PHONE, WIDE, Visit
 
@@ -134,3 +135,68 @@ async def test_a_diagram_is_drawn_in_a_frame_of_its_own(
     await expect(page.get_by_role("img", name="Diagram, as its source says: graph LR").last).to_be_visible()
     assert not await page.evaluate("() => window.wasHurt ?? false")
     assert not [each for each in requests if not each.startswith((house.address, "data:"))]
+
+
+PICTURED = "![A cat](https://pictures.example/cat.png) and ![a dog](http://pictures.example/dog.png)"
+_BLOCKED = """
+  () => new Promise(resolve => {
+    document.addEventListener("securitypolicyviolation", event => resolve(event.effectiveDirective), {once: true});
+    new Image().src = "https://pictures.example/tracker.png";
+  })
+"""
+
+
+@pytest.mark.parametrize("where", ["wide, light", "phone, dark"])
+async def test_pictures_of_other_sites_are_shown_if_the_organization_allows_it(
+    house: House, visit: Visit, where: str
+) -> None:
+    world = house.world
+    noor, sam = await world.person("Noor"), await world.person("Sam")
+    kitchen = await world.space("Kitchen", noor, sam)
+    await world.say(sam, PICTURED, kitchen)
+    dark = where == "phone, dark"
+    hers = await visit(noor, new_context=True, size=PHONE if dark else WIDE, color_scheme="dark" if dark else "light")
+    asked: list[dict[str, str]] = []
+
+    async def answer(route: Route) -> None:
+        asked.append(route.request.headers)
+        await route.fulfill(body=png(40, 30), content_type="image/png")
+
+    await hers.page.context.route("**://pictures.example/**", answer)
+    page = await hers.open(f"/s/{kitchen.id}")
+    message = page.get_by_role("article")
+    await expect(message.get_by_role("link", name="A cat")).to_have_attribute(
+        "href", "https://pictures.example/cat.png"
+    )
+    assert await page.evaluate(_BLOCKED) == "img-src"
+    assert ["pictures.example/tracker.png" in each for each in hers.complaints] == [True]
+    hers.complaints.clear()
+    assert asked == []
+
+    await hers.turn_to("/admin/settings")
+    await page.get_by_label("Show pictures of other sites in messages").check()
+    await page.get_by_role("button", name="Save").click()
+    await expect(page.get_by_text("Saved.")).to_be_visible()
+    await hers.check_accessibility()
+
+    await hers.open(f"/s/{kitchen.id}")
+    cat = message.get_by_role("img", name="A cat")
+    await expect(cat).to_be_visible()
+    assert await cat.evaluate("each => each.naturalWidth") == 40
+    assert [each.get("referer") for each in asked] == [None]
+    # Only over https.
+    await expect(message.get_by_role("link", name="a dog")).to_be_visible()
+    await hers.check_accessibility()
+
+
+async def test_a_picture_of_another_site_that_cannot_be_loaded_is_a_link(house: House, visit: Visit) -> None:
+    world = house.world
+    noor = await world.person("Noor")
+    kitchen = await world.space("Kitchen", noor)
+    await world.say(noor, PICTURED, kitchen)
+    allowed = {"settings": {"remote_pictures": True}}
+    assert (await house.call("PATCH", "/api/organization", noor, json=allowed)).status_code == 200
+    hers = await visit(noor, new_context=True)
+    await hers.page.context.route("**://pictures.example/**", lambda route: route.abort())
+    page = await hers.open(f"/s/{kitchen.id}")
+    await expect(page.get_by_role("article").get_by_role("link", name="A cat")).to_be_visible()

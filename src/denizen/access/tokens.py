@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from sqlalchemy import bindparam, delete, or_, select, update
 
-from denizen.access.roles import PERSONAL, ROLES, Role
+from denizen.access.roles import PERSONAL, ROLES, Role, role_of
 from denizen.clock import SECOND, Instant
 from denizen.errors import InvalidInput, NotFound
 from denizen.ids import EntityId, new_id
@@ -165,6 +165,9 @@ def create(
     scope = role or ("owner" if entity.kind == "human" else entity.kind)
     if (scope in PERSONAL) != (entity.kind == "human") or scope not in ROLES:
         raise InvalidInput(f"A token of {entity.name} cannot have the role {scope!r}.")
+    if scope == "guest" and role_of(tx, entity_id) != "guest":
+        # What it writes would be the words of the person, which agents trust and approvals count.
+        raise InvalidInput(f"{entity.name} is not a guest, so a token of theirs cannot be one. Use the role 'member'.")
     if expires_at is not None and expires_at <= tx.now:
         raise InvalidInput("This token would already have expired. Choose a time in the future.")
     if speaks_for_others and entity.kind == "agent":

@@ -191,6 +191,12 @@ def delete(tx: Tx, by: Requester, named: str) -> None:
     audit.record(tx, agent.entity.organization_id, by.actor, "delete_agent", agent.id)
 
 
+def check_may_trigger(by: Requester) -> None:
+    """Raises `NotAllowed` for guests: they write in the spaces that they are in, and reach no other agent."""
+    if by.role == "guest":
+        raise NotAllowed("Guests cannot send events to agents. Write to them in a space.")
+
+
 def trigger(
     tx: Tx,
     by: Requester,
@@ -207,6 +213,7 @@ def trigger(
     `files` are ids of finished uploads: the agent has them from now on. With `must_match`, raises
     `IdempotencyKeyReused` if the inbox has another event with this `id`.
     """
+    check_may_trigger(by)
     agent = find(tx, by, named)
     stored = delivery.find(tx, agent.id, id)
     if stored is None:

@@ -10,7 +10,9 @@ from collections.abc import AsyncIterable, AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Final
 
+from denizen.access.requesters import Requester
 from denizen.api.subject import EntityRef, OrganizationRef, Subject, id_of
+from denizen.api.wiring import Wiring
 from denizen.clock import SECOND
 from denizen.errors import InvalidInput, NotFound, UploadConflict
 from denizen.files import attaching, pictures, storing
@@ -45,10 +47,12 @@ class Files(Subject):
         name: str | None = None,
         media_type: str | None = None,
         id: FileId | None = None,
+        alt: str | None = None,
     ) -> File:
         """Upload a file, to attach it to a message. If no message uses it within a day, it is removed.
 
-        Its type is guessed from its name unless given. An `id` makes it safe to upload it again. Raises `InvalidInput`
+        Its type is guessed from its name unless given. `alt` says what a picture shows, for models and people that do
+        not see it. An `id` makes it safe to upload it again. Raises `InvalidInput`
         if it is too large, and `QuotaExceeded` if the organization has no room for it.
 
         ```python
@@ -58,7 +62,7 @@ class Files(Subject):
         """
         data = source if isinstance(source, bytes) else await asyncio.to_thread(source.read_bytes)
         named = name or (source.name if isinstance(source, Path) else "file")
-        return await self.store(uploader, named, len(data), lambda first: _parts(data, first), media_type, id)
+        return await self.store(uploader, named, len(data), lambda first: _parts(data, first), media_type, id, alt)
 
     async def store(
         self,
@@ -68,9 +72,10 @@ class Files(Subject):
         parts_from: Callable[[int], AsyncIterable[bytes]],
         media_type: str | None = None,
         id: FileId | None = None,
+        alt: str | None = None,
     ) -> File:
         """Upload a file whose bytes are made as they are needed, from a given one on."""
-        begun = await self.begin(uploader, name=name, size=size, media_type=media_type, id=id)
+        begun = await self.begin(uploader, name=name, size=size, media_type=media_type, id=id, alt=alt)
         if begun.is_complete:
             return begun
         arrived = await self.arrived(begun)
@@ -84,13 +89,21 @@ class Files(Subject):
         size: int,
         media_type: str | None = None,
         id: FileId | None = None,
+        alt: str | None = None,
     ) -> File:
         """Start an upload of `size` bytes, to be sent with `append`. An `id` makes it safe to start it again."""
         guessed = media_type or mimetypes.guess_type(storing.clean_name(name))[0] or UNKNOWN_TYPE
         who: EntityId = id_of(uploader)
         return await self._runtime.db.write(
-            _begin, who, name=name, media_type=guessed, size=size, limits=self._runtime.file_limits, id=id
+            _begin, who, name=name, media_type=guessed, size=size, limits=self._runtime.file_limits, id=id, alt=alt
         )
+
+    async def describe(self, file: FileRef, alt: str | None, *, by: EntityRef) -> File:
+        """Say what an upload shows, for models and people that do not see it; None removes the description.
+
+        Raises `NotFound` unless they have uploaded it, and `InvalidInput` once a message has it.
+        """
+        return await self._runtime.db.write(_describe, id_of(file), id_of(by), alt)
 
     async def append(self, file: FileRef, offset: int, parts: AsyncIterable[bytes]) -> File:
         """Add bytes to an upload. Whole chunks are durable as they arrive; when all bytes are there, it is complete.
@@ -205,10 +218,22 @@ def _pages_of(tx: Tx, upload: File) -> Sequence[str]:
 
 
 def _begin(
-    tx: Tx, uploader: EntityId, *, name: str, media_type: str, size: int, limits: storing.FileLimits, id: FileId | None
+    tx: Tx,
+    uploader: EntityId,
+    *,
+    name: str,
+    media_type: str,
+    size: int,
+    limits: storing.FileLimits,
+    id: FileId | None,
+    alt: str | None,
 ) -> File:
     home: OrganizationId = directory.get_entity(tx, uploader).organization_id
-    return storing.begin(tx, home, uploader, name=name, media_type=media_type, size=size, limits=limits, id=id)
+    return storing.begin(tx, home, uploader, name=name, media_type=media_type, size=size, limits=limits, id=id, alt=alt)
+
+
+def _describe(tx: Tx, file_id: FileId, by: EntityId, alt: str | None) -> File:
+    return storing.describe(tx, attaching.readable(tx, file_id, by), alt)
 
 
 def _remove(tx: Tx, file_id: FileId, by: EntityId) -> None:
@@ -216,6 +241,15 @@ def _remove(tx: Tx, file_id: FileId, by: EntityId) -> None:
     if file.message_id is not None:
         raise InvalidInput(f"{file.name} is attached to a message. Delete the message instead.")
     storing.remove(tx, file)
+
+
+async def uploaded(runtime: Wiring, by: EntityRef | Requester, files: Sequence[Path | FileRef]) -> list[FileId]:
+    """The ids of these files; paths are uploaded first."""
+    if not files:
+        return []
+    uploader = by.entity_id if isinstance(by, Requester) else id_of(by)
+    subject = Files(runtime)
+    return [id_of(await subject.upload(uploader, each) if isinstance(each, Path) else each) for each in files]
 
 
 async def _parts(data: bytes, first: int) -> AsyncIterator[bytes]:

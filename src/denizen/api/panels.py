@@ -11,7 +11,7 @@ from pydantic import JsonValue
 
 from denizen.access.requesters import Requester
 from denizen.api.advisors import AdvisorLike, check_reflection, drafted
-from denizen.api.files import FileRef
+from denizen.api.files import FileRef, uploaded
 from denizen.api.spaces import Spaces
 from denizen.api.subject import EntityRef, OrganizationRef, PanelRef, Subject, id_of
 from denizen.errors import InvalidInput
@@ -86,7 +86,10 @@ class Panels(Subject):
     ) -> Round:
         """Post a message to the panel. Returns its round, which the advisors answer; `denizen.rounds.get` has their
         answers."""
-        posted = await Spaces(self._runtime).post(id_of(panel), author, text, id=id, metadata=metadata, files=files)
+        attached = await uploaded(self._runtime, author, files)
+        # Advisors cannot open files later: what they are to know of them has to be in the request.
+        await self._runtime.wait_until_files_are_read(attached)
+        posted = await Spaces(self._runtime).post(id_of(panel), author, text, id=id, metadata=metadata, files=attached)
         begun = await self._runtime.db.read(rounds.begun_by, posted.id)
         if begun is None:
             raise InvalidInput("Only what a person says to a panel is answered.")

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from denizen.access import people
+import asyncio
+from pathlib import Path
+
+from denizen.access import entity_pictures, people
+from denizen.access.requesters import THIS_PROCESS
 from denizen.api.forgetting import forget
 from denizen.api.subject import EntityRef, OrganizationRef, PersonRef, Subject, id_of, optional_id_of
 from denizen.forgetting import forgetting
@@ -38,6 +42,18 @@ class People(Subject):
     async def remove(self, person: PersonRef) -> None:
         """The person, or service, leaves all spaces, and their tokens end. Their messages stay, under their name."""
         await self._runtime.db.write(people.leave, id_of(person))
+
+    async def set_picture(self, who: EntityRef, source: Path | bytes) -> None:
+        """Give a person or an agent a picture; None of what a camera wrote into it is kept. It is made small.
+
+        Raises `InvalidInput` if it is not a JPEG, PNG, GIF, WebP or AVIF file.
+        """
+        data = source if isinstance(source, bytes) else await asyncio.to_thread(source.read_bytes)
+        await entity_pictures.change(self._runtime.db, THIS_PROCESS, id_of(who), data)
+
+    async def remove_picture(self, who: EntityRef) -> None:
+        """The person or agent has no picture any more."""
+        await self._runtime.db.write(entity_pictures.remove, THIS_PROCESS, id_of(who))
 
     async def forget(
         self,

@@ -12,13 +12,13 @@ from denizen.access import space_changes
 from denizen.access.requesters import THIS_PROCESS, Requester
 from denizen.agents import messaging, space_statuses
 from denizen.agents.space_statuses import ShownStatus
-from denizen.api.files import FileRef, Files
+from denizen.api.files import FileRef, uploaded
 from denizen.api.forgetting import forget
 from denizen.api.subject import AgentRef, EntityRef, OrganizationRef, SpaceRef, Subject, id_of, optional_id_of
 from denizen.errors import OutcomeUnknown
 from denizen.forgetting import changing, forgetting
 from denizen.forgetting.forgetting import Receipt
-from denizen.ids import AgentId, FileId, MessageId, new_id
+from denizen.ids import AgentId, MessageId, new_id
 from denizen.spaces import ask_again as asking
 from denizen.spaces import directory, marking, posting, reading, searching
 from denizen.spaces import floor as floor_rule
@@ -147,7 +147,7 @@ class Spaces(Subject):
         """
         by = author if isinstance(author, Requester) else THIS_PROCESS.acting_as(id_of(author))
         what = await posting.draft_off_loop(text, with_files=bool(files))
-        attached = [await self._file_id(by.entity_id, each) for each in files]
+        attached = await uploaded(self._runtime, by, files)
         # Chosen before the write: after an unknown outcome the same message is posted again, not a second one.
         chosen = id or MessageId(new_id())
         self._runtime.remember_cause(chosen)
@@ -169,9 +169,6 @@ class Spaces(Subject):
             return await post()
         except OutcomeUnknown:
             return await post()
-
-    async def _file_id(self, author: EntityRef, file: Path | FileRef) -> FileId:
-        return id_of(await Files(self._runtime).upload(author, file) if isinstance(file, Path) else file)
 
     async def edit_message(self, message: MessageRef, text: str, *, by: EntityRef, ask_again: bool = False) -> Message:
         """Change the text of a message; agents that have read it are told once. For its author, or a manager of the

@@ -76,6 +76,7 @@ if TYPE_CHECKING:
     from denizen.memory.reminding import Reminder
     from denizen.memory.rolling import ConversationInfo
     from denizen.memory.settings import MemoryOptions
+    from denizen.models.offered import OfferedModels
     from denizen.panel.asking import PanelDeps
     from denizen.panel.moderator import Moderator
     from denizen.panel.reflecting import Reflecting
@@ -605,6 +606,24 @@ class Wiring:
             # An advisor that has answered has noted by then that there may be something to reflect on.
             await self._moderator.run_until_idle()
             await self._residents.panel_afterthoughts.settled()
+
+    @cached_property
+    def offered_models(self) -> OfferedModels:
+        """What providers have said that they offer."""
+        from denizen.models.offered import OfferedModels
+
+        return OfferedModels(self.model_catalog, self.clock)
+
+    async def wait_until_files_are_read(self, file_ids: Sequence[FileId]) -> None:
+        """Waits until the text of these files is there, and pictures can be shown, but not long."""
+        from denizen.files import extracting, storing
+
+        if not file_ids:
+            return
+        found = await self.db.read(lambda tx: [storing.get(tx, each).content_id for each in file_ids])
+        if self._file_reading is None:
+            await extracting.read_waiting(self.db)
+        await extracting.wait_until_read(self.db, found)
 
     async def _until_idle(self, residents: Residents) -> None:
         assert self._moderator is not None

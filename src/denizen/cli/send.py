@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from itertools import zip_longest
 from pathlib import Path
 from typing import Annotated
 
@@ -28,12 +29,18 @@ def send(
     file: Annotated[
         list[Path] | None, typer.Option(help="A file to attach; give it several times for several files.")
     ] = None,
+    alt: Annotated[
+        list[str] | None,
+        typer.Option(help="What a picture shows, for models and people that cannot see it; one for each --file."),
+    ] = None,
     key: Annotated[
         str | None, typer.Option(help="Idempotency key: the same key and text are posted only once.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Post a message in a space. `denizen chat` shows the answers."""
+    if len(alt or ()) > len(file or ()):
+        raise InvalidInput("There are more --alt than --file. Give one for each file, in the same order.")
     said = _text(text)
     more: dict[str, JsonValue] = {"reply_to": reply_to} if reply_to else {}
     if urgent:
@@ -42,7 +49,8 @@ def send(
     async def work(client: Client) -> tuple[str, Message]:
         there = await find(client, space)
         if file:
-            more["files"] = [(await client.upload(each)).id for each in file]
+            described = zip_longest(file, alt or ())
+            more["files"] = [(await client.upload(each, alt=words)).id for each, words in described]
         return there.name, await client.post(there.id, said, key=key or new_id(), **more)
 
     name, message = api.use(work)

@@ -16,6 +16,7 @@ from denizen.shapes.access import KeyList, KeyOut, ListedToken, LoginCreated, To
 from denizen.shapes.audit import AuditPage, OpeningOut
 from denizen.shapes.definitions import Applied, DocumentOut
 from denizen.shapes.forgetting import ReceiptOut, ReceiptPage
+from denizen.shapes.people import PictureOut, PicturesOut
 from denizen.shapes.portability import ImportedOut
 
 
@@ -101,6 +102,21 @@ class Administration(Connection):
         return await self._ask(
             ImportedOut, "POST", "/api/import", params=asked, headers=headers, content=_parts(path), timeout=LONG
         )
+
+    async def pictures(self) -> dict[str, str]:
+        """The addresses of the pictures of people and agents, by id."""
+        return (await self._ask(PicturesOut, "GET", "/api/pictures")).pictures
+
+    async def set_picture(self, entity_id: str, data: bytes, *, media_type: str = "image/jpeg") -> PictureOut:
+        """Sets the caller's own picture or, for admins, that of an agent."""
+        headers = {"Content-Type": media_type}
+        return await self._ask(
+            PictureOut, "PUT", path_to("entities", entity_id, "picture"), headers=headers, content=data
+        )
+
+    async def remove_picture(self, entity_id: str) -> None:
+        """Removes the caller's own picture or, for admins, that of an agent."""
+        await self._tell("DELETE", path_to("entities", entity_id, "picture"))
 
     async def audit(
         self,

@@ -17,14 +17,24 @@ PART_BYTES: Final = 1024 * 1024
 class Files(Connection):
     """Uploads, and the files of messages."""
 
-    async def upload(self, source: Path | bytes, *, name: str | None = None, media_type: str | None = None) -> FileOut:
-        """Uploads a file. Name its id when you post a message: `post(space, text, files=[file.id])`."""
+    async def upload(
+        self,
+        source: Path | bytes,
+        *,
+        name: str | None = None,
+        media_type: str | None = None,
+        alt: str | None = None,
+    ) -> FileOut:
+        """Uploads a file. Name its id when you post a message: `post(space, text, files=[file.id])`.
+
+        `alt` says what a picture shows, for models and people that cannot see it.
+        """
         try:
             data = source if isinstance(source, bytes) else await asyncio.to_thread(source.read_bytes)
         except OSError as error:
             raise InvalidInput(f"{source} cannot be read ({error.strerror}).") from error
         named = name or (source.name if isinstance(source, Path) else "file")
-        about = {"name": named, "size": len(data), "media_type": media_type}
+        about = {"name": named, "size": len(data), "media_type": media_type, "alt": alt}
         file = await self._ask(FileOut, "POST", path_to("files"), json=about)
         while not file.complete:
             part = data[file.arrived : file.arrived + PART_BYTES]
@@ -37,6 +47,10 @@ class Files(Connection):
                 headers={"Content-Type": "application/octet-stream"},
             )
         return file
+
+    async def describe_file(self, file_id: str, alt: str | None) -> FileOut:
+        """Says what an upload shows, before a message has it; None removes the description."""
+        return await self._ask(FileOut, "PATCH", path_to("files", file_id), json={"alt": alt})
 
     async def file(self, file_id: str) -> FileOut:
         """An upload, or a file of a message in one of the caller's spaces."""

@@ -20,6 +20,7 @@ from sqlalchemy import bindparam, func, select
 from denizen.clock import Clock
 from denizen.consciousness import log
 from denizen.consciousness.recall import settling
+from denizen.consciousness.recall.file_passages import hear_missing
 from denizen.consciousness.recall.passages import Piece, newest_cycle, remember
 from denizen.cycles.remembering import own_words_of, pieces_of
 from denizen.ids import AgentId
@@ -127,6 +128,7 @@ async def catch_up(db: Database, agent_id: AgentId) -> None:
     """Make every cycle of the agent recallable, with its words indexed."""
     if await db.read(read_lived, agent_id, 0, {}) is not None:
         await _catch_up_cycles(db, agent_id, await _events_of(db, agent_id))
+        await db.write(hear_missing, agent_id)
     await settling.settle(db, agent_id)
 
 
@@ -143,7 +145,7 @@ async def _catch_up_cycles(db: Database, agent_id: AgentId, events_of: EventsOf)
 
 _recallable_to = (
     select(func.coalesce(func.max(passages.c.cycle), 0))
-    .where(passages.c.agent_id == minds.c.agent_id)
+    .where(passages.c.agent_id == minds.c.agent_id, passages.c.file_id.is_(None))
     .correlate(minds)
     .scalar_subquery()
 )

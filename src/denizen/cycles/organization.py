@@ -35,6 +35,8 @@ class OrganizationSettings(BaseModel):
     """What all its agents together may use."""
     spaces_by: Literal["member", "admin"] = "member"
     """Who may create spaces: everyone who is a person here, or admins and owners only."""
+    remote_pictures: bool = False
+    """Whether the web client shows pictures of messages that are on other sites (https); otherwise, links to them."""
     secret_hosts: SecretHosts = Field(default_factory=dict[str, tuple[Host, ...]])
     """Where a secret may be sent by tools (`name` or `name:port`); one that is not here, where owners define it."""
 

@@ -28,6 +28,8 @@ class Attachment:
     media_type: str
     size: int
     digest: str
+    alt: str | None = None
+    """What it shows, in the words of whoever uploaded it."""
 
 
 _attach = statement(update(files).where(files.c.id == bindparam("file")).values(message_id=bindparam("message")))
@@ -42,6 +44,7 @@ _copy = insert_into(
     "media_type",
     "message_id",
     "agent_id",
+    "alt",
     "created_at",
 )
 _of_agent = statement(select(files.c.id).where(files.c.agent_id == bindparam("agent_id")))
@@ -144,6 +147,7 @@ def _copied(
         media_type=file.media_type,
         message_id=message_id,
         agent_id=agent_id,
+        alt=file.alt,
         created_at=tx.now,
     )
     return _as_attachment(file, file_id)
@@ -151,7 +155,7 @@ def _copied(
 
 def _as_attachment(file: File, file_id: FileId) -> Attachment:
     assert file.digest is not None
-    return Attachment(file_id, file.name, file.media_type, file.size, file.digest)
+    return Attachment(file_id, file.name, file.media_type, file.size, file.digest, file.alt)
 
 
 def attachments_from(column: str | None) -> tuple[Attachment, ...]:
@@ -165,9 +169,9 @@ def attachments_in(stored: Any) -> tuple[Attachment, ...]:
 
 
 def words_of(tx: Tx, attached: Sequence[Attachment]) -> list[str]:
-    """What agents may have read of these files: their names and their text."""
-    found = [(each.name, text_of(tx, get(tx, each.id))) for each in attached]
-    return [text for pair in found for text in pair if text]
+    """What agents may have read of these files: their names, descriptions and text."""
+    found = [(each.name, each.alt, text_of(tx, get(tx, each.id))) for each in attached]
+    return [text for texts in found for text in texts if text]
 
 
 _copies_of_agents = statement(

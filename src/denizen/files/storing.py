@@ -27,6 +27,8 @@ CHUNK_BYTES: Final = 256 * 1024
 """A chunk is one write: it holds up others for a few milliseconds."""
 FILE_BYTES: Final = 25 * 1024 * 1024
 ORGANIZATION_BYTES: Final = 10 * 1024**3
+ALT_CHARACTERS: Final = 1_000
+"""How long the description of a picture may be."""
 NAME_CHARACTERS: Final = 255
 UNUSED_MICROSECONDS: Final = 24 * 3600 * SECOND
 """After this time, an upload that no message uses is removed."""
@@ -67,6 +69,8 @@ class File:
     """SHA-256 of its bytes; None until all of them have arrived."""
     link_key: str = field(repr=False)
     """Signs links to it."""
+    alt: str | None = None
+    """What it shows, in the words of whoever uploaded it."""
 
     @property
     def is_complete(self) -> bool:
@@ -86,6 +90,7 @@ _file = (
     contents.c.size,
     contents.c.digest,
     contents.c.link_key,
+    files.c.alt,
 )
 _get = statement(
     select(*_file).join(contents, contents.c.id == files.c.content_id).where(files.c.id == bindparam("id"))
@@ -102,7 +107,7 @@ _unused_of = statement(
 )
 _add_content = insert_into(contents, "id", "organization_id", "digest", "link_key", "size", "created_at")
 _add_file = insert_into(
-    files, "id", "organization_id", "uploader_id", "content_id", "name", "media_type", "message_id", "created_at"
+    files, "id", "organization_id", "uploader_id", "content_id", "name", "media_type", "message_id", "alt", "created_at"
 )
 _same_content = statement(
     select(contents.c.id).where(
@@ -149,6 +154,7 @@ def begin(
     size: int,
     limits: FileLimits,
     id: FileId | None = None,
+    alt: str | None = None,
 ) -> File:
     """Start an upload of `size` bytes. Idempotent with an `id` of the caller's choosing.
 
@@ -192,9 +198,21 @@ def begin(
         name=name,
         media_type=clean_media_type(media_type),
         message_id=None,
+        alt=clean_alt(alt),
         created_at=tx.now,
     )
     return get(tx, file_id)
+
+
+_describe = statement(update(files).where(files.c.id == bindparam("file")).values(alt=bindparam("words")))
+
+
+def describe(tx: Tx, file: File, alt: str | None) -> File:
+    """Say what an upload shows, for those who cannot see it. Raises `InvalidInput` once a message has it."""
+    if file.message_id is not None or file.agent_id is not None:
+        raise InvalidInput(f"{file.name} was sent already. Describe a picture before you send it.")
+    tx.run(_describe, file=file.id, words=clean_alt(alt))
+    return get(tx, file.id)
 
 
 def finish(tx: Tx, file_id: FileId, digest: str, pages: Sequence[str] = ()) -> File:
@@ -466,6 +484,14 @@ def clean_name(name: str) -> str:
         suffix = f"{dot}{suffix}" if stem and len(suffix) <= 10 else ""
         shown = shown[: NAME_CHARACTERS - len(suffix)] + suffix
     return shown or "file"
+
+
+def clean_alt(alt: str | None) -> str | None:
+    """The description of a picture as one line; None if it is empty."""
+    line = " ".join("".join(each if each.isprintable() else " " for each in storable(alt or "")).split())
+    if len(line) > ALT_CHARACTERS:
+        raise InvalidInput(f"A description may have {ALT_CHARACTERS:,} characters, this one has {len(line):,}.")
+    return line or None
 
 
 UNKNOWN_TYPE: Final = "application/octet-stream"

@@ -20,7 +20,7 @@ from typing import Any, Final, NoReturn
 
 from sqlalchemy import Text, bindparam, case, delete, or_, select, text, update
 
-from denizen.access import audit, roles
+from denizen.access import audit, entity_pictures, roles
 from denizen.access.audit import Actor
 from denizen.access.requesters import Requester
 from denizen.bus.streams import PANEL, WAKE, MessageEdited, space_topic
@@ -227,6 +227,7 @@ def forget_person(
     tx.run(_forget_entity, entity=person_id, new_name=NOBODY, new_handle=new_handle)
     tx.run(_revoke, entity=person_id, at=tx.now)
     tx.run(_drop_secrets, owner=person_id)
+    work.removed["entity_pictures"] += entity_pictures.drop(tx, person_id)
     work.removed["push_subscriptions"] += tx.run(_drop_subscriptions, entity=person_id)
     for table, drop in _of_person.items():
         work.removed[table] += tx.run(drop, person=person_id)

@@ -217,7 +217,7 @@ PLACES: Final = (
     ),
     TextTable(voice_signals, {"rule": "text"}, here=voice_signals.c.space_id.in_(_spaces_here)),
     TextTable(voice_reflections, {"reason": "text"}, here=voice_reflections.c.space_id.in_(_spaces_here)),
-    TextTable(files, {"name": "text"}, here=files.c.organization_id == bindparam("organization_id")),
+    TextTable(files, {"name": "text", "alt": "text"}, here=files.c.organization_id == bindparam("organization_id")),
     TextTable(file_pages, {"text": "text"}, here=file_pages.c.content_id.in_(_contents_here)),
     TextTable(openings, {"reason": "text"}, here=openings.c.organization_id == bindparam("organization_id")),
     TextTable(

@@ -339,7 +339,8 @@ def _is_message(event: Event) -> bool:
 def file_line(file: Attachment) -> str:
     """One line about a file of a message: `   → file "menu.txt" (text/plain, 2.1 KB): read_entry("file:…")`."""
     call = f"read_entry({quoted_name(f'file:{file.id}')})"
-    return f"   → file {quoted_name(file.name)} ({file.media_type}, {human_size(file.size)}): {call}"
+    shows = f", described as {quoted_name(file.alt)}" if file.alt else ""
+    return f"   → file {quoted_name(file.name)} ({file.media_type}, {human_size(file.size)}{shows}): {call}"
 
 
 def human_size(size: int) -> str:

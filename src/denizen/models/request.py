@@ -263,7 +263,10 @@ def _structured(
     read_as = None if as_text else wanted
     if not structure.takes_schema(model):
         return _Request(model, without_schema(), messages, heard, read_as)
-    opening = model.request_stream(messages, settings, structure.parameters(wanted))
+    asked = messages
+    if not as_text and thinking.is_of_unknown_server(model):
+        asked = structure.with_description(messages, wanted)
+    opening = model.request_stream(asked, settings, structure.parameters(wanted))
     return _Request(model, opening, messages, heard, read_as, without_schema)
 
 

@@ -11,13 +11,23 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from pydantic_ai.messages import ModelResponse, ModelResponsePart, TextPart, ToolCallPart
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelRequest,
+    ModelResponse,
+    ModelResponsePart,
+    SystemPromptPart,
+    TextPart,
+    ToolCallPart,
+)
 from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.output import OutputObjectDefinition
 
 from denizen.models import learned
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pydantic_ai.models import Model
     from pydantic_ai.tools import ToolDefinition
 
@@ -42,6 +52,24 @@ def parameters(wanted: ToolDefinition) -> ModelRequestParameters:
         json_schema=wanted.parameters_json_schema, name=wanted.name, description=wanted.description
     )
     return ModelRequestParameters(output_mode="native", output_object=shape, allow_text_output=False)
+
+
+def with_description(messages: Sequence[ModelMessage], wanted: ToolDefinition) -> list[ModelMessage]:
+    """Adds to the system prompt what the object means, for servers that only enforce a schema.
+
+    OpenAI and Anthropic show it to the model. llama.cpp, Ollama and vLLM do not: the model would write numbers without
+    knowing their scale.
+    """
+    told = json.dumps(wanted.parameters_json_schema, ensure_ascii=False)
+    text = f"{wanted.description or ''} Answer with one JSON object of this schema: {told}".strip()
+    first, *rest = messages
+    assert isinstance(first, ModelRequest)
+    parts = list(first.parts)
+    if parts and isinstance(parts[0], SystemPromptPart):
+        parts[0] = replace(parts[0], content=f"{parts[0].content}\n\n{text}")
+    else:
+        parts.insert(0, SystemPromptPart(text))
+    return [replace(first, parts=parts), *rest]
 
 
 def as_call(response: ModelResponse, wanted: ToolDefinition) -> ModelResponse:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol, TypeVar, cast
 
 from pydantic_ai.messages import (
+    BinaryContent,
     ModelMessage,
     ModelRequest,
     ModelResponse,
@@ -35,6 +36,7 @@ from denizen.cycles.purse import PurseDeps
 from denizen.cycles.server_budget import ServerBudget
 from denizen.cycles.server_models import ServerModels
 from denizen.errors import ModelError, ModelUnknown, ModelUnreachable
+from denizen.files.pictures import VARIANT_TYPE
 from denizen.ids import OrganizationId
 from denizen.models import request
 from denizen.models import thinking as models_thinking
@@ -128,15 +130,17 @@ async def in_time(clock: Clock, seconds: float, doing: Awaitable[T]) -> T:
         await asyncio.wait((task, timer))
 
 
-def messages_of(lines: Sequence[Line]) -> list[ModelMessage]:
-    """Converts the lines to messages for a provider."""
+def messages_of(lines: Sequence[Line], pictures: Mapping[str, bytes]) -> list[ModelMessage]:
+    """Converts the lines to messages for a provider, with those of their pictures that are given."""
     messages: list[ModelMessage] = []
     for line in lines:
         match line.role:
             case "system":
                 messages.append(ModelRequest(parts=[SystemPromptPart(line.text)]))
             case "user":
-                messages.append(ModelRequest(parts=[UserPromptPart(line.text)]))
+                seen = [pictures[each.file_id] for each in line.pictures if each.file_id in pictures]
+                shown = [BinaryContent(each, media_type=VARIANT_TYPE) for each in seen]
+                messages.append(ModelRequest(parts=[UserPromptPart([line.text, *shown] if shown else line.text)]))
             case "assistant":
                 messages.append(ModelResponse(parts=[TextPart(line.text)]))
     return messages
@@ -166,6 +170,8 @@ class AdvisorRequest:
     first_byte_seconds: float
     key: str
     """Spreads the retries of requests that failed together."""
+    pictures: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
+    """The pictures that the model is shown, by file."""
 
 
 class Asking(Protocol):
@@ -207,7 +213,7 @@ async def _ask_once(clock: Clock, asked: AdvisorRequest, by: Asking) -> ModelRes
 
     async def stream() -> ModelResponse:
         try:
-            messages = messages_of(asked.lines)
+            messages = messages_of(asked.lines, asked.pictures)
             async with request.stream(
                 asked.model, messages, settings=asked.settings, heard=begun.set, wanted=asked.tool
             ) as answer:

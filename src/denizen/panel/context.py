@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any, Final, get_args
 
 from denizen.clock import moment
+from denizen.models.pictures import Picture
 from denizen.shapes.vocabulary import LineRole as Role
 from denizen.shapes.vocabulary import OmissionReason
 
@@ -53,6 +54,10 @@ class Said:
     """Its number in the space."""
     outside: bool = field(default=False, compare=False)
     """Whether it is text from outside."""
+    files: str = ""
+    """What its files are and say."""
+    pictures: tuple[Picture, ...] = field(default=(), compare=False)
+    """Those of its files that a model can see."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +118,8 @@ class Line:
     """Whether it holds text from outside, or based on such."""
     shortened: tuple[str, ...] = field(default=(), compare=False)
     """The names of those whose words are not complete in it."""
+    pictures: tuple[Picture, ...] = field(default=(), compare=False)
+    """Pictures that a model is shown with it, if it sees."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,8 +219,8 @@ def _thread(voice: str, turn: Turn) -> list[Line]:
 
 
 def _asked(message: Said) -> Line:
-    text = f"[{moment(message.at):%Y-%m-%dT%H:%M}] {message.text}"
-    return Line("user", text, {"message": message.id}, message.outside)
+    text = f"[{moment(message.at):%Y-%m-%dT%H:%M}] {message.text}{message.files}"
+    return Line("user", text, {"message": message.id}, message.outside or bool(message.files))
 
 
 def _own(round_id: str, voice: str, text: str, *, outside: bool = False) -> Line:
@@ -233,7 +240,8 @@ def _others(voice: str, past: Sequence[Turn]) -> list[OtherReply]:
 
 def _present(voice: str, present: Turn, characters: int) -> Iterator[Line]:
     if present.message is not None:
-        yield _asked(present.message)
+        # Pictures are seen with the question that they belong to, once.
+        yield replace(_asked(present.message), pictures=present.message.pictures)
     for exchange in present.exchanges:
         if voice in exchange.words:
             own = exchange.words[voice]

@@ -17,6 +17,7 @@ from denizen.cycles import budgets, ledger
 from denizen.cycles.budgets import Allowance, Amount, BudgetSettings, Refusal, ServerLimit
 from denizen.cycles.ledger import Charge
 from denizen.ids import OrganizationId, SpaceId
+from denizen.models.pictures import picture_tokens
 from denizen.models.prices import Price, Usage, expected_cost
 from denizen.models.tokens import estimate
 from denizen.panel import panels
@@ -104,7 +105,8 @@ def refusal(scope: BudgetScope) -> str:
 
 
 def tokens_of(lines: Sequence[Line]) -> int:
-    return sum(estimate(line.text) + 4 for line in lines)
+    seen = sum(picture_tokens(each.width, each.height) for line in lines for each in line.pictures)
+    return sum(estimate(line.text) + 4 for line in lines) + seen
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,9 @@ from typing import Any, Final
 
 from sqlalchemy import bindparam, func, select
 
+from denizen.files.attaching import attachments_from
 from denizen.ids import SpaceId
+from denizen.panel.attached import attached_files
 from denizen.panel.context import Exchange, Said, Turn, Words
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import advisors, messages, replies, rounds
@@ -19,7 +21,7 @@ _LAST: Final = 2**62
 
 _asked = statement(
     select(rounds.c.turn, rounds.c.step, rounds.c.id, messages.c.id, messages.c.text, messages.c.created_at,
-           messages.c.deleted_at, messages.c.seq, messages.c.outside)
+           messages.c.deleted_at, messages.c.seq, messages.c.outside, messages.c.files)
     .select_from(rounds.outerjoin(messages, messages.c.id == rounds.c.message_id))
     .where(
         rounds.c.space_id == bindparam("space_id"),
@@ -116,9 +118,11 @@ def _turns(tx: Tx, panel_id: SpaceId, first: int, last: int, before_step: int = 
         words.setdefault(round_id, {})[voice] = Words(name, text or "", bool(outside))
     messages_of: dict[int, Said | None] = {}
     exchanges: dict[int, list[Exchange]] = {}
-    for number, step, round_id, message_id, text, at, deleted_at, seq, outside in tx.all(_asked, **where):
+    for number, step, round_id, message_id, text, at, deleted_at, seq, outside, files in tx.all(_asked, **where):
         there = deleted_at is None and message_id is not None
-        messages_of[number] = Said(str(message_id), text, at, seq, bool(outside)) if there else None
+        with_files = attached_files(tx, attachments_from(files))
+        said = Said(str(message_id), text, at, seq, bool(outside), with_files.text, with_files.pictures)
+        messages_of[number] = said if there else None
         spoken = exchanges.setdefault(number, [])
         if step < before_step:
             spoken.append(Exchange(round_id, words.get(round_id, {})))
@@ -128,6 +132,6 @@ def _turns(tx: Tx, panel_id: SpaceId, first: int, last: int, before_step: int = 
 def _length(turns: Sequence[Turn], voice: str) -> int:
     total = 0
     for turn in turns:
-        total += 0 if turn.message is None else len(turn.message.text)
+        total += 0 if turn.message is None else len(turn.message.text) + len(turn.message.files)
         total += sum(len(each.words[voice].text) for each in turn.exchanges if voice in each.words)
     return total

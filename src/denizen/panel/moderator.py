@@ -29,6 +29,7 @@ from denizen.models.prices import Usage
 from denizen.models.thinking import most_output
 from denizen.panel import assertions, costs, taking, voting
 from denizen.panel.asking import AdvisorRequest, PanelDeps, Speaking, TooLate, ask, in_time, said_in, settings_for
+from denizen.panel.attached import picture_bytes
 from denizen.panel.context import Line, fitting
 from denizen.panel.taking import Claim, Key, Outcome, Work
 from denizen.tools.background_calls import is_being_cancelled
@@ -276,7 +277,8 @@ class Moderator:
             room = max(context - most_output(sent), context // 3)
             lines = fitting(lines, int(room * CHARACTERS_PER_TOKEN / 1.5**shrunk))
         key = f"{claim.round_id}:{claim.voice}"
-        asked = AdvisorRequest(model, lines, sent, work.tool, work.panel.settings.first_byte_seconds, key)
+        seen = await picture_bytes(self._db, model, lines)
+        asked = AdvisorRequest(model, lines, sent, work.tool, work.panel.settings.first_byte_seconds, key, seen)
         found = _read(work, await ask(self._clock, asked, voice), most_output(sent))
         if work.tool is not None and found.error_code == "no_answer":
             # An unusable answer is asked for once more.

@@ -22,6 +22,7 @@ from denizen.errors import LeaseLost, NotFound
 from denizen.ids import OrganizationId, SpaceId
 from denizen.panel import advisors, assertions, crosstalk, history, panels, rounds, synthesis, voting
 from denizen.panel.advisors import Advisor
+from denizen.panel.attached import attached_files
 from denizen.panel.background import Ask, Background, Brought, Turned, VoiceBackground
 from denizen.panel.context import (
     Line,
@@ -573,7 +574,8 @@ def context_of(tx: Tx, panel_id: SpaceId, round_id: str, voice: str, part: Part 
             found = posting.get_message(tx, id)  # pyright: ignore[reportArgumentType]
         except NotFound:
             return None
-        return None if found.deleted_at is not None else Said(found.id, found.text, found.created_at)
+        files = attached_files(tx, found.files).text
+        return None if found.deleted_at is not None else Said(found.id, found.text, found.created_at, files=files)
 
     def words(said_in: str, of: str) -> str | None:
         return value(tx, _words, round_id=said_in, voice=of)

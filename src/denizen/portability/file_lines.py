@@ -149,6 +149,7 @@ _add = insert_into(
     "media_type",
     "message_id",
     "agent_id",
+    "alt",
     "created_at",
 )
 _taken = statement(select(files.c.id).where(files.c.id == bindparam("id")))
@@ -189,7 +190,7 @@ class Attaching:
             self._tx.run(_add, **self._row(line, file_id, message_id, agent_id))
             if message_id is not None:
                 attached[message_id].append(
-                    Attachment(FileId(file_id), line.name, line.media_type, line.size, line.digest)
+                    Attachment(FileId(file_id), line.name, line.media_type, line.size, line.digest, line.alt)
                 )
         for message_id, found in attached.items():
             self._tx.run(_set_files, message=message_id, value=json.dumps([asdict(each) for each in found]))
@@ -205,6 +206,7 @@ class Attaching:
             "media_type": storing.clean_media_type(line.media_type),
             "message_id": message_id,
             "agent_id": agent_id,
+            "alt": line.alt,
             "created_at": line.created_at,
         }
 

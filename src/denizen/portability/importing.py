@@ -15,6 +15,7 @@ from pathlib import Path
 
 from denizen.access.requesters import Requester
 from denizen.agents.restrictions import DefinitionPolicy
+from denizen.consciousness.recall.file_passages import hear_missing
 from denizen.cycles import catching_up
 from denizen.errors import InvalidInput
 from denizen.files.storing import FileLimits
@@ -53,6 +54,7 @@ async def take_in(
     made = await db.write(
         import_agent, by, policy, organization_id, source, toolsets, contents, handle=handle, name=name
     )
+    await db.write(hear_missing, AgentId(made.id))
     # Recall is complete, and faster, with its passages indexed at once; the running agents would do it as well.
     await catching_up.catch_up(db, AgentId(made.id))
     return made

@@ -630,6 +630,7 @@ class FileLine(_Line):
     size: Annotated[int, Field(ge=1, le=2**40)]
     digest: Digest
     """SHA-256 of its bytes."""
+    alt: Text | None = None
     created_at: Time
 
 

@@ -148,6 +148,17 @@ def cookie(visit: Visit, secret: str, seconds: int) -> str:
     )
 
 
+def organization_cookie_name(visit: Visit) -> str:
+    return "__Host-denizen-organization" if visit.secure else f"denizen-organization-{visit.port}"
+
+
+def organization_cookie(visit: Visit, organization_id: OrganizationId) -> str:
+    """The `Set-Cookie` header that names the organization of the person who uses this browser. It opens nothing."""
+    secure = "; Secure" if visit.secure else ""
+    name = organization_cookie_name(visit)
+    return f"{name}={organization_id}; Path=/; Max-Age=31536000; HttpOnly; SameSite=Lax{secure}"
+
+
 def check_same_site(context: Context, visit: Visit, connection: HTTPConnection) -> None:
     """Raises `Problem` unless the request comes from one of our pages: browsers send cookies whichever page made the
     request.

@@ -21,6 +21,7 @@ from denizen.server.web_files import WebFiles
 
 if TYPE_CHECKING:
     from denizen.ids import SpaceId
+    from denizen.server.streams.shared_reads import SharedReads
     from denizen.server.streams.sharing import SharedFeed
 
 REMEMBERED: Final = 10_000
@@ -87,11 +88,16 @@ class Context:
     """The number of open streams, by entity."""
     shared_feeds: dict[SpaceId, SharedFeed] = field(init=False)
     """The feeds that several readers of a space share."""
+    shared_reads: SharedReads = field(init=False)
+    """What people who follow the same space read together."""
     known: OrderedDict[bytes, None] = field(default_factory=lambda: OrderedDict[bytes, None]())
     """The hashes of secrets that were valid when last used."""
 
     def __post_init__(self) -> None:
+        from denizen.server.streams.shared_reads import SharedReads
+
         self.shared_feeds = {}
+        self.shared_reads = SharedReads()
         self.requests = Rates(self.limits.requests_per_minute, self.runtime.clock)
         self.failed_sign_ins = FailedSignIns(self.runtime.clock)
         self.failures = Rates(self.limits.failed_logins_per_minute, self.runtime.clock)

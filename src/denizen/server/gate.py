@@ -15,15 +15,29 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from denizen.access import tokens
+from denizen.access.entity_pictures import MOST_BYTES
 from denizen.access.tokens import SESSION_SECONDS
 from denizen.clock import SECOND
+from denizen.cycles import organization
 from denizen.errors import DenizenError
-from denizen.server.auth import SIGNED, Caller, authenticate, cookie, cookie_name, note_use, too_often
+from denizen.files.pictures import PICTURE_TYPES
+from denizen.ids import OrganizationId
+from denizen.server.auth import (
+    SIGNED,
+    Caller,
+    authenticate,
+    cookie,
+    cookie_name,
+    note_use,
+    organization_cookie_name,
+    too_often,
+)
 from denizen.server.context import Context
 from denizen.server.errors_of_openai import with_errors_of_openai
 from denizen.server.problems import Problem, internal_response, problem_of, problem_response
 from denizen.server.reach import Reach, Visit, visit_of, without_port
 from denizen.server.spoken_for import ANSWER_HEADERS
+from denizen.storage.database import storable
 
 OPEN_PATHS: Final = frozenset({"/healthz", "/readyz", "/login", "/api/sign-in"})
 """Answered without a token."""
@@ -47,8 +61,11 @@ FILES: Final = "/api/files"
 """Below this path, files are uploaded: as a form, or as they are."""
 WITH_FILES: Final = re.compile(r"/v1/chat/completions|/v1/responses|/api/chat|/api/agents/[^/]+/trigger|/a2a/[^/]+")
 """Paths of JSON that may hold files."""
-FILE_LINKS: Final = "/files/"
-"""Signed links to files, which are valid for an hour: a browser that shows a picture sends no token."""
+FILE_LINKS: Final = ("/files/", "/pictures/")
+"""Signed links to files, which are valid for an hour, and pictures of people: a browser that shows a picture sends no
+token."""
+OWN_PICTURE: Final = re.compile(r"/api/entities/[^/]+/picture")
+"""Where a picture is sent as it is."""
 CARDS: Final = re.compile(r"/a2a/[^/]+/\.well-known/agent-card\.json")
 """The cards of agents that were made public: anybody may read them."""
 LINES: Final = ("application/jsonl", "application/x-ndjson")
@@ -107,11 +124,14 @@ class Gate:
         _check_host(self._context.reach, headers, visit)
         if scope["path"].startswith(FILE_LINKS) or CARDS.fullmatch(scope["path"]):
             # There is no token by which to count them, and each reads the database.
-            if wait := self._context.requests.take(f"{FILE_LINKS} {visit.address}"):
+            if wait := self._context.requests.take(f"{FILE_LINKS[0]} {visit.address}"):
                 raise too_often(wait, "Too many requests from your address.")
             await self._app(scope, _limited(receive, headers, 0), send)
             return
-        page = self._context.web.answer(scope["method"], scope["path"], headers, self._context.reach.path)
+        remote_pictures = await self._shows_remote_pictures(scope, headers, visit)
+        page = self._context.web.answer(
+            scope["method"], scope["path"], headers, self._context.reach.path, remote_pictures=remote_pictures
+        )
         if page is not None:
             await page(scope, receive, send)
             return
@@ -132,6 +152,11 @@ class Gate:
             limit = self._context.limits.import_bytes
         elif scope["path"].startswith(FILES) and _is_upload(scope["method"], headers):
             limit = self._context.runtime.file_limits.file_bytes + FORM_BYTES
+        elif scope["method"] == "PUT" and OWN_PICTURE.fullmatch(scope["path"]):
+            _check_media_type(
+                headers, tuple(PICTURE_TYPES), "Send a picture, with its type: `Content-Type: image/jpeg`."
+            )
+            limit = MOST_BYTES
         elif scope["method"] in ("POST", "PUT", "PATCH"):
             _check_media_type(headers, ("application/json",), "Send JSON, with `Content-Type: application/json`.")
             if WITH_FILES.fullmatch(scope["path"]):
@@ -140,6 +165,17 @@ class Gate:
         await self._app(scope, _limited(receive, headers, limit), send)
         if caller is not None:
             await note_use(self._context.runtime, caller.token)
+
+    async def _shows_remote_pictures(self, scope: Scope, headers: Headers, visit: Visit) -> bool:
+        """Whether the page, if it is one, is for somebody whose organization lets it show pictures of other sites."""
+        named = HTTPConnection(scope).cookies.get(organization_cookie_name(visit))
+        if named is None or "text/html" not in headers.get("accept", ""):
+            return False
+        try:
+            found = await self._context.runtime.db.read(organization.settings_of, OrganizationId(storable(named)))
+        except DenizenError:
+            return False  # the page opens all the same
+        return found.remote_pictures
 
     async def _let_in_service(self, scope: Scope, receive: Receive, send: _Answering) -> None:
         """Services have no token: their requests are counted by address, and wrong signatures by address and path, so
@@ -196,7 +232,9 @@ class _Answering:
             if self.visit is not None and self.visit.secure:
                 headers.setdefault("Strict-Transport-Security", "max-age=31536000")
             if self.cookie is not None:
-                headers.setdefault("Set-Cookie", self.cookie)
+                name = self.cookie.partition("=")[0] + "="
+                if not any(each.startswith(name) for each in headers.getlist("Set-Cookie")):
+                    headers.append("Set-Cookie", self.cookie)
         await self._send(message)
 
 

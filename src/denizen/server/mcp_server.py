@@ -31,7 +31,7 @@ from starlette.types import Receive, Scope, Send
 
 from denizen import __version__
 from denizen.access.roles import Role, reaches
-from denizen.agents import chatting
+from denizen.agents import chatting, managing
 from denizen.agents.chatting import Answer, AwaitedMessage, Question
 from denizen.errors import DenizenError, NotAMember, NotFound
 from denizen.server.answering import LONGEST_SECONDS, USUAL_SECONDS, wait
@@ -240,6 +240,7 @@ def _about(agent: AgentOut) -> str:
 
 async def _trigger(call: ToolCall, given: Trigger) -> CallToolResult:
     event = TriggerAgent(service=given.service, text=given.text, data=given.data, urgent=given.urgent)
+    managing.check_may_trigger(call.caller.requester)
     agent = await context_of(call.request).runtime.db.read(_agent_named, given.agent, call.caller)
     accepted = await triggers.trigger(call.request, call.caller, agent, event, given.key)
     return _result(f"The event is in the inbox of {given.agent}.", {"event_id": accepted.id})
@@ -278,7 +279,13 @@ class McpTool:
     run: Callable[[ToolCall, Any], Awaitable[CallToolResult]]
     role: Role | None
     """Who is offered it: those with this role; None: everyone with a token."""
+    for_guests: bool = True
     reads: bool = False
+
+    def is_offered_to(self, role: Role) -> bool:
+        if role == "guest" and not self.for_guests:
+            return False
+        return self.role is None or reaches(role, self.role)
 
     @property
     def described(self) -> Tool:
@@ -301,16 +308,14 @@ TOOLS: Final = {
         McpTool("read", Read, _read, None, reads=True),
         McpTool("recall", Recall, _recall, "member", reads=True),
         McpTool("list_agents", ListAgents, _list_agents, "member", reads=True),
-        McpTool("trigger", Trigger, _trigger, None),
+        McpTool("trigger", Trigger, _trigger, None, for_guests=False),
     )
 }
 
 
 async def _list_tools(context: ServerRequestContext[Any, Any], _: PaginatedRequestParams | None) -> ListToolsResult:
     role = cast("Request", context.request).scope["caller"].role
-    return ListToolsResult(
-        tools=[each.described for each in TOOLS.values() if not each.role or reaches(role, each.role)]
-    )
+    return ListToolsResult(tools=[each.described for each in TOOLS.values() if each.is_offered_to(role)])
 
 
 async def _call_tool(context: ServerRequestContext[Any, Any], asked: CallToolRequestParams) -> CallToolResult:

@@ -12,9 +12,9 @@ from starlette.types import Receive, Scope, Send
 
 MODULES: Final = (
     "messages", "streams", "spaces", "openai", "responses", "chat", "me", "health", "metrics", "session", "tokens",
-    "keys", "models", "identities", "organization", "entities", "members", "search", "panels", "voices", "agents",
-    "definitions", "portability", "minds", "plans", "stances", "usage", "memory", "forgetting", "audit", "calls",
-    "triggers", "webhooks", "bridges", "files", "mcp", "a2a", "push", "provider_sign_in",
+    "keys", "models", "identities", "organization", "entities", "pictures", "members", "search", "panels", "voices",
+    "agents", "definitions", "portability", "minds", "plans", "stances", "usage", "memory", "forgetting", "audit",
+    "calls", "triggers", "webhooks", "bridges", "files", "mcp", "a2a", "push", "provider_sign_in",
 )  # fmt: skip
 """Each has a `router`. A request is matched against one after the other: the busiest first."""
 
@@ -31,7 +31,7 @@ MODULES_OF: Final[Mapping[str, tuple[str, ...]]] = {
     "calls": ("calls",),
     "channels": ("bridges",),
     "chat": ("chat",),
-    "entities": ("entities", "identities"),
+    "entities": ("entities", "identities", "pictures"),
     "files": ("files",),
     "forget": ("forgetting",),
     "health": ("health",),
@@ -49,6 +49,7 @@ MODULES_OF: Final[Mapping[str, tuple[str, ...]]] = {
     "models": ("models",),
     "organization": ("organization", "usage", "memory", "files"),
     "panels": ("panels", "voices"),
+    "pictures": ("pictures",),
     "profiles": ("stances",),
     "push": ("push",),
     "readyz": ("health",),

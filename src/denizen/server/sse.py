@@ -18,7 +18,7 @@ from starlette.types import Receive, Scope, Send
 
 from denizen.access import roles, tokens
 from denizen.access.roles import Role
-from denizen.bus.port import Bus, Gap, Subscription
+from denizen.bus.port import Bus, Frame, Gap, Subscription
 from denizen.bus.streams import MessageCreated, StreamFrame, from_payload
 from denizen.clock import SECOND
 from denizen.errors import DenizenError, NotAMember, NotFound, SubscriberTooSlow
@@ -192,6 +192,19 @@ async def hearing(bus: Bus, limit: int, topics: Iterable[str]) -> AsyncGenerator
         listening.cancel()
 
 
+_DECODED: Final[deque[tuple[Frame, StreamFrame | None]]] = deque(maxlen=16)
+"""The last frames of the bus: one reaches many readers in the same turn of the event loop."""
+
+
+def _decoded(item: Frame) -> StreamFrame | None:
+    for known, frame in _DECODED:
+        if known is item:
+            return frame
+    frame = from_payload(item.payload)
+    _DECODED.appendleft((item, frame))
+    return frame
+
+
 class Ear:
     """The frames from the bus that the reader was not sent yet."""
 
@@ -219,7 +232,7 @@ class Ear:
         async for item in self._frames:
             if isinstance(item, Gap):
                 self._put(item)
-            elif (frame := from_payload(item.payload)) is not None:
+            elif (frame := _decoded(item)) is not None:
                 self._put((item.topic, frame))
         self.over = True
         self.arrived.set()

@@ -26,7 +26,8 @@ CONTENT_SECURITY_POLICY: Final = (
     "frame-src 'self'; connect-src 'self'; worker-src 'self'; manifest-src 'self'; base-uri 'none'; "
     "form-action 'self'; frame-ancestors 'none'"
 )
-
+WITH_REMOTE_PICTURES: Final = CONTENT_SECURITY_POLICY.replace("img-src 'self' data:;", "img-src 'self' data: https:;")
+"""For people whose organization shows pictures of other sites."""
 _SCRIPT_POLICY: Final = "default-src 'none'; script-src 'self'; connect-src 'self'; frame-ancestors 'none'"
 """For scripts: a worker has the policy of its own file, not of the page that started it."""
 _DIAGRAM: Final = "/diagram.html"
@@ -76,7 +77,9 @@ class WebFiles:
         """Whether the web client was built."""
         return (self._folder / "index.html").is_file()
 
-    def answer(self, method: str, path: str, headers: Headers, base: str = "") -> Response | None:
+    def answer(
+        self, method: str, path: str, headers: Headers, base: str = "", *, remote_pictures: bool = False
+    ) -> Response | None:
         """Returns the answer to a request for a file or a page; None if it is for neither.
 
         Addresses in the page begin with the path `base`.
@@ -98,8 +101,10 @@ class WebFiles:
             return Response(_UNBUILT, media_type="text/html") if path == "/" else None
         if base not in self._pages:
             self._pages[base] = _page(self._files[_INDEX], base)
-        page = _sent(self._pages[base], headers, for_ever=False)
-        page.headers["Content-Security-Policy"] = CONTENT_SECURITY_POLICY
+        # A browser that has the page with the other policy has another page.
+        page = _sent(self._pages[base], headers, for_ever=False, variant="-pictures" if remote_pictures else "")
+        page.headers["Vary"] = "Accept-Encoding, Cookie"
+        page.headers["Content-Security-Policy"] = WITH_REMOTE_PICTURES if remote_pictures else CONTENT_SECURITY_POLICY
         page.headers["Cross-Origin-Opener-Policy"] = "same-origin"
         return page
 
@@ -133,9 +138,9 @@ def _file(path: Path) -> _File:
     return _File(content, beside.read_bytes() if beside.is_file() else None, media_type, etag)
 
 
-def _sent(file: _File, headers: Headers, *, for_ever: bool) -> Response:
+def _sent(file: _File, headers: Headers, *, for_ever: bool, variant: str = "") -> Response:
     squeezed = file.gzipped is not None and "gzip" in headers.get("accept-encoding", "")
-    etag = f'"{file.etag}{"-gzip" if squeezed else ""}"'
+    etag = f'"{file.etag}{variant}{"-gzip" if squeezed else ""}"'
     sent = {
         "Cache-Control": "public, max-age=31536000, immutable" if for_ever else "no-cache",
         "ETag": etag,

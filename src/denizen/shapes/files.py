@@ -32,6 +32,7 @@ class FileOut(Value):
     arrived: Annotated[int, Field(description="How many bytes are stored: an upload that broke off continues here.")]
     complete: Annotated[bool, Field(description="Whether all bytes have arrived, so that a message can have it.")]
     message_id: Annotated[str | None, Field(description="The message that it is attached to; null: none yet.")]
+    alt: Annotated[str | None, Field(description="What the picture shows, for those who cannot see it.")] = None
     created_at: datetime
 
 

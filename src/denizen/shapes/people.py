@@ -17,6 +17,9 @@ class OrganizationOut(Value):
 
     id: str
     name: str
+    remote_pictures: Annotated[
+        bool, Field(description="Whether pages show pictures of messages that are on other sites.")
+    ] = False
 
 
 class TokenOut(Value):
@@ -38,7 +41,7 @@ class Me(Value):
         handle="noor",
         name="Noor",
         role="owner",
-        organization={"id": "019b8d3e-5bff-7012-8111-222233334444", "name": "Home"},
+        organization={"id": "019b8d3e-5bff-7012-8111-222233334444", "name": "Home", "remote_pictures": False},
         token={
             "id": THING,
             "kind": "token",
@@ -88,6 +91,24 @@ class EntityOut(Value):
     role: Open[Role]
     created_at: datetime
     left_at: Annotated[datetime | None, Field(description="When it left; its messages stay.")]
+
+
+class PictureOut(Value):
+    """A picture of a person or an agent."""
+
+    model_config = given(url=f"/pictures/{_SAM}/3f0a")
+
+    url: Annotated[str, Field(description="Relative to this server. It needs no token.")]
+
+
+class PicturesOut(Value):
+    """The pictures of people and agents."""
+
+    model_config = given(pictures={_SAM: f"/pictures/{_SAM}/3f0a"})
+
+    pictures: Annotated[
+        dict[str, str], Field(description="Addresses by entity id, relative to this server. They need no token.")
+    ]
 
 
 class EntityPage(Value):

@@ -39,6 +39,7 @@ class AttachmentOut(Value):
     name: str
     media_type: str
     size: Annotated[int, Field(description="In bytes.")]
+    alt: Annotated[str | None, Field(description="What the picture shows, for those who cannot see it.")] = None
 
 
 class ReactionOut(Value):

@@ -104,6 +104,15 @@ entities = Table(
     UniqueConstraint("organization_id", "handle"),
 )
 
+entity_pictures = Table(
+    "entity_pictures",  # how people and agents look, made small
+    metadata,
+    _key("entity_id", "entities.id"),
+    _text("link_key"),  # part of its address: another for each picture
+    Column("data", LargeBinary, nullable=False),  # JPEG
+    _int("created_at"),
+)
+
 identities = Table(
     "identities",  # the subjects of people at an identity provider
     metadata,
@@ -1264,6 +1273,7 @@ files = Table(
     _text("media_type"),
     Column("message_id", Text, ForeignKey("messages.id")),  # NULL: not attached yet
     Column("agent_id", Text),  # the agent that got it from a tool or a service; NULL: none
+    Column("alt", Text),  # what a picture shows, in the words of whoever uploaded it; NULL: not described
     _int("created_at"),
     Index("ix_files_message", "message_id", sqlite_where=_ATTACHED, postgresql_where=_ATTACHED),
     Index("ix_files_unattached", "created_at", sqlite_where=_UNATTACHED, postgresql_where=_UNATTACHED),

@@ -34,10 +34,10 @@ def _utc(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rendering, "local", lambda moment: moment)
 
 
-def test_a_message_has_its_author_its_time_and_its_text() -> None:
+def test_a_message_has_its_author_its_time_its_text_and_its_reactions() -> None:
     text = "Good **morning**:\n\n- tea\n- milk and [more](https://example.com)"
     assert shown(*rendering.message_block(message(text), "me")) == (
-        "\nAda  09:30\n  Good morning:\n\n   • tea\n   • milk and more (https://example.com)\n"
+        "\nAda  09:30\n  Good morning:\n\n   • tea\n   • milk and more (https://example.com)\n  👍\n"
     )
 
 

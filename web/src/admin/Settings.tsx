@@ -4,7 +4,7 @@ import { get, patch, type Schemas } from "../denizen/api";
 import { useMe } from "../denizen/hooks";
 import { useStore } from "../denizen/live";
 import { Button } from "../ui/Button";
-import { Select, TextField } from "../ui/Field";
+import { Checkbox, Select, TextField } from "../ui/Field";
 import { Loaded } from "../ui/States";
 import { useToast } from "../ui/Toast";
 import css from "./admin.module.css";
@@ -31,17 +31,20 @@ function Form({ organization }: { organization: Schemas["OrganizationDetail"] })
   const before = organization.settings?.spaces_by ?? "member";
   const [name, setName] = useState(organization.name);
   const [by, setBy] = useState(before);
+  const picturesBefore = organization.settings?.remote_pictures ?? false;
+  const [pictures, setPictures] = useState(picturesBefore);
   const owner = me.role === "owner";
-  const same = name.trim() === organization.name && by === before;
+  const same = name.trim() === organization.name && by === before && pictures === picturesBefore;
   const submit = (event: FormEvent): void => {
     event.preventDefault();
     void act.run(async () => {
-      const now = await patch("/api/organization", { body: { name: name.trim(), settings: { spaces_by: by } } });
+      const settings = { spaces_by: by, remote_pictures: pictures };
+      const now = await patch("/api/organization", { body: { name: name.trim(), settings } });
       client.setQueryData(["organization"], now);
       const whoIAm = { ...me, organization: { ...me.organization, name: now.name } };
       client.setQueryData(["me"], whoIAm);
       store.dispatch({ type: "me", me: whoIAm });
-      say("Saved.");
+      say(pictures === picturesBefore ? "Saved." : "Saved. Pages show it after they are loaded again.");
     });
   };
   return (
@@ -51,6 +54,13 @@ function Form({ organization }: { organization: Schemas["OrganizationDetail"] })
         <option value="member">Everyone</option>
         <option value="admin">Admins and owners</option>
       </Select>
+      <Checkbox
+        label="Show pictures of other sites in messages"
+        hint="Otherwise a message shows a link. The other site learns when a message is read, and from which address."
+        disabled={!owner}
+        checked={pictures}
+        onChange={(event) => setPictures(event.target.checked)}
+      />
       {!faultOf(act.error, "name") && <Fault error={act.error} />}
       {owner ? (
         <div>

@@ -122,7 +122,7 @@ export async function fetchApi(method: string, path: string, given: unknown): Pr
   const headers: Record<string, string> = { Accept: "application/json", ...pageKeyHeader() };
   // Bodies are JSON, and a request that changes something has one, however little it says.
   const sent = method === "GET" || method === "DELETE" ? undefined : (raw ?? JSON.stringify(body ?? {}));
-  if (sent !== undefined) headers["Content-Type"] = raw ? "application/octet-stream" : "application/json";
+  if (sent !== undefined) headers["Content-Type"] = raw ? raw.type || "application/octet-stream" : "application/json";
   if (key !== undefined) headers["Idempotency-Key"] = key;
   let response: Response;
   try {

@@ -1,5 +1,5 @@
 /** Uploading files in parts. A part that got lost is sent again; the server says where to go on. */
-import { ApiError, fetchApi, get, post, remove, type Schemas } from "./api";
+import { ApiError, fetchApi, get, patch, post, remove, type Schemas } from "./api";
 
 export type Attachment = Schemas["AttachmentOut"];
 type Upload = Schemas["FileOut"];
@@ -29,7 +29,16 @@ export async function upload(file: File, onProgress: (share: number) => void, si
       state = await stateOf(state.id, signal).catch(() => state);
     }
   }
-  return { id: state.id, name: state.name, media_type: state.media_type, size: state.size };
+  return asAttachment(state);
+}
+
+/** Say what an upload shows, for those who cannot see it. */
+export async function describe(file: Attachment, alt: string | null): Promise<Attachment> {
+  return asAttachment(await patch("/api/files/{file_id}", { path: { file_id: file.id }, body: { alt } }));
+}
+
+function asAttachment({ id, name, media_type, size, alt }: Upload): Attachment {
+  return { id, name, media_type, size, alt: alt ?? null };
 }
 
 async function beginOrContinue(file: File, signal: AbortSignal, key: string): Promise<Upload> {

@@ -1236,6 +1236,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/entities/{entity_id}/picture": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Set a picture
+         * @description Send the bytes of a JPEG, PNG, GIF, WebP or AVIF file. It is stored at most 256 pixels wide and high, without
+         *     what a camera wrote into it.
+         */
+        put: operations["set_picture"];
+        post?: never;
+        /** Remove a picture */
+        delete: operations["remove_picture"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/files": {
         parameters: {
             query?: never;
@@ -1279,7 +1301,11 @@ export interface paths {
         delete: operations["delete_file"];
         options?: never;
         head?: never;
-        patch?: never;
+        /**
+         * Describe an upload
+         * @description Before a message has it. Agents and screen readers are told what it says.
+         */
+        patch: operations["describe_file"];
         trace?: never;
     };
     "/api/files/{file_id}/content": {
@@ -1636,7 +1662,8 @@ export interface paths {
         };
         /**
          * List models that agents can use
-         * @description Models that need no key, and known models of providers with a key. Any other `provider:name` can be used as
+         * @description Models that need no key, and those that providers with a key offer: they are asked themselves, every ten
+         *     minutes at most; of one that does not answer, the known ones are listed. Any other `provider:name` can be used as
          *     well.
          */
         get: operations["list_models"];
@@ -2299,6 +2326,26 @@ export interface paths {
         };
         /** Get the transcript of a panel */
         get: operations["get_transcript"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/pictures": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The pictures of people and agents
+         * @description Of your organization. People and agents that are not in the list have no picture.
+         */
+        get: operations["list_pictures"];
         put?: never;
         post?: never;
         delete?: never;
@@ -4185,6 +4232,11 @@ export interface components {
          *     }
          */
         AttachmentOut: {
+            /**
+             * Alt
+             * @description What the picture shows, for those who cannot see it.
+             */
+            alt?: string | null;
             /** Id */
             id: string;
             /** Media Type */
@@ -6769,6 +6821,20 @@ export interface components {
             message: string;
         };
         /**
+         * FileChange
+         * @description A description of an upload.
+         * @example {
+         *       "alt": "A cat on a keyboard."
+         *     }
+         */
+        FileChange: {
+            /**
+             * Alt
+             * @description What the picture shows, for models and people that cannot see it.
+             */
+            alt: string | null;
+        };
+        /**
          * FileLink
          * @description An address that shows a file without a token, for an hour.
          * @example {
@@ -6809,6 +6875,11 @@ export interface components {
          *     }
          */
         FileOut: {
+            /**
+             * Alt
+             * @description What the picture shows, for those who cannot see it.
+             */
+            alt?: string | null;
             /**
              * Arrived
              * @description How many bytes are stored: an upload that broke off continues here.
@@ -7855,7 +7926,7 @@ export interface components {
          * @description An account elsewhere, and the code that was sent there.
          * @example {
          *       "account": "@noor:example.org",
-         *       "code": "01234567"
+         *       "code": "012345678901"
          *     }
          */
         LinkAddress: {
@@ -8236,7 +8307,8 @@ export interface components {
          *       "name": "Noor",
          *       "organization": {
          *         "id": "019b8d3e-5bff-7012-8111-222233334444",
-         *         "name": "Home"
+         *         "name": "Home",
+         *         "remote_pictures": false
          *       },
          *       "role": "owner",
          *       "token": {
@@ -9294,6 +9366,12 @@ export interface components {
             id: string;
             /** Name */
             name: string;
+            /**
+             * Remote Pictures
+             * @description Whether pages show pictures of messages that are on other sites.
+             * @default false
+             */
+            remote_pictures: boolean;
         };
         /**
          * OrganizationSettings
@@ -9301,6 +9379,11 @@ export interface components {
          */
         OrganizationSettings: {
             budget?: components["schemas"]["BudgetSettings-Output"] | null;
+            /**
+             * Remote Pictures
+             * @default false
+             */
+            remote_pictures: boolean;
             /** Secret Hosts */
             secret_hosts?: {
                 [key: string]: string[];
@@ -9646,6 +9729,38 @@ export interface components {
             of: number | null;
             /** Turn */
             turn: number;
+        };
+        /**
+         * PictureOut
+         * @description A picture of a person or an agent.
+         * @example {
+         *       "url": "/pictures/019b8d3e-5c03-7d13-a2aa-1a1b2c3d4e5f/3f0a"
+         *     }
+         */
+        PictureOut: {
+            /**
+             * Url
+             * @description Relative to this server. It needs no token.
+             */
+            url: string;
+        };
+        /**
+         * PicturesOut
+         * @description The pictures of people and agents.
+         * @example {
+         *       "pictures": {
+         *         "019b8d3e-5c03-7d13-a2aa-1a1b2c3d4e5f": "/pictures/019b8d3e-5c03-7d13-a2aa-1a1b2c3d4e5f/3f0a"
+         *       }
+         *     }
+         */
+        PicturesOut: {
+            /**
+             * Pictures
+             * @description Addresses by entity id, relative to this server. They need no token.
+             */
+            pictures: {
+                [key: string]: string;
+            };
         };
         /**
          * PieceOut
@@ -11328,6 +11443,11 @@ export interface components {
         SettingsChange: {
             /** @description The limits for all agents together, per day (UTC) and in total. */
             budget?: components["schemas"]["BudgetSettings-Input"] | null;
+            /**
+             * Remote Pictures
+             * @description Whether pages show pictures of messages that are on other sites; by default, links to them.
+             */
+            remote_pictures?: boolean | null;
             /**
              * Secret Hosts
              * @description The hosts to which tools may send each secret: `name` or `name:port`. Replaces the whole list.
@@ -16290,6 +16410,70 @@ export interface operations {
             };
         };
     };
+    set_picture: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                entity_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "image/*": string;
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PictureOut"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    remove_picture: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                entity_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     create_file: {
         parameters: {
             query?: never;
@@ -16300,6 +16484,11 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": {
+                    /**
+                     * Alt
+                     * @description What the picture shows, for models and people that cannot see it.
+                     */
+                    alt?: string | null;
                     /**
                      * Media Type
                      * @description Guessed from the name if missing.
@@ -16391,6 +16580,41 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    describe_file: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                file_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["FileChange"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FileOut"];
+                };
             };
             /** @description What went wrong. */
             default: {
@@ -18837,6 +19061,35 @@ export interface operations {
                      *     **Martin Buber**: Who is we?
                      */
                     "text/markdown": string;
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_pictures: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PicturesOut"];
                 };
             };
             /** @description What went wrong. */

@@ -13,6 +13,7 @@ import { Code } from "../ui/Code";
 import { Dialog, DialogFoot } from "../ui/Dialog";
 import { Select, TextField } from "../ui/Field";
 import { Menu } from "../ui/Menu";
+import { PictureButton } from "../ui/PictureButton";
 import { Empty, Loaded } from "../ui/States";
 import { Time } from "../ui/Time";
 import { useToast } from "../ui/Toast";
@@ -46,6 +47,7 @@ export default function MePage(): ReactNode {
         <Button small icon={<Pencil size={14} />} onClick={() => setRenaming(true)}>
           Change name
         </Button>
+        <PictureButton id={me.id} />
         {renaming && <ChangeName name={me.name} onClose={() => setRenaming(false)} />}
       </section>
       <Notifications />

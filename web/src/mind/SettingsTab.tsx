@@ -6,9 +6,11 @@ import { ApiError, get, inWords, type Member, patch, post, remove, type Schemas,
 import { useSpaces } from "../denizen/hooks";
 import { useStore } from "../denizen/live";
 import { useAhead } from "../ui/ahead";
+import { Avatar } from "../ui/Avatar";
 import { Button } from "../ui/Button";
 import { Dialog, DialogFoot } from "../ui/Dialog";
 import { Checkbox, Select, TextArea, TextField } from "../ui/Field";
+import { PictureButton } from "../ui/PictureButton";
 import { useToast } from "../ui/Toast";
 import { useChange, useModels } from "./asking";
 import { type FieldSpec, placed, read, type Section, SECTIONS, valuesOf, type Values, WEEKDAYS } from "./fields";
@@ -22,6 +24,10 @@ export function SettingsTab(): ReactNode {
   // A new version is a new form: what someone else has changed meanwhile is not overwritten unseen.
   return (
     <>
+      <section className={css.face} aria-label="Picture">
+        <Avatar name={agent.name} id={agent.id} kind="agent" size="large" />
+        <PictureButton id={agent.id} />
+      </section>
       <Definition key={`${agent.id} ${agent.version}`} />
       <Attention />
       <Ending />

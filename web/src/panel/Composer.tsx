@@ -4,6 +4,8 @@ import { handleFrom } from "../agents/handles";
 import { post, type Schemas } from "../denizen/api";
 import { useMe } from "../denizen/hooks";
 import { useStore } from "../denizen/live";
+import { AttachButton, ChosenFiles, useDropped } from "../files/Attaching";
+import { MOST_FILES, useAttachments } from "../files/useAttachments";
 import { dollars, short } from "../ui/amounts";
 import { LONGEST, WriteBox } from "../ui/WriteBox";
 import css from "./panel.module.css";
@@ -17,14 +19,19 @@ export function Composer(): ReactNode {
   const store = useStore();
   const me = useMe();
   const named = useNamed();
-  const key = useRef<{ text: string; key: string } | null>(null);
+  const key = useRef<{ asked: string; key: string } | null>(null);
   const everyone = useMemo(() => addressees(panel.advisors), [panel.advisors]);
+  const attachments = useAttachments();
+  useDropped(attachments.add);
   const ask = async (text: string): Promise<void> => {
+    const files = attachments.ready.map((each) => each.id);
     // Sent again under the same key it is asked once, whatever had become of the first attempt.
-    if (key.current?.text !== text) key.current = { text, key: crypto.randomUUID() };
+    const asked = JSON.stringify([text, files]);
+    if (key.current?.asked !== asked) key.current = { asked, key: crypto.randomUUID() };
     const sent = key.current.key;
-    await answered(store, panel.id, () => post("/api/panels/{panel_id}/rounds", { path: { panel_id: panel.id }, body: { text, organizationId: me.organization.id }, key: sent }), (round) => [round]);
+    await answered(store, panel.id, () => post("/api/panels/{panel_id}/rounds", { path: { panel_id: panel.id }, body: { text, files, organizationId: me.organization.id }, key: sent }), (round) => [round]);
     key.current = null;
+    attachments.clear();
   };
   return (
     <WriteBox
@@ -37,6 +44,10 @@ export function Composer(): ReactNode {
       inviting={named === null}
       verb="Ask"
       onSend={ask}
+      above={attachments.chosen.length > 0 && <ChosenFiles attachments={attachments} />}
+      before={<AttachButton onFiles={attachments.add} />}
+      more={attachments.busy || attachments.chosen.length > MOST_FILES ? null : attachments.ready.length > 0}
+      onFiles={attachments.add}
       below={(text) => <Foretold text={text} />}
     />
   );

@@ -4,6 +4,7 @@ import { type Advisor, ApiError, type Panel, put, type Round } from "../denizen/
 import { useDownload } from "../denizen/download";
 import { useSpace } from "../denizen/hooks";
 import { useStore } from "../denizen/live";
+import { Files } from "../files/Files";
 import { Page, useTitle } from "../shell/Page";
 import { HeadButton, TalkPage } from "../shell/TalkPage";
 import { Leave, Members } from "../spaces/Members";
@@ -164,6 +165,7 @@ function Turn({ turn, isLast }: { turn: Round[]; isLast: boolean }): ReactNode {
               <strong>{message.author.name}</strong> <Time value={message.created_at} />
             </p>
             {message.deleted_at ? <p className={css.faint}>This message was deleted.</p> : <Markdown text={message.text} known={known} />}
+            {!message.deleted_at && <Files files={message.files ?? []} />}
           </div>
         </div>
       )}

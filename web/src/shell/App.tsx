@@ -4,9 +4,11 @@ import { Router, useLocation } from "wouter";
 import { ApiError, get, type Me, whenSignedOut } from "../denizen/api";
 import { Live } from "../denizen/live";
 import { openQueries } from "../denizen/queries";
+import { RemotePictures } from "../ui/Markdown";
 import { ErrorState } from "../ui/States";
 import { Toasts } from "../ui/Toast";
 import { Boundary } from "./Boundary";
+import { Faces } from "./Faces";
 import { Frame } from "./Frame";
 import css from "./shell.module.css";
 import { SignIn } from "./SignIn";
@@ -41,7 +43,9 @@ function Door(): ReactNode {
           // What someone else saw here before is gone.
           client.removeQueries({ predicate: (query) => query.queryKey[0] !== "me" });
           client.setQueryData(["me"], who);
-          if (path === "/login") go("/", { replace: true });
+          // The policy that lets the page show pictures of other sites comes with the page.
+          if (who.organization.remote_pictures) window.location.replace(path === "/login" ? "/" : path);
+          else if (path === "/login") go("/", { replace: true });
         }}
       />
     );
@@ -49,7 +53,11 @@ function Door(): ReactNode {
   if (me.data) {
     return (
       <Live key={me.data.id} me={me.data}>
-        <Frame />
+        <RemotePictures value={me.data.organization.remote_pictures ?? false}>
+          <Faces>
+            <Frame />
+          </Faces>
+        </RemotePictures>
       </Live>
     );
   }

@@ -1,16 +1,16 @@
-import { CornerUpLeft, Paperclip, X } from "lucide-react";
-import { type KeyboardEvent, type ReactNode, type RefObject, useEffect, useMemo, useRef } from "react";
+import { CornerUpLeft, X } from "lucide-react";
+import { type KeyboardEvent, type ReactNode, type RefObject, useEffect, useMemo } from "react";
 import type { Message } from "../denizen/api";
 import { useLive, useStore } from "../denizen/live";
 import { send } from "../denizen/send";
+import { AttachButton, ChosenFiles, useDropped } from "../files/Attaching";
+import { MOST_FILES, useAttachments } from "../files/useAttachments";
 import { Avatar } from "../ui/Avatar";
 import { IconButton } from "../ui/Button";
 import { WriteBox, type WriteBoxHandle } from "../ui/WriteBox";
 import { useAround } from "./context";
 import css from "./conversation.module.css";
-import files from "./files.module.css";
 import { useStop } from "./StatusLine";
-import { type Attachments, MOST_FILES, useAttachments } from "./useAttachments";
 
 interface Props {
   ref: RefObject<WriteBoxHandle | null>;
@@ -83,79 +83,5 @@ export function Composer({ ref, name, inviting, replyTo, onReplied, onSent, onEd
       more={attachments.busy || chosen.length > MOST_FILES ? null : attachments.ready.length > 0}
       onFiles={attachments.add}
     />
-  );
-}
-
-/** Files that are dropped anywhere on the page are for the message that is being written. */
-function useDropped(onFiles: (files: File[]) => void): void {
-  useEffect(() => {
-    const hasFiles = (event: DragEvent): boolean => event.dataTransfer?.types.includes("Files") ?? false;
-    const over = (event: DragEvent): void => {
-      if (hasFiles(event)) event.preventDefault();
-    };
-    const drop = (event: DragEvent): void => {
-      if (!hasFiles(event)) return;
-      event.preventDefault();
-      onFiles([...event.dataTransfer!.files]);
-    };
-    window.addEventListener("dragover", over);
-    window.addEventListener("drop", drop);
-    return () => {
-      window.removeEventListener("dragover", over);
-      window.removeEventListener("drop", drop);
-    };
-  }, [onFiles]);
-}
-
-function AttachButton({ onFiles }: { onFiles: (files: File[]) => void }): ReactNode {
-  const input = useRef<HTMLInputElement>(null);
-  return (
-    <>
-      <input
-        ref={input}
-        type="file"
-        multiple
-        hidden
-        aria-label="Choose files"
-        onChange={(event) => {
-          onFiles([...(event.target.files ?? [])]);
-          event.target.value = "";
-        }}
-      />
-      <IconButton label="Attach files" icon={<Paperclip size={18} />} onClick={() => input.current!.click()} />
-    </>
-  );
-}
-
-/** The files of the message that is being written. */
-function ChosenFiles({ attachments }: { attachments: Attachments }): ReactNode {
-  const { chosen, remove, retry } = attachments;
-  return (
-    <>
-      <ul className={files.chosen} aria-label="Files to send">
-        {chosen.map((each) => (
-          <li key={each.key}>
-            <span className={files.name}>{each.name}</span>
-            {each.error && (
-              <span className={files.fault} role="alert">
-                {each.error}
-              </span>
-            )}
-            {each.error && (
-              <button type="button" className={files.again} onClick={() => retry(each)}>
-                Try again
-              </button>
-            )}
-            {!each.done && !each.error && <progress className={files.bar} value={each.share} aria-label={`Uploading ${each.name}`} />}
-            <IconButton label={`Remove ${each.name}`} icon={<X size={15} />} onClick={() => remove(each.key)} />
-          </li>
-        ))}
-      </ul>
-      {chosen.length > MOST_FILES && (
-        <p className={files.fault} role="alert">
-          A message can have {MOST_FILES} files. Remove some.
-        </p>
-      )}
-    </>
   );
 }

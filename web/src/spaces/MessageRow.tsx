@@ -20,7 +20,7 @@ import { CallCard } from "./CallCard";
 import { ConnectModel, saysHowToConnect } from "./ConnectModel";
 import { useAround } from "./context";
 import css from "./conversation.module.css";
-import { Files } from "./Files";
+import { Files } from "../files/Files";
 import { PinMark, usePin } from "./Pins";
 import { ReactButton, Reactions } from "./Reactions";
 import reactions from "./reactions.module.css";

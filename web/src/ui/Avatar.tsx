@@ -1,7 +1,10 @@
-import type { ReactNode } from "react";
+import { createContext, type ReactNode, useContext, useState } from "react";
 import type { Status } from "../denizen/events";
 import { classes } from "./classes";
 import css from "./ui.module.css";
+
+/** Addresses of the pictures of people and agents, by id. */
+export const Pictures = createContext<Readonly<Record<string, string>>>({});
 
 interface AvatarProps {
   name: string;
@@ -15,9 +18,13 @@ interface AvatarProps {
 
 /** Who it is, at a glance: people are round, agents are not. The name has to stand beside it. */
 export function Avatar({ name, id, kind, size = "medium", status }: AvatarProps): ReactNode {
+  const address = useContext(Pictures)[id ?? ""];
+  const [broken, setBroken] = useState<string | undefined>(undefined);
+  const shown = address && address !== broken;
   return (
     <span aria-hidden className={classes(css.avatar, css[`hue${hue(id ?? name)}`], kind !== "human" && kind !== undefined && css.agent, size === "small" && css.avatarSmall, size === "large" && css.avatarLarge)}>
-      {size === "small" ? [...initials(name)][0] : initials(name)}
+      {shown && <img className={css.face} src={address} alt="" onError={() => setBroken(address)} />}
+      {!shown && (size === "small" ? [...initials(name)][0] : initials(name))}
       {status && <StatusDot status={status} />}
     </span>
   );

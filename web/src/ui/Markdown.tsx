@@ -1,4 +1,4 @@
-import { memo, type MouseEvent, type ReactNode, useEffect, useId, useMemo, useRef } from "react";
+import { createContext, memo, type MouseEvent, type ReactNode, useContext, useEffect, useId, useMemo, useRef } from "react";
 import { classes } from "./classes";
 import { Code } from "./Code";
 import { Diagram } from "./Diagram";
@@ -7,6 +7,9 @@ import { footnotes } from "./footnotes";
 import { DISPLAY, INLINE } from "./formulas";
 import { type Mentions, type Reading, toHtml } from "./markdown";
 import css from "./ui.module.css";
+
+/** Whether pictures of other sites are shown in texts. */
+export const RemotePictures = createContext(false);
 
 interface MarkdownProps {
   text: string;
@@ -23,14 +26,15 @@ export const Markdown = memo(function Markdown({ text, known, me, growing }: Mar
   const { text: body, notes } = useMemo(() => footnotes(text), [text]);
   const parts = useMemo(() => (growing ? split(body).flatMap(cut) : split(body)), [body, growing]);
   const id = useId();
+  const pictures = useContext(RemotePictures);
   const mentions = useMemo<Mentions | undefined>(
     () => known && { known, me, classOf: (mine) => classes(css.mention, mine && css.me) },
     [known, me],
   );
   const labels = notes.map((each) => each.label).join("\n");
   const reading = useMemo<Reading>(
-    () => ({ mentions, notes: labels ? labels.split("\n") : [], idOf: (number, what) => `${id}-${what}-${number}` }),
-    [mentions, labels, id],
+    () => ({ mentions, pictures, notes: labels ? labels.split("\n") : [], idOf: (number, what) => `${id}-${what}-${number}` }),
+    [mentions, pictures, labels, id],
   );
   return (
     <div className={css.markdown} dir="auto" onClick={followFootnote}>
@@ -85,8 +89,26 @@ function Prose({ text, reading }: { text: string; reading: Reading }): ReactNode
       current = false;
     };
   }, [html]);
+  useEffect(() => {
+    // One that cannot be loaded, or that the page's policy keeps out, becomes a link. Such events do not bubble.
+    const there = box.current;
+    const onError = (event: Event): void => {
+      if (event.target instanceof HTMLImageElement) event.target.replaceWith(linkTo(event.target));
+    };
+    there?.addEventListener("error", onError, true);
+    return () => there?.removeEventListener("error", onError, true);
+  }, [html]);
   if (html === null) return <Raw text={text} />;
   return <div ref={box} className={css.markdown} dangerouslySetInnerHTML={{ __html: html }} />;
+}
+
+function linkTo(picture: HTMLImageElement): HTMLAnchorElement {
+  const link = document.createElement("a");
+  link.href = picture.src;
+  link.rel = "noopener noreferrer nofollow";
+  link.target = "_blank";
+  link.textContent = picture.alt || picture.src;
+  return link;
 }
 
 const SHOWN_RAW = 20_000;

@@ -25,6 +25,8 @@ export interface Mentions {
 
 /** What a text refers to, and how it is shown. */
 export interface Reading {
+  /** Whether pictures of other sites are shown; otherwise they are links. */
+  pictures?: boolean;
   mentions?: Mentions;
   /** The labels of the footnotes, in the order of their numbers. */
   notes?: readonly string[];
@@ -39,8 +41,9 @@ const marked = new Marked(
     gfm: true,
     breaks: true,
     renderer: {
-      // A picture would be loaded from elsewhere, and tell that it was read: it is shown as a link.
+      // A picture is loaded from elsewhere, and tells that it was read: it is shown as a link unless that is allowed.
       image({ href, text }: Tokens.Image): string {
+        if (reading.pictures && /^https:\/\//i.test(href)) return `<img src="${escaped(href)}" alt="${escaped(text)}">`;
         return `<a href="${escaped(href)}">${escaped(text || href)}</a>`;
       },
       html({ text }: Tokens.HTML | Tokens.Tag): string {
@@ -78,8 +81,8 @@ export function toHtml(text: string, how: Reading = {}): string | null {
   }
   const { mentions, idOf } = how;
   const safe = DOMPurify.sanitize(html, {
-    ALLOWED_TAGS: TAGS,
-    ALLOWED_ATTR: ["href", "class", "type", "checked", "disabled", "start", "align"],
+    ALLOWED_TAGS: how.pictures ? [...TAGS, "img"] : TAGS,
+    ALLOWED_ATTR: ["href", "class", "type", "checked", "disabled", "start", "align", ...(how.pictures ? ["src", "alt"] : [])],
     ALLOWED_URI_REGEXP: /^(?:https?:|mailto:|#note-\d+$)/i,
     // Without this, their values would have to be addresses.
     ADD_URI_SAFE_ATTR: ["type", "start", "align"],
@@ -97,6 +100,10 @@ export function toHtml(text: string, how: Reading = {}): string | null {
     if (number) link.removeAttribute("href");
     link.setAttribute("rel", "noopener noreferrer nofollow");
     link.setAttribute("target", "_blank");
+  }
+  for (const picture of safe.querySelectorAll("img")) {
+    picture.loading = "lazy";
+    picture.referrerPolicy = "no-referrer";
   }
   for (const box of safe.querySelectorAll("input")) {
     if (box.type !== "checkbox") box.remove();

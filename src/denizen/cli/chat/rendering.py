@@ -115,7 +115,18 @@ def message_block(message: Message, own_id: str) -> Iterator[ConsoleRenderable]:
     if message.text:
         yield body(message.text)
     for file in message.files:
-        yield Text(f"  📎 {printable(file.name)} ({decimal(file.size)}): /save {printable(file.name)}", style="dim")
+        shows = f', "{printable(file.alt)}"' if file.alt else ""
+        about = f"{printable(file.name)} ({decimal(file.size)}{shows})"
+        yield Text(f"  📎 {about}: /save {printable(file.name)}", style="dim")
+    if message.pinned_at is not None or message.reactions:
+        yield Text(f"  {marks(message)}", style="dim")
+
+
+def marks(message: Message) -> str:
+    """Renders the pin and the reactions of a message: `📌 pinned  👍 2  🎉`."""
+    pinned = ["📌 pinned"] if message.pinned_at is not None else []
+    counted = [f"{printable(each.emoji)}{f' {len(each.by)}' if len(each.by) > 1 else ''}" for each in message.reactions]
+    return "  ".join([*pinned, *counted])
 
 
 def conversation(

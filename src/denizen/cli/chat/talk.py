@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol
 from pydantic import JsonValue
 from rich.console import ConsoleRenderable
 
-from denizen.cli.chat import attaching, rendering, wording
+from denizen.cli.chat import attaching, marking, rendering, wording
 from denizen.cli.chat.conversation import Conversation, Event, Presence, feed, thinking
 from denizen.cli.chat.finding import find_space
 from denizen.cli.chat.panels import Answers
@@ -458,6 +458,12 @@ class Talk:
                 await self._attach(argument)
             case "/files" | "/save":
                 await self._show_or_save_files(name, argument)
+            case "/react":
+                await self._react(argument)
+            case "/pin":
+                await self._pin(argument)
+            case "/pins":
+                await self._list_pins()
             case "/answer" if not argument:
                 await self._display.show(rendering.table_of_questions(self.state.questions, self._names()))
             case "/answer" | "/yes" | "/no":
@@ -530,9 +536,7 @@ class Talk:
         await self._note(f"With your next message: {names}. Write it, or press Enter to send only the files.")
 
     async def _show_or_save_files(self, command: str, typed: str) -> None:
-        if self.space is None:
-            raise InvalidInput("Go to a space first: /join NAME.")
-        messages = await self._client.messages(self.space.id, limit=attaching.LOOKED_AT)
+        messages = await self._client.messages(self._here().id, limit=attaching.LOOKED_AT)
         found = attaching.files_in(messages)
         if command == "/save" and typed:
             await self._note(f"Saved as {await attaching.save(self._client, found, typed)}.")
@@ -540,6 +544,44 @@ class Talk:
             await self._note(f"The last {attaching.LOOKED_AT} messages have no files.")
         else:
             await self._note("\n".join(f"{attaching.file_line(each)}: /save {each.name}" for each in found))
+
+    async def _react(self, typed: str) -> None:
+        emoji, _, words = typed.partition(" ")
+        if not emoji:
+            raise InvalidInput("Name the emoji: /react 👍, or /react 👍 WORDS of the message.")
+        space = self._here()
+        messages = await self._client.messages(space.id, limit=marking.LOOKED_AT)
+        message = marking.message_meant(messages, words.strip(), not_by=self.me.id)
+        if marking.has_reacted(message, emoji, self.me.id):
+            await self._client.remove_reaction(space.id, message.id, emoji)
+            await self._note(f"Removed {emoji} from {marking.quoted(message)}.")
+        else:
+            await self._client.react(space.id, message.id, emoji)
+            await self._note(f"Reacted with {emoji} to {marking.quoted(message)}.")
+
+    async def _pin(self, words: str) -> None:
+        space = self._here()
+        message = marking.message_meant(await self._client.messages(space.id, limit=marking.LOOKED_AT), words)
+        if message.pinned_at is None:
+            await self._client.pin(space.id, message.id)
+            await self._note(f"Pinned {marking.quoted(message)}.")
+        else:
+            await self._client.unpin(space.id, message.id)
+            await self._note(f"Unpinned {marking.quoted(message)}.")
+
+    async def _list_pins(self) -> None:
+        pinned = await self._client.pins(self._here().id)
+        if not pinned:
+            await self._note("Nothing is pinned here. /pin WORDS pins a message.")
+            return
+        await self._note(
+            "\n".join(f"📌 {rendering.printable(each.author.name)}: {marking.quoted(each)}" for each in pinned)
+        )
+
+    def _here(self) -> Space:
+        if self.space is None:
+            raise InvalidInput("Go to a space first: /join NAME.")
+        return self.space
 
     async def _more(self) -> None:
         if self.space is None or self._oldest <= 1:

@@ -6,23 +6,36 @@ So none is lost and none is written twice, whatever crashes.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from typing import Final
 
-from sqlalchemy import bindparam, delete, or_, select, update
+from sqlalchemy import bindparam, delete, func, or_, select, update
 
 from denizen.consciousness.recall.passages import PASSAGE_CHARACTERS, Piece, remember
+from denizen.files.attaching import attachments_in
 from denizen.files.storing import TO_READ
 from denizen.ids import AgentId
-from denizen.inbox.events import Event
-from denizen.storage.database import Database, Tx, insert_ignore, statement
-from denizen.storage.schema import contents, file_pages, files, heard_files, messages, minds
+from denizen.inbox.events import FILES, Event
+from denizen.storage.database import Database, Tx, insert_ignore, statement, value
+from denizen.storage.schema import (
+    contents,
+    cycles,
+    events,
+    file_pages,
+    files,
+    heard_files,
+    messages,
+    minds,
+    passages,
+)
 
 MOST_CHARACTERS: Final = 1_000_000
 """Of a longer file, the rest is not recalled; `read_entry` shows it."""
 _CHARACTERS_AT_ONCE: Final = 30 * PASSAGE_CHARACTERS
 
 _hear = insert_ignore(heard_files, ("agent_id", "file_id", "cycle"))
+_hear_from = insert_ignore(heard_files)
 _is_there = statement(select(files.c.id).where(files.c.id == bindparam("file_id")))
 _next = statement(
     select(
@@ -32,12 +45,13 @@ _next = statement(
         heard_files.c.next_page,
         files.c.name,
         files.c.content_id,
-        messages.c.space_id,
-        messages.c.created_at,
+        func.coalesce(messages.c.space_id, ""),
+        func.coalesce(messages.c.created_at, files.c.created_at),
     )
     .join(files, files.c.id == heard_files.c.file_id)
     .join(contents, contents.c.id == files.c.content_id)
-    .join(messages, messages.c.id == files.c.message_id)
+    # One that came from a service or a tool is in no space.
+    .outerjoin(messages, messages.c.id == files.c.message_id)
     .where(or_(contents.c.reading.is_(None), contents.c.reading != "waiting"))
     .order_by(heard_files.c.agent_id, heard_files.c.file_id)
     .limit(1)
@@ -67,6 +81,63 @@ def hear_files(tx: Tx, agent_id: AgentId, cycle: int, events: Iterable[Event]) -
         tx.run(_hear, agent_id=agent_id, file_id=file_id, cycle=cycle)
     if heard:
         tx.announce(TO_READ, {"agent": agent_id})
+
+
+_heard = statement(
+    select(files.c.id, files.c.content_id, func.min(cycles.c.number))
+    .join(events, events.c.message_id == files.c.message_id)
+    .join(cycles, cycles.c.id == events.c.cycle_id)
+    .where(events.c.agent_id == bindparam("agent_id"), cycles.c.number.is_not(None))
+    .group_by(files.c.id, files.c.content_id)
+)
+_given = statement(
+    select(events.c.payload, cycles.c.number)
+    .join(cycles, cycles.c.id == events.c.cycle_id)
+    .where(
+        events.c.agent_id == bindparam("agent_id"),
+        cycles.c.number.is_not(None),
+        events.c.payload.like(f'%"{FILES}"%'),
+    )
+    .order_by(cycles.c.number)
+)
+_content_of = statement(select(files.c.content_id).where(files.c.id == bindparam("file_id")))
+_last_recalled = statement(
+    select(func.coalesce(func.max(passages.c.page), 0)).where(
+        passages.c.file_id == bindparam("file_id"), passages.c.agent_id == bindparam("agent_id")
+    )
+)
+_last_page = statement(
+    select(func.coalesce(func.max(file_pages.c.page), 0)).where(file_pages.c.content_id == bindparam("content_id"))
+)
+_is_read = statement(
+    select(contents.c.id).where(
+        contents.c.id == bindparam("content_id"), or_(contents.c.reading.is_(None), contents.c.reading != "waiting")
+    )
+)
+
+
+def hear_missing(tx: Tx, agent_id: AgentId) -> int:
+    """The text of files that the agent has heard of and cannot recall is to become recallable. Returns how many files.
+
+    For lives that were imported or whose passages are written later. Repeated, it changes nothing.
+    """
+    heard: dict[str, tuple[str, int]] = {
+        file_id: (content_id, cycle) for file_id, content_id, cycle in tx.all(_heard, agent_id=agent_id)
+    }
+    for payload, cycle in tx.all(_given, agent_id=agent_id):
+        for file in attachments_in(json.loads(payload).get(FILES) or ()):
+            content_id = value(tx, _content_of, file_id=file.id)
+            if content_id is not None:
+                heard.setdefault(file.id, (content_id, cycle))
+    missing = 0
+    for file_id, (content_id, cycle) in heard.items():
+        known = value(tx, _last_recalled, file_id=file_id, agent_id=agent_id)
+        if value(tx, _is_read, content_id=content_id) and known >= value(tx, _last_page, content_id=content_id):
+            continue
+        missing += tx.run(_hear_from, agent_id=agent_id, file_id=file_id, cycle=cycle, next_page=known + 1)
+    if missing:
+        tx.announce(TO_READ, {"agent": agent_id})
+    return missing
 
 
 def remember_some(tx: Tx) -> None:

@@ -94,7 +94,8 @@ _last_place = statement(
 
 _newest_cycle = statement(
     select(passages.c.cycle)
-    .where(passages.c.agent_id == bindparam("agent_id"))
+    # The text of files is written beside the cycles: it says nothing of what was written before it.
+    .where(passages.c.agent_id == bindparam("agent_id"), passages.c.file_id.is_(None))
     .order_by(passages.c.cycle.desc())
     .limit(1)
 )

@@ -60,6 +60,11 @@ _ANY: Final = {"content": {"*/*": {"schema": _BINARY}}}
 _BYTES: Final = {"content": {"application/octet-stream": {"schema": _BINARY}}}
 
 
+Alt = Annotated[
+    str | None, Field(max_length=4_000, description="What the picture shows, for models and people that cannot see it.")
+]
+
+
 class NewFile(BaseModel):
     """An upload to begin."""
 
@@ -68,6 +73,15 @@ class NewFile(BaseModel):
     name: Annotated[str, Field(min_length=1, max_length=1_000)]
     size: Annotated[int, Field(ge=1, description="In bytes.")]
     media_type: Annotated[str | None, Field(max_length=200, description="Guessed from the name if missing.")] = None
+    alt: Alt = None
+
+
+class FileChange(BaseModel):
+    """A description of an upload."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"alt": "A cat on a keyboard."}]})
+
+    alt: Alt
 
 
 @router.post(
@@ -109,7 +123,9 @@ async def create_file(request: Request, caller: Authenticated) -> FileOut:
         wanted = NewFile.model_validate(parse_json(await request.body()))
     except ValueError as error:
         raise InvalidInput(f"Send `name` and `size` as JSON, or a form with the field `file`: {error}") from error
-    begun = await files.begin(caller.entity.id, name=wanted.name, size=wanted.size, media_type=wanted.media_type)
+    begun = await files.begin(
+        caller.entity.id, name=wanted.name, size=wanted.size, media_type=wanted.media_type, alt=wanted.alt
+    )
     return await _out(request, begun)
 
 
@@ -150,6 +166,13 @@ async def get_file_usage(request: Request, caller: Admin) -> FileUsage:
 async def get_file(request: Request, caller: Authenticated, file_id: str) -> FileOut:
     """For members of the space of its message; until it is attached, for the person who uploaded it."""
     return await _out(request, await context_of(request).runtime.files.get(FileId(file_id), reader=caller.entity.id))
+
+
+@router.patch("/api/files/{file_id}", summary="Describe an upload")
+async def describe_file(request: Request, caller: Authenticated, file_id: str, change: FileChange) -> FileOut:
+    """Before a message has it. Agents and screen readers are told what it says."""
+    files = context_of(request).runtime.files
+    return await _out(request, await files.describe(FileId(file_id), change.alt, by=caller.entity.id))
 
 
 @router.delete("/api/files/{file_id}", status_code=204, summary="Remove an upload that no message uses")
@@ -253,5 +276,6 @@ async def _out(request: Request, file: File) -> FileOut:
         arrived=await context_of(request).runtime.files.arrived(file),
         complete=file.is_complete,
         message_id=file.message_id,
+        alt=file.alt,
         created_at=moment(file.created_at),
     )

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fastapi import Request
+from fastapi import Request, Response
 
 from denizen.access import audit
-from denizen.server.auth import Authenticated, Caller, Person
+from denizen.cycles import organization
+from denizen.server.auth import Authenticated, Caller, Person, organization_cookie, organization_cookie_name
 from denizen.server.context import context_of
 from denizen.server.router import new_router
 from denizen.server.shapes.people import OwnChange, me_out
@@ -20,9 +21,13 @@ router = new_router()
 
 
 @router.get("/api/me", summary="Get your own account")
-async def me(request: Request, caller: Authenticated) -> Me:
-    db = context_of(request).runtime.db
-    return me_out(caller, await db.read(directory.get_organization, caller.entity.organization_id))
+async def me(request: Request, response: Response, caller: Authenticated) -> Me:
+    shown = await context_of(request).runtime.db.read(_shown, caller)
+    visit, home = request.scope["visit"], caller.entity.organization_id
+    if shown.organization.remote_pictures and request.cookies.get(organization_cookie_name(visit)) != home:
+        # A session from before this cookie: the next page has the policy of the organization.
+        response.headers.append("Set-Cookie", organization_cookie(visit, home))
+    return shown
 
 
 @router.patch("/api/me", summary="Change your own name")
@@ -30,7 +35,12 @@ async def change_me(request: Request, caller: Person, change: OwnChange) -> Me:
     """Agents in your spaces are told of the new name. Your handle stays."""
     db = context_of(request).runtime.db
     entity = await db.write(_rename, caller, change.name)
-    return me_out(replace(caller, entity=entity), await db.read(directory.get_organization, entity.organization_id))
+    return await db.read(_shown, replace(caller, entity=entity))
+
+
+def _shown(tx: Tx, caller: Caller) -> Me:
+    home = caller.entity.organization_id
+    return me_out(caller, directory.get_organization(tx, home), organization.settings_of(tx, home))
 
 
 def _rename(tx: Tx, caller: Caller, name: str) -> Entity:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Literal
 
 from fastapi import Query, Request
 
@@ -22,6 +24,7 @@ from denizen.shapes.models import AgentModels, ListedModel, MissingKey, ModelSet
 
 router = new_router()
 
+Payer = Literal["organization", "server", "you"]
 OPERATORS = {"x-who": "operators: owners of the first organization"}
 Setup = Annotated[bool, Query(description="Also what can be connected, and the model servers on this machine.")]
 
@@ -32,7 +35,8 @@ Setup = Annotated[bool, Query(description="Also what can be connected, and the m
     openapi_extra={"x-who": "people; with `setup`, operators"},
 )
 async def list_models(request: Request, caller: Person, setup: Setup = False) -> AgentModels:
-    """Models that need no key, and known models of providers with a key. Any other `provider:name` can be used as
+    """Models that need no key, and those that providers with a key offer: they are asked themselves, every ten
+    minutes at most; of one that does not answer, the known ones are listed. Any other `provider:name` can be used as
     well.
     """
     return await _listed(context_of(request).runtime, caller, setup=setup)
@@ -77,15 +81,19 @@ async def _listed(runtime: Runtime, caller: Caller, *, setup: bool = False) -> A
     of_server = catalog.keys_of_server()
     found = {name: ListedModel(name=name, paid_by="nobody") for name in runtime.model_catalog.names()}
     missing: dict[str, str] = {}
+    payers: dict[str, Payer] = {}
+    known: dict[str, list[str]] = {}
     for name, key in catalog.known_names().items():
-        if key in theirs:
-            found[name] = ListedModel(name=name, paid_by="organization")
-        elif key in of_server:
-            found[name] = ListedModel(name=name, paid_by="server")
-        elif key in own:
-            found[name] = ListedModel(name=name, paid_by="you")
+        provider = name.partition(":")[0]
+        known.setdefault(provider, []).append(name)
+        payer = "organization" if key in theirs else "server" if key in of_server else "you" if key in own else None
+        if payer is None:
+            missing[provider] = key
         else:
-            missing[name.partition(":")[0]] = key
+            payers[provider] = payer
+    for provider, names in (await _offered(runtime, caller, payers)).items():
+        # What the provider says itself is what can be used; otherwise, what is known of it.
+        found |= {name: ListedModel(name=name, paid_by=payers[provider]) for name in names or known[provider]}
     default = runtime.server_models
     needs_key = runtime.model_catalog.needs_key(default.default)
     found.setdefault(default.default, ListedModel(name=default.default, paid_by="server" if needs_key else "nobody"))
@@ -98,6 +106,19 @@ async def _listed(runtime: Runtime, caller: Caller, *, setup: bool = False) -> A
         missing_keys=[MissingKey(provider=each, key=missing[each]) for each in sorted(missing)],
         setup=await _setup(runtime, theirs, of_server) if setup else None,
     )
+
+
+async def _offered(runtime: Runtime, caller: Caller, payers: Mapping[str, Payer]) -> dict[str, tuple[str, ...]]:
+    """What these providers offer for the keys that pay; nothing of those that did not answer."""
+    home, me = caller.entity.organization_id, caller.entity.id
+    keys: dict[str, str | None] = {}
+    for provider, payer in payers.items():
+        name = runtime.model_catalog.key_name(f"{provider}:")
+        if payer != "server" and name is not None:
+            owner = me if payer == "you" else None
+            keys[provider] = await runtime.db.read(secrets.resolve, runtime.vault, home, name, owner)
+    asked = [runtime.offered_models.names(each, keys.get(each)) for each in payers]
+    return dict(zip(payers, await asyncio.gather(*asked), strict=True))
 
 
 def _usefulness(name: str) -> tuple[str, int, str]:

@@ -8,7 +8,7 @@ from denizen.access import audit, tokens
 from denizen.access.audit import Actor
 from denizen.access.tokens import Token
 from denizen.clock import SECOND, moment
-from denizen.server.auth import Authenticated, Caller, Person, check_same_site, cookie, guarded
+from denizen.server.auth import Authenticated, Caller, Person, check_same_site, cookie, guarded, organization_cookie
 from denizen.server.context import context_of
 from denizen.server.login_page import CONTENT_SECURITY_POLICY, PAGE
 from denizen.server.reach import Visit
@@ -51,6 +51,8 @@ async def open_session(request: Request, response: Response, given: OpenSession)
     db = context.runtime.db
     session, secret = await guarded(context, visit, given.secret, lambda: db.write(_open, given.secret))
     response.headers["Set-Cookie"] = cookie(visit, secret, _seconds(session, context.runtime.clock.now()))
+    home = (await db.read(directory.get_entity, session.entity_id)).organization_id
+    response.headers.append("Set-Cookie", organization_cookie(visit, home))
     return SessionOpened(**known_token_out(session).model_dump(), page_key=tokens.halves(secret)[1])
 
 

@@ -25,12 +25,18 @@ _KEYS: Final = UUID("0a5a3c0e-6a0b-4f6e-9a57-5d2f4f1f7c3b")
 """Under which idempotency keys, and ids of services, become the ids of events."""
 
 
-@router.post("/api/agents/{agent_id}/trigger", status_code=202, summary="Send an event to an agent")
+@router.post(
+    "/api/agents/{agent_id}/trigger",
+    status_code=202,
+    summary="Send an event to an agent",
+    openapi_extra={"x-who": "everyone with a token, except guests"},
+)
 async def trigger(
     request: Request, caller: Authenticated, agent_id: str, event: TriggerAgent, key: IdempotencyKey = None
 ) -> TriggerAccepted:
     """When this returns, the event is in the agent's inbox and wakes it. `agent_id` is an id or an `@handle`."""
     runtime = context_of(request).runtime
+    managing.check_may_trigger(caller.requester)
     chosen = _event_id(caller, event, key)
     given = [file_in(f"files[{at}]", each) for at, each in enumerate(event.files)]
     await runtime.db.read(find_agent, agent_id, caller)  # Before anything is stored for it.

@@ -47,6 +47,12 @@ class SettingsChange(Given):
     spaces_by: Annotated[
         Literal["member", "admin"] | None, Field(description="Who may create spaces: everyone, or admins and owners.")
     ] = None
+    remote_pictures: Annotated[
+        bool | None,
+        Field(
+            description="Whether pages show pictures of messages that are on other sites; by default, links to them."
+        ),
+    ] = None
     secret_hosts: Annotated[
         SecretHosts | None,
         Field(
@@ -98,7 +104,7 @@ class EntityChange(Given):
     role: Annotated[PersonRole | None, Field(description="For a person; only owners can change it.")] = None
 
 
-def me_out(caller: Caller, organization: Organization) -> Me:
+def me_out(caller: Caller, organization: Organization, settings: OrganizationSettings) -> Me:
     who, token = caller.entity, caller.token
     return Me(
         id=who.id,
@@ -106,6 +112,8 @@ def me_out(caller: Caller, organization: Organization) -> Me:
         handle=who.handle,
         name=who.name,
         role=caller.role,
-        organization=OrganizationOut(id=organization.id, name=organization.name),
+        organization=OrganizationOut(
+            id=organization.id, name=organization.name, remote_pictures=settings.remote_pictures
+        ),
         token=filled(TokenOut, token),
     )

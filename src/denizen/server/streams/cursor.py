@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Final
 from uuid import UUID
 
@@ -23,6 +24,7 @@ Ending = bytes
 """The last bytes of the id of a space."""
 
 
+@lru_cache(maxsize=10_000)
 def ending(space_id: SpaceId) -> Ending:
     return UUID(space_id).bytes[-_END_BYTES:]
 

@@ -35,7 +35,12 @@ from denizen.tools.calls import Call
 
 def message_event(message: Message, id: int | str | None = None) -> bytes:
     """A message, with its position in the stream."""
-    return event("message", message_out(message).model_dump_json(), id)
+    return event("message", message_json(message), id)
+
+
+def message_json(message: Message) -> str:
+    """A message: the data of its event."""
+    return message_out(message).model_dump_json()
 
 
 def change_event(message: Message) -> bytes:

@@ -6,8 +6,9 @@ join and leave spaces meanwhile; the stream follows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Concatenate, ParamSpec, TypeVar
 
 from sqlalchemy import bindparam, select
@@ -41,23 +42,24 @@ from denizen.bus.streams import (
 from denizen.bus.streams import SpaceChanged as SpaceChangedFrame
 from denizen.bus.streams import SpaceRead as SpaceReadFrame
 from denizen.errors import NotAMember, NotFound
-from denizen.ids import CallId, EntityId, MessageId, SpaceId
+from denizen.ids import CallId, MessageId, SpaceId
 from denizen.reflection.stance_store import AGENTS
 from denizen.server.auth import Caller
 from denizen.server.context import Context
 from denizen.server.live import Live, Payload
 from denizen.server.metadata import metadata_update
 from denizen.server.shapes.stances import stance_out
-from denizen.server.sse import Say, may, require_good
+from denizen.server.sse import Say, event, may, require_good
 from denizen.server.streams import cursor
 from denizen.server.streams.advising import Advising
+from denizen.server.streams.audience import SpaceReader
 from denizen.server.streams.cursor import Ending
 from denizen.server.streams.events import (
     StreamReady,
     call_event,
     change_event,
     live_event,
-    message_event,
+    message_json,
     typed_event,
 )
 from denizen.server.streams.space import PAGE
@@ -101,13 +103,7 @@ _places = statement(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Reader:
-    entity_id: EntityId
-    token_id: str
-
-
-def _look_around(tx: Tx, reader: _Reader) -> _Surroundings:
+def _look_around(tx: Tx, reader: SpaceReader) -> _Surroundings:
     require_good(tx, reader.token_id)
     rows = tx.all(_places, entity_id=reader.entity_id)
     found = {row[0]: _Place(row[0], row[1], row[2], bool(row[3]), row[4], row[5]) for row in rows}
@@ -115,30 +111,36 @@ def _look_around(tx: Tx, reader: _Reader) -> _Surroundings:
     return _Surroundings(found, agents, space_statuses.in_spaces_of(tx, reader.entity_id, agents))
 
 
-def _statuses_now(tx: Tx, reader: _Reader, space_id: SpaceId) -> list[ShownStatus]:
-    _require(tx, reader, space_id)
-    return space_statuses.in_space(tx, space_id)
+@dataclass(frozen=True, slots=True)
+class _Encoded:
+    """A message, and its JSON: the same for all readers."""
+
+    message: Message
+    json: str
 
 
-def _new_messages(tx: Tx, reader: _Reader, space_id: SpaceId, after: int) -> list[Message]:
-    _require(tx, reader, space_id)
-    return posting.messages_after(tx, space_id, after, limit=PAGE)
+def _new_messages(tx: Tx, space_id: SpaceId, after: int) -> list[_Encoded]:
+    found = posting.messages_after(tx, space_id, after, limit=PAGE)
+    return [_Encoded(each, message_json(each)) for each in found]
 
 
-def _changed_message(tx: Tx, reader: _Reader, space_id: SpaceId, message_id: MessageId) -> Message:
-    _require(tx, reader, space_id)
-    return posting.get_message(tx, message_id)
+def _changed_message(tx: Tx, message_id: MessageId) -> bytes:
+    return change_event(posting.get_message(tx, message_id))
 
 
-def _shown_call(tx: Tx, reader: _Reader, space_id: SpaceId, call_id: CallId) -> Call | None:
-    _require(tx, reader, space_id)
+def _shown_call(tx: Tx, call_id: CallId) -> Call | None:
     try:
         return calls.get(tx, call_id)
     except NotFound:
         return None  # forgotten
 
 
-def _require(tx: Tx, reader: _Reader, space_id: SpaceId) -> None:
+def _nothing(tx: Tx) -> None:
+    """Only whether the reader may read the space."""
+    del tx
+
+
+def _require(tx: Tx, reader: SpaceReader, space_id: SpaceId) -> None:
     """Raises unless the reader may read this space. Lost access is noticed in the next look around."""
     require_good(tx, reader.token_id)
     if not directory.is_member(tx, space_id, reader.entity_id):
@@ -151,7 +153,7 @@ def _calls_since(
     return {each: calls.since(tx, each, seq, known=told[each].waiting) for each, seq in positions.items()}
 
 
-def _calls_waiting(tx: Tx, reader: _Reader, known: Sequence[CallId]) -> dict[SpaceId, list[Call]]:
+def _calls_waiting(tx: Tx, reader: SpaceReader, known: Sequence[CallId]) -> dict[SpaceId, list[Call]]:
     found: dict[SpaceId, list[Call]] = {}
     for each in calls.waiting_around(tx, reader.entity_id, known=known):
         assert each.space_id is not None
@@ -164,7 +166,8 @@ class PersonFeed:
 
     def __init__(self, context: Context, caller: Caller, given: Mapping[Ending, int], say: Say) -> None:
         self._runtime = context.runtime
-        self._reader = _Reader(caller.entity.id, caller.token.id)
+        self._reads = context.shared_reads
+        self._reader = SpaceReader(caller.entity.id, caller.token.id)
         self._given = dict(given)
         self._say = say
         self._live = Live()
@@ -175,18 +178,18 @@ class PersonFeed:
         self._read: dict[SpaceId, int] = {}
         """How far the person has read, as last sent."""
         self._by_topic: dict[str, SpaceId] = {}
+        self.topics: frozenset[str] = frozenset()
         self._agents: list[Presence] = []
         self._panels: list[SpaceId] = []
 
-    @property
-    def topics(self) -> frozenset[str]:
-        agents = (agent_topic(each.agent_id) for each in self._agents)
-        return frozenset({entity_topic(self._reader.entity_id), *self._by_topic, *agents})
-
     async def approach(self) -> None:
-        around = await self._runtime.db.read(_look_around, self._reader)
-        self._by_topic = {space_topic(each): each for each in around.places}
+        self._follow(await self._runtime.db.read(_look_around, self._reader))
+
+    def _follow(self, around: _Surroundings) -> None:
         self._agents = around.agents
+        self._by_topic = {space_topic(each): each for each in around.places}
+        agents = (agent_topic(each.agent_id) for each in around.agents)
+        self.topics = frozenset({entity_topic(self._reader.entity_id), *self._by_topic, *agents})
 
     async def begin(self) -> None:
         around = await self._runtime.db.read(_look_around, self._reader)
@@ -257,7 +260,10 @@ class PersonFeed:
                     await self._say_statuses(space_id)
             case MetadataUpdated():
                 if space_id is not None:
-                    await self._say(await self._runtime.db.read(_metadata_now, self._reader, frame))
+                    told = await self._read_shared(
+                        space_id, ("metadata", repr(frame)), partial(_metadata_now, frame=frame)
+                    )
+                    await self._say(told)
             case PersonNotice():
                 await self._say(typed_event(Notice(kind=frame.kind, text=frame.text)))
             case StanceChanged():
@@ -265,7 +271,7 @@ class PersonFeed:
             case StreamStarted():
                 # A person who left the space since the last message must not see the next one as it is written.
                 if space_id is not None:
-                    await self._runtime.db.read(_require, self._reader, space_id)
+                    await self._read_shared(space_id, "access", _nothing)
                     await self._say_live(self._live.hear(frame, space_id))
             case PanelChanged() | RoundChanged() | ReplyChanged() | PanelDelta():
                 if space_id is not None and (told := await self._advising.hear(frame)):
@@ -276,6 +282,10 @@ class PersonFeed:
                 await self._say_live(self._live.hear(frame, space_id))
                 if wanted := self._live.wanted():
                     self._want(wanted)
+
+    async def _read_shared(self, space_id: SpaceId, what: Hashable, fn: Callable[[Tx], T]) -> T:
+        """Reads something of a space that is the same for all its readers, if the person may read it."""
+        return await self._reads.read(self._runtime.db, space_id, self._reader, what, fn)
 
     async def _read_in(
         self, space_id: SpaceId, fn: Callable[Concatenate[Tx, P], T], /, *args: P.args, **kwargs: P.kwargs
@@ -300,9 +310,8 @@ class PersonFeed:
 
     def _settle_in(self, around: _Surroundings) -> list[_Place]:
         """Gives every space a position; returns those that are new to the reader."""
-        self._agents = around.agents
+        self._follow(around)
         self._panels = [each.id for each in around.places.values() if each.kind == "panel"]
-        self._by_topic = {space_topic(each): each for each in around.places}
         new: list[_Place] = []
         for place in around.places.values():
             if place.id in self._positions:
@@ -346,7 +355,8 @@ class PersonFeed:
 
     async def _say_statuses(self, space_id: SpaceId) -> None:
         """Sends the statuses that the space shows of its agents."""
-        now = await self._runtime.db.read(_statuses_now, self._reader, space_id)
+        in_space = partial(space_statuses.in_space, space_id=space_id)
+        now = await self._read_shared(space_id, "statuses", in_space)
         if told := self._statuses.news(space_id, now):
             await self._say(told)
 
@@ -367,7 +377,10 @@ class PersonFeed:
         asked = False
         while True:
             after = self._positions[space_id]
-            messages = await self._runtime.db.read(_new_messages, self._reader, space_id, after)
+            new = partial(_new_messages, space_id=space_id, after=after)
+            encoded = await self._read_shared(space_id, after, new)
+            json_of = {each.message.id: each.json for each in encoded}
+            messages = [each.message for each in encoded]
             if messages:
                 self._calls[space_id].message_told()
             is_last = len(messages) < PAGE
@@ -383,7 +396,7 @@ class PersonFeed:
                 if each.author_id == self._reader.entity_id:
                     # An author has read up to their own message: the message says that, too.
                     self._read[space_id] = each.seq
-                told.append(message_event(each, self._cursor))
+                told.append(event("message", json_of[each.id], self._cursor))
             if told:
                 await self._say(b"".join(told))
             if is_last:
@@ -398,19 +411,19 @@ class PersonFeed:
         place = around.places.get(space_id)
         if place is None:
             raise NotAMember("The reader has left the space.")
-        self._agents = around.agents
+        self._follow(around)
         fields = {"kind": place.kind, "name": place.name, "private": place.private, "last_seq": place.last_seq}
         await self._say(typed_event(SpaceChanged.model_validate({"space": space_id, **fields})))
         await self._say_live(self._live.seen(around.agents))
 
     async def _say_changed(self, space_id: SpaceId, message_id: MessageId) -> None:
         """Sends the message as it is now: a frame may be older than the change it announces."""
-        message = await self._runtime.db.read(_changed_message, self._reader, space_id, message_id)
-        await self._say(change_event(message))
+        changed = partial(_changed_message, message_id=message_id)
+        await self._say(await self._read_shared(space_id, ("changed", message_id), changed))
 
     async def _say_call(self, space_id: SpaceId, call_id: CallId) -> None:
         """Sends the call as it is now: a frame may be older than the change it announces."""
-        call = await self._runtime.db.read(_shown_call, self._reader, space_id, call_id)
+        call = await self._read_shared(space_id, ("call", call_id), partial(_shown_call, call_id=call_id))
         if call is not None and self._calls[space_id].new([call]):
             await self._say(call_event(call))
 
@@ -431,12 +444,11 @@ class PersonFeed:
         self._runtime.bus.publish(WANTED, wanted_payload(where))
 
 
-def _metadata_now(tx: Tx, reader: _Reader, frame: MetadataUpdated) -> bytes:
-    _require(tx, reader, frame.space)
+def _metadata_now(tx: Tx, frame: MetadataUpdated) -> bytes:
     return typed_event(metadata_update(tx, frame))
 
 
-def _stance_now(tx: Tx, reader: _Reader, frame: StanceChanged) -> AgentStance | None:
+def _stance_now(tx: Tx, reader: SpaceReader, frame: StanceChanged) -> AgentStance | None:
     _require(tx, reader, frame.space)
     if not may(tx, reader.entity_id, reader.token_id, "admin"):
         return None

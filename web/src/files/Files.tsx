@@ -38,8 +38,8 @@ function OneFile({ file, onView }: { file: Attachment; onView: () => void }): Re
   const [broken, setBroken] = useState(false);
   if (isPicture(file) && !fault && !broken) {
     return (
-      <button type="button" className={css.picture} onClick={onView} aria-label={`View ${file.name}`}>
-        {thumbnail && <img src={thumbnail} alt={file.name} loading="lazy" onError={() => setBroken(true)} />}
+      <button type="button" className={css.picture} onClick={onView} aria-label={`View ${file.alt || file.name}`}>
+        {thumbnail && <img src={thumbnail} alt={file.alt || file.name} loading="lazy" onError={() => setBroken(true)} />}
       </button>
     );
   }

@@ -1,6 +1,6 @@
 import { useCallback, useEffect, useRef, useState } from "react";
 import { inWords } from "../denizen/api";
-import { type Attachment, discard, upload } from "../denizen/files";
+import { type Attachment, describe as describeUpload, discard, upload } from "../denizen/files";
 
 /** How many files a message may have. */
 export const MOST_FILES = 20;
@@ -23,6 +23,8 @@ export interface Attachments {
   add: (files: Iterable<File>) => void;
   /** Go on with an upload that failed, where it stopped. */
   retry: (chosen: Chosen) => void;
+  /** Say what a picture shows. */
+  describe: (chosen: Chosen, alt: string | null) => Promise<void>;
   remove: (key: string) => void;
   clear: () => void;
 }
@@ -63,6 +65,12 @@ export function useAttachments(): Attachments {
     },
     [begin, change],
   );
+  const describe = useCallback(
+    async ({ key, done }: Chosen, alt: string | null): Promise<void> => {
+      if (done) change(key, { done: await describeUpload(done, alt) });
+    },
+    [change],
+  );
   const remove = useCallback((key: string): void => {
     stops.current.get(key)?.abort();
     discard(key);
@@ -83,6 +91,7 @@ export function useAttachments(): Attachments {
     ready: good.flatMap((each) => each.done ?? []),
     add,
     retry,
+    describe,
     remove,
     clear,
   };

@@ -50,9 +50,17 @@ function Shown({ file }: { file: Attachment }): ReactNode {
   const [broken, setBroken] = useState(false);
   if (fault || broken) return <p className={css.notShown}>{fault ?? "This picture cannot be shown. Download it instead."}</p>;
   if (!url) return <p className={css.notShown}>Loading…</p>;
+  if (!isPicture(file) && !navigator.pdfViewerEnabled) {
+    return <p className={css.notShown}>This browser cannot show PDF files. Download the file instead.</p>;
+  }
   // Not sandboxed here, because browsers show no PDF in a sandbox of ours; the answer has one, without scripts.
   if (!isPicture(file)) return <iframe className={css.pages} src={url} title={file.name} />;
-  return <img className={css.large} src={url} alt={file.name} onError={() => setBroken(true)} />;
+  return (
+    <figure className={css.largeFigure}>
+      <img className={css.large} src={url} alt={file.alt || file.name} onError={() => setBroken(true)} />
+      {file.alt && <figcaption aria-hidden>{file.alt}</figcaption>}
+    </figure>
+  );
 }
 
 function Actions({ file }: { file: Attachment }): ReactNode {

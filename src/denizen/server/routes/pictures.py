@@ -1,0 +1,56 @@
+"""The pictures of people and agents."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fastapi import Request, Response
+
+from denizen.access import entity_pictures
+from denizen.server.auth import Authenticated, Person
+from denizen.server.context import context_of
+from denizen.server.router import new_router
+from denizen.server.routes.entities import find_profile
+from denizen.shapes.people import PictureOut, PicturesOut
+
+router = new_router()
+
+_BINARY: Final = {"type": "string", "format": "binary", "examples": ["JPEG"]}
+_WHO: Final = {"x-who": "everyone for themselves; admins and owners for agents"}
+
+
+@router.get("/api/pictures", summary="The pictures of people and agents")
+async def list_pictures(request: Request, caller: Authenticated) -> PicturesOut:
+    """Of your organization. People and agents that are not in the list have no picture."""
+    db = context_of(request).runtime.db
+    return PicturesOut(pictures=await db.read(entity_pictures.addresses, caller.entity.organization_id))
+
+
+@router.put(
+    "/api/entities/{entity_id}/picture",
+    summary="Set a picture",
+    openapi_extra={"requestBody": {"required": True, "content": {"image/*": {"schema": _BINARY}}}, **_WHO},
+)
+async def set_picture(request: Request, caller: Person, entity_id: str) -> PictureOut:
+    """Send the bytes of a JPEG, PNG, GIF, WebP or AVIF file. It is stored at most 256 pixels wide and high, without
+    what a camera wrote into it.
+    """
+    db = context_of(request).runtime.db
+    who = await db.read(find_profile, entity_id, caller)
+    data = await request.body()
+    return PictureOut(url=await entity_pictures.change(db, caller.requester, who.entity.id, data))
+
+
+@router.delete("/api/entities/{entity_id}/picture", status_code=204, summary="Remove a picture", openapi_extra=_WHO)
+async def remove_picture(request: Request, caller: Person, entity_id: str) -> None:
+    db = context_of(request).runtime.db
+    who = await db.read(find_profile, entity_id, caller)
+    await db.write(entity_pictures.remove, caller.requester, who.entity.id)
+
+
+@router.get("/pictures/{entity_id}/{key}", include_in_schema=False)
+async def read_picture(request: Request, entity_id: str, key: str) -> Response:
+    data = await context_of(request).runtime.db.read(entity_pictures.read, entity_id, key)
+    # Another picture has another address.
+    headers = {"Cache-Control": "private, max-age=31536000, immutable"}
+    return Response(data, media_type="image/jpeg", headers=headers)
