@@ -13,7 +13,7 @@ BROWSER := .venv/.browser
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help run setup test test-all tests test-clients test-hard mutants lint types format bench lab real picture features walk web \
+.PHONY: help run setup test test-all tests test-clients test-ranges dist test-hard mutants lint types format bench lab real picture features walk web \
 	schema screenshots lock audit clean
 
 help:
@@ -22,7 +22,9 @@ help:
 	@echo "make test     check style and types, then run the tests (WORKERS=3 at a time)"
 	@echo "make test-all the same, with every test on both databases and many more examples: much longer"
 	@echo "make test-hard  run the tests under load, as another user, ... (CONDITIONS=load ONLY=tests/cli)"
-	@echo "make test-clients  run real client packages against a server (.venv-clients is kept)"
+	@echo "make test-clients  run real client packages against a server (.venv-clients and .node-clients are kept)"
+	@echo "make test-ranges  run the tests of models with the oldest and newest openai and pydantic-ai that are allowed"
+	@echo "make dist     build the wheel and the source distribution, and the wheel of the client alone, into dist"
 	@echo "make mutants  put SAMPLE=200 small defects into the core, one at a time, and list those that no test finds"
 	@echo "make lint     check style and formatting only"
 	@echo "make types    check types only"
@@ -93,6 +95,17 @@ tests: $(COMPILED) $(BROWSER)
 # With packages of others that are no part of the lock: they are clients, and some cannot share our environment.
 test-clients: $(READY)
 	DENIZEN_TEST_CLIENTS=1 $(BIN)/python -m pytest -q -n 0 tests/clients
+
+# The packages that pyproject.toml bounds above, at both ends of their ranges.
+test-ranges: $(READY)
+	$(BIN)/python -m tests.ranges -n $(WORKERS)
+
+# A wheel and a source distribution of the package, and a wheel of its client alone. test-clients tries them.
+DIST ?= dist
+
+dist: $(READY)
+	$(BIN)/python -m hatchling build --directory $(abspath $(DIST)) --target sdist --target wheel
+	cd packages/client && $(CURDIR)/$(BIN)/python -m hatchling build --directory $(abspath $(DIST)) --target wheel
 
 test-hard: $(READY) $(BROWSER)
 	@$(BIN)/python hatch_build.py

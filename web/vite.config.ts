@@ -30,6 +30,8 @@ function onlyWoff2(): Plugin {
 }
 
 export default defineConfig({
+  // Relative: the server puts the path before it, by which it is served, into the page.
+  base: "./",
   plugins: [react(), onlyWoff2(), gzipped()],
   build: {
     outDir: out,

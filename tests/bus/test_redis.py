@@ -7,6 +7,7 @@ import os
 import signal
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import cast
 
 import pytest
@@ -21,7 +22,7 @@ from denizen.bus.redis import LONGEST_PAUSE_SECONDS, PROBE_SECONDS, Outbox, Redi
 from denizen.clock import Clock, Instant
 from denizen.errors import BusError
 from tests.bus.suite import BusSuite, next_frame, next_gap, numbers
-from tests.servers import Server
+from tests.servers import NOTHING_ON_DISK, Server, private_valkey
 
 
 class TestRedisBus(BusSuite):
@@ -313,6 +314,33 @@ async def test_an_address_that_makes_no_sense_is_refused(url: str):
         await RedisBus(url).open()
     assert "sec" not in str(refusal.value)
     assert refusal.value.__suppress_context__
+
+
+@pytest.mark.parametrize("url", ["redis+sentinel://127.0.0.1:26379/mymaster", "redis-sentinel://127.0.0.1"])
+async def test_the_address_of_a_sentinel_is_refused_with_a_sentence(url: str):
+    with pytest.raises(BusError, match="Sentinel is not supported"):
+        await RedisBus(url).open()
+
+
+async def test_a_sentinel_at_an_ordinary_address_is_refused_with_a_sentence(tmp_path: Path):
+    (tmp_path / "sentinel.conf").touch()
+    with (
+        private_valkey(tmp_path / "lock", str(tmp_path / "sentinel.conf"), "--sentinel") as server,
+        pytest.raises(BusError, match="Sentinel is not supported"),
+    ):
+        await RedisBus(server.url).open()
+
+
+async def test_a_node_of_a_cluster_carries_hints(tmp_path: Path):
+    with private_valkey(tmp_path / "lock", *NOTHING_ON_DISK, "--cluster-enabled", "yes") as server:
+        async with (
+            opened(server.url) as here,
+            opened(server.url) as there,
+            there.subscribe("space:1") as subscription,
+        ):
+            await there.connected()
+            here.publish("space:1", {"n": 7})
+            assert await numbers(subscription, 1) == [7]
 
 
 @pytest.mark.parametrize("password", ["", "wrong"], ids=["none", "wrong"])

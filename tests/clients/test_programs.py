@@ -35,3 +35,37 @@ async def test_litellm(client_python: Path) -> None:
         await world.agent("Ada", reply("Hello, Noor."), "Greeted.", reply("One two three."), "Counted.")
         told = await run_program(client_python, "litellm_chat.py", house, await house.token(noor))
     assert told == {"plain": "Hello, Noor.", "streamed": "One two three."}
+
+
+async def test_llm(client_python: Path) -> None:
+    async with open_world("sqlite://") as world, served(world) as house, world.denizen.living():
+        noor = await world.person("Noor")
+        await world.agent("Ada", reply("Hello, Noor."), "Greeted.", reply("One two three."), "Counted.")
+        told = await run_program(client_python, "llm_chat.py", house, await house.token(noor))
+    assert told == {"plain": "Hello, Noor.", "streamed": "One two three."}
+
+
+async def test_openai_for_javascript(client_node: Path) -> None:
+    weather = (call("weather", town="Oslo"), reply("It rains."), "Told Noor.")
+    async with open_world("sqlite://") as world, served(world) as house, world.denizen.living():
+        noor = await world.person("Noor")
+        greeting, counting = (reply("Hello, Noor."), "Greeted."), (reply("One two three."), "Counted.")
+        await world.agent("Ada", *greeting, *counting, *weather, reply("Bye."), "Said goodbye.")
+        told = await run_program(client_node, "openai_npm.mjs", house, await house.token(noor))
+    assert told == {"plain": "Hello, Noor.", "streamed": "One two three.", "told": "It rains.", "responded": "Bye."}
+
+
+async def test_the_vercel_ai_sdk(client_node: Path) -> None:
+    weather = (call("weather", town="Oslo"), reply("It rains."), "Told Noor.")
+    async with open_world("sqlite://") as world, served(world) as house, world.denizen.living():
+        noor = await world.person("Noor")
+        greeting, counting = (reply("Hello, Noor."), "Greeted."), (reply("One two three."), "Counted.")
+        verdict = (reply('{"passed": true, "tests": 3}'), "Told the program.")
+        await world.agent("Ada", *greeting, *counting, *weather, *verdict)
+        told = await run_program(client_node, "vercel.mjs", house, await house.token(noor))
+    assert told == {
+        "plain": "Hello, Noor.",
+        "streamed": "One two three.",
+        "told": "It rains.",
+        "verdict": {"passed": True, "tests": 3},
+    }

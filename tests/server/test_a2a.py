@@ -20,6 +20,7 @@ from denizen.agents.registry import Agent
 from denizen.clock import SystemClock
 from denizen.errors import ToolFailed
 from denizen.ids import AgentId, CycleId
+from denizen.server.context import Limits
 from denizen.spaces.directory import Entity
 from denizen.tools.a2a import CARD, a2a_tool, result_of
 from denizen.tools.outbound import Outbound
@@ -211,6 +212,25 @@ async def test_an_agent_that_says_nothing_has_rejected_the_task(small_house: Hou
         task = (await ok(small_house, noor, ada, "SendMessage", message=message("Hm.")))["task"]
     assert task["status"]["state"] == "TASK_STATE_REJECTED"
     assert "did not reply" in task["status"]["message"]["parts"][0]["text"]
+
+
+async def test_messages_that_wait_are_counted_as_streams() -> None:
+    """Otherwise one person could have the server hold any number of them for minutes."""
+    limits = Limits(streams_per_person=1)
+    async with open_world("sqlite://") as world, served(world, limits=limits) as house:
+        noor, ada = await world.person("Noor"), await world.agent("Ada", a2a=True)
+        headers = await house.headers(noor)
+        body = {"jsonrpc": "2.0", "id": 1, "method": "SendStreamingMessage", "params": {"message": message("Hi")}}
+        async with house.client.stream("POST", f"/a2a/{ada.id}", headers=headers, json=body) as stream:
+            lines = stream.aiter_lines()  # kept: without it, the connection would be closed
+            await anext(lines)
+            second = await rpc(house, noor, ada, "SendMessage", message=message("Hi", "m-2"))
+            at_once = {"returnImmediately": True}
+            third = await ok(house, noor, ada, "SendMessage", message=message("Hi", "m-3"), configuration=at_once)
+        listed = await ok(house, noor, ada, "ListTasks")
+    assert "streams open" in second["error"]["message"]
+    assert third["task"]["status"]["state"] == "TASK_STATE_SUBMITTED"
+    assert listed["totalSize"] == 2, "what was refused is not a task"
 
 
 async def test_errors_are_those_of_the_protocol(small_house: House) -> None:

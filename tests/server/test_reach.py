@@ -25,8 +25,9 @@ from denizen.server.rates import COUNTED, Rates
 from denizen.server.reach import Reach, reach_of, visit_of
 from denizen.server.serving import Tls, check_tls
 from denizen.settings.loading import load
+from denizen.settings.shape import Settings
 from tests.server.conftest import House, served, session_headers
-from tests.world import World
+from tests.world import World, open_world
 
 PROXY = ipaddress.ip_network("127.0.0.1/32")
 
@@ -283,3 +284,28 @@ async def test_a_token_may_ask_only_so_often(small_world: World) -> None:
         small_world.clock.advance(30)
         assert [await ask(noor), await ask(noor)] == [200, 429]
         assert (await house.call("GET", "/healthz")).status_code == 200
+
+
+async def test_a_public_url_with_a_path_is_served_with_and_without_it(ready_sqlite_url: str) -> None:
+    """A proxy may remove the path or not. Addresses that the server makes begin with it."""
+    settings = Settings(public_url="https://example.com/town/")
+    reach = reach_of(settings)
+    assert (reach.path, reach.origin) == ("/town", "https://example.com")
+    async with (
+        open_world(ready_sqlite_url, public_url="https://example.com/town") as world,
+        served(world, reach=Reach(path="/town")) as house,
+    ):
+        noor = await world.person("Noor")
+        login = (await house.call("POST", "/town/api/logins", noor, json={})).json()
+        inside, outside = [await house.call("GET", f"{path}/api/me", noor) for path in ("", "/town")]
+        other = await house.call("GET", "/townhall/api/me", noor)
+        page = await house.call("GET", "/town/s/1", headers={"Accept": "text/html"})
+        models = await house.call("GET", "/town/v1/models", noor)
+        refused = await house.call("GET", "/town/v1/models")
+    assert login["url"].startswith("https://example.com/town/login#")
+    assert inside.json() == outside.json()
+    assert other.status_code == 404
+    assert 'src="/town/assets/' in page.text
+    assert 'content="/town/"' in page.text
+    assert models.status_code == 200
+    assert "error" in refused.json()

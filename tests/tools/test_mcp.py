@@ -19,7 +19,7 @@ import anyio
 import httpx2
 import pytest
 import structlog
-from aiohttp import web
+from aiohttp import BasicAuth, test_utils, web
 from pydantic import ValidationError
 
 from denizen import call, reply
@@ -30,13 +30,14 @@ from denizen.tools import mcp
 from denizen.tools.mcp import IDLE_SECONDS, LONGEST, McpConnections, _callable_name
 from denizen.tools.outbound import Outbound
 from denizen.tools.results import Output, ToolFile
-from denizen.tools.settings import McpServer
+from denizen.tools.settings import McpOAuth, McpServer
 from denizen.tools.tool import CallIdentity, OutsideTool
 from tests.server.conftest import served
 from tests.servers import free_port
 from tests.world import UNHURRIED, open_world
 
 REAL = str(Path(__file__).with_name("mcp_server.py"))
+GUARDED = str(Path(__file__).with_name("mcp_guarded.py"))
 LIGHT = str(Path(__file__).with_name("mcp_light.py"))
 OCCASION = CallIdentity(AgentId("agent"), CycleId("cycle"), 0, 0, "")
 
@@ -322,9 +323,14 @@ async def test_nothing_is_started_after_the_end(tmp_path: Path):
 
 
 @asynccontextmanager
-async def serving(folder: Path, port: int) -> AsyncIterator[str]:
+async def serving(folder: Path, port: int, program: str = REAL, *more: str) -> AsyncIterator[str]:
     process = await asyncio.create_subprocess_exec(
-        sys.executable, REAL, str(port), env={**os.environ, "FOLDER": str(folder)}, stderr=asyncio.subprocess.PIPE
+        sys.executable,
+        program,
+        str(port),
+        *more,
+        env={**os.environ, "FOLDER": str(folder)},
+        stderr=asyncio.subprocess.PIPE,
     )
     try:
         assert process.stderr is not None
@@ -347,6 +353,59 @@ async def test_a_server_elsewhere_is_not_believed_that_a_tool_only_reads(connect
             server = McpServer(url=url, allow_private=("127.0.0.1",), **more)  # pyright: ignore[reportArgumentType]
             effects.append((await offered(connections, server))["add"].effect)
         assert effects == [True, False, False]
+
+
+@asynccontextmanager
+async def issuing(asked: list[tuple[str, str]]) -> AsyncIterator[str]:
+    """An authorization server that gives a token to the client `denizen` with the secret `right`."""
+    app, address = web.Application(), ""
+
+    async def metadata(_: web.Request) -> web.Response:
+        return web.json_response(
+            {
+                "issuer": address,
+                "authorization_endpoint": f"{address}/authorize",
+                "token_endpoint": f"{address}/token",
+                "response_types_supported": ["code"],
+                "grant_types_supported": ["client_credentials"],
+            }
+        )
+
+    async def token(request: web.Request) -> web.Response:
+        given, form = BasicAuth.decode(request.headers["Authorization"]), await request.post()
+        asked.append((str(form["grant_type"]), str(form.get("scope", ""))))
+        if (given.login, given.password) != ("denizen", "right"):
+            return web.json_response({"error": "invalid_client"}, status=401)
+        issued = {"access_token": f"issued-{len(asked)}", "token_type": "Bearer", "expires_in": 3600, "scope": "tools"}
+        return web.json_response(issued)
+
+    app.router.add_get("/.well-known/oauth-authorization-server", metadata)
+    app.router.add_post("/token", token)
+    async with test_utils.TestServer(app) as server:
+        address = f"http://127.0.0.1:{server.port}"
+        yield address
+
+
+async def test_a_server_that_wants_access_tokens_gets_them(connections: McpConnections, tmp_path: Path):
+    asked: list[tuple[str, str]] = []
+    async with issuing(asked) as issuer, serving(tmp_path, free_port(), GUARDED, issuer) as url:
+        oauth = McpOAuth(issuer=issuer, client_id="denizen", client_secret="${TRACKER}", scope="tools")
+        server = McpServer(url=url, allow_private=("127.0.0.1",), oauth=oauth)
+        tools = await offered(connections, server, TRACKER="right")
+        assert await use(tools["add"], a=2, b=3) == "5"
+        assert asked == [("client_credentials", "tools")], "one token serves all requests"
+        assert await offered(connections, server, TRACKER="wrong") == {}
+        assert await offered(connections, McpServer(url=url, allow_private=("127.0.0.1",))) == {}
+
+
+async def test_credentials_are_sent_to_the_configured_issuer_only(connections: McpConnections, tmp_path: Path):
+    """A server cannot name another authorization server to have them."""
+    asked: list[tuple[str, str]] = []
+    async with issuing(asked) as issuer, serving(tmp_path, free_port(), GUARDED, issuer) as url:
+        oauth = McpOAuth(issuer="https://auth.example.com", client_id="denizen", client_secret="${TRACKER}")
+        server = McpServer(url=url, allow_private=("127.0.0.1",), oauth=oauth)
+        assert await offered(connections, server, TRACKER="right") == {}
+    assert asked == []
 
 
 async def test_a_server_at_an_address_comes_and_goes(connections: McpConnections, tmp_path: Path):

@@ -6,6 +6,8 @@
  * the copy is used only where the server cannot be reached. When the page is another, the files of the old one go.
  */
 const SHELL = "shell";
+/** The path that all addresses begin with: empty, or such as `/agents`. */
+const BASE = new URL(self.registration.scope).pathname.replace(/\/$/, "");
 
 self.addEventListener("install", () => self.skipWaiting());
 self.addEventListener("activate", (event) => event.waitUntil(self.clients.claim()));
@@ -14,8 +16,8 @@ self.addEventListener("fetch", (event) => {
   const { request } = event;
   const url = new URL(request.url);
   if (request.method !== "GET" || url.origin !== self.location.origin) return;
-  if (request.mode === "navigate" && !/^\/(api|v1|hooks|metrics|healthz|readyz)(\/|$)/.test(url.pathname)) event.respondWith(page(request));
-  else if (url.pathname.startsWith("/assets/") || url.pathname === "/icon.svg") event.respondWith(file(request));
+  if (request.mode === "navigate" && !/^\/(api|v1|hooks|metrics|healthz|readyz|a2a)(\/|$)/.test(url.pathname.slice(BASE.length))) event.respondWith(page(request));
+  else if (url.pathname.startsWith(`${BASE}/assets/`) || url.pathname === `${BASE}/icon.svg`) event.respondWith(file(request));
 });
 
 async function page(request) {
@@ -24,7 +26,7 @@ async function page(request) {
     if (answer.ok && answer.headers.get("content-type")?.startsWith("text/html")) await keep(answer.clone());
     return answer;
   } catch (error) {
-    const kept = await (await caches.open(SHELL)).match("/");
+    const kept = await (await caches.open(SHELL)).match(`${BASE}/`);
     if (kept) return kept;
     throw error;
   }
@@ -32,11 +34,11 @@ async function page(request) {
 
 async function keep(answer) {
   const cache = await caches.open(SHELL);
-  const before = await cache.match("/");
+  const before = await cache.match(`${BASE}/`);
   const same = before && before.headers.get("etag") === answer.headers.get("etag");
   if (same) return;
   if (before) await Promise.all((await cache.keys()).map((each) => cache.delete(each)));
-  await cache.put("/", answer);
+  await cache.put(`${BASE}/`, answer);
 }
 
 async function file(request) {
@@ -62,8 +64,8 @@ async function pushed(data) {
   await self.registration.showNotification(title, {
     tag,
     body,
-    icon: "/icon-192.png",
-    badge: "/icon-192.png",
+    icon: `${BASE}/icon-192.png`,
+    badge: `${BASE}/icon-192.png`,
     data: { path, call },
     actions: call ? actions : [],
   });
@@ -85,7 +87,7 @@ async function clicked(action, { path, call }) {
     return;
   }
   if (!open) {
-    await self.clients.openWindow(path);
+    await self.clients.openWindow(BASE + path);
     return;
   }
   open.postMessage({ type: "go", path });
@@ -98,11 +100,11 @@ async function answer(call, confirmed, path) {
   const request = { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ result: { confirmed } }) };
   if (key) request.headers["Denizen-Page-Key"] = key;
   try {
-    const answered = await fetch(`/api/calls/${encodeURIComponent(call)}/answer`, request);
+    const answered = await fetch(`${BASE}/api/calls/${encodeURIComponent(call)}/answer`, request);
     if (answered.ok) return;
     throw new Error(String(answered.status));
   } catch {
     const body = "It may be answered already, or you are signed out or offline. Open Denizen to see.";
-    await self.registration.showNotification("Your answer was not sent", { tag: call, body, icon: "/icon-192.png", data: { path } });
+    await self.registration.showNotification("Your answer was not sent", { tag: call, body, icon: `${BASE}/icon-192.png`, data: { path } });
   }
 }

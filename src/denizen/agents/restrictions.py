@@ -181,6 +181,9 @@ def _going_out(definition: AgentDefinition) -> Iterator[tuple[str, tuple[str, in
     for name, server in definition.mcp.items():
         if server.url is not None:
             yield f"mcp.{name}", destination(server.url), server.headers
+        if server.oauth is not None:
+            credentials = {"client_secret": server.oauth.client_secret}
+            yield f"mcp.{name}", destination(server.oauth.issuer), credentials
 
 
 def _written(definition: AgentDefinition) -> list[tuple[tuple[str, str, int], str]]:

@@ -42,6 +42,10 @@ LONGEST_PAUSE_SECONDS = 10.0
 BATCH_FRAMES = 500
 FRAMES_PER_TURN = 64
 
+_NO_SENTINEL = (
+    "Redis Sentinel is not supported. Set the URL of the Redis server itself, or of a proxy that follows the primary: "
+    "Denizen keeps nothing in Redis, so after a failover only hints were lost."
+)
 _REFUSED = (AuthenticationError, AuthorizationError, ResponseError)
 _AWAY = (RedisError, OSError, TimeoutError)
 _GREETING_TOPIC = ""
@@ -97,6 +101,8 @@ class RedisBus:
         try:
             link = await self._connect(connector)
         except _REFUSED as error:
+            if "sentinel" in str(error).lower():
+                raise BusError(_NO_SENTINEL) from error
             raise BusError(f"Redis refuses this connection; check the user and password in its URL: {error}") from error
         self._keeper = asyncio.create_task(self._keep(connector, link), name=f"redis bus {self._name}")
         if link is not None:
@@ -460,6 +466,8 @@ def pause(attempt: int, name: str) -> float:
 
 def _connector(url: str) -> Connector:
     """Makes connections to that address. Raises `BusError` if the address is invalid."""
+    if "sentinel" in url.partition("://")[0].lower():
+        raise BusError(_NO_SENTINEL)
     try:
         options: dict[str, Any] = {**parse_url(url), **_OPTIONS}
         kind: type[AbstractConnection] = options.pop("connection_class", Connection)

@@ -32,6 +32,7 @@ MEANINGS: Final = {
     "mcp.*.args": "Its arguments.",
     "mcp.*.url": "An address, in place of a program.",
     "mcp.*.headers": "Of requests to that address; `${NAME}` stands for a secret of the organization.",
+    "mcp.*.oauth.client_id": "By which the authorization server knows the client.",
     "mcp.*.seconds": "How long a call is waited for.",
     "mcp.*.on_crash": "If the process dies during a call: `report` that the outcome is unknown, or `retry`.",
     "mcp.*.visible": "Whether people in the space see the calls as they are written, and their results.",

@@ -36,7 +36,7 @@ from denizen.server.shapes.a2a import (
     task_out,
 )
 from denizen.server.shapes.chat import waiting_note
-from denizen.server.sse import HEARTBEAT, EventStream, Say
+from denizen.server.sse import HEARTBEAT, EventStream, Say, counted_stream
 
 PARSE_ERROR: Final = -32700
 INVALID_REQUEST: Final = -32600
@@ -121,13 +121,16 @@ def _method_of(request: Request, asked: Any) -> tuple[str, Mapping[str, Any]]:
 
 async def _send(operation: Operation) -> Result:
     given = SendParams.model_validate(operation.params)
-    task = await _begin(operation, given)
     if given.configuration.return_immediately:
+        task = await _begin(operation, given)
         answer = await operation.context.runtime.db.read(answer_so_far, task.asked)
     else:
-        seconds = operation.context.limits.completion_seconds
-        waiting = wait_while_there(operation.context, task.asked, seconds, operation.request.receive)
-        answer = await waiting or Answer("working")
+        # It is held open for minutes, like any other stream.
+        with counted_stream(operation.context, operation.request.scope):
+            task = await _begin(operation, given)
+            seconds = operation.context.limits.completion_seconds
+            waiting = wait_while_there(operation.context, task.asked, seconds, operation.request.receive)
+            answer = await waiting or Answer("working")
     note = await _note(operation, answer)
     return {"task": task_out(task, answer, note, history=given.configuration.history_length)}
 

@@ -96,7 +96,10 @@ class Gate:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        if scope["path"].startswith(OPENAI):
+        path = self._context.reach.inner_path(scope["path"])
+        if path != scope["path"]:
+            scope = {**scope, "path": path, "raw_path": path.encode()}
+        if path.startswith(OPENAI):
             send = with_errors_of_openai(send)
         answering = _Answering(scope, send, self._context)
         try:
@@ -126,7 +129,9 @@ class Gate:
             await self._app(scope, _limited(receive, headers, 0), send)
             return
         remote_pictures = await self._shows_remote_pictures(scope, headers, visit)
-        page = self._context.web.answer(scope["method"], scope["path"], headers, remote_pictures=remote_pictures)
+        page = self._context.web.answer(
+            scope["method"], scope["path"], headers, self._context.reach.path, remote_pictures=remote_pictures
+        )
         if page is not None:
             await page(scope, receive, send)
             return

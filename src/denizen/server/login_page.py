@@ -33,7 +33,7 @@ async function ask(method, path, body) {
 }
 
 async function show() {
-  const me = await ask("GET", "/api/me");
+  const me = await ask("GET", "api/me");
   say(`You are ${me.name} (@${me.handle}), ${me.role} of ${me.organization.name}.`);
   part("in").hidden = true;
   part("out").hidden = false;
@@ -42,7 +42,7 @@ async function show() {
 async function signIn(secret) {
   say("Signing in …");
   try {
-    const session = await ask("POST", "/api/session", { secret });
+    const session = await ask("POST", "api/session", { secret });
     localStorage.setItem("page key", session.page_key);
     await show();
   } catch (error) {
@@ -59,14 +59,14 @@ part("in").addEventListener("submit", (event) => {
   if (secret) signIn(secret);
 });
 part("out").addEventListener("click", async () => {
-  await ask("DELETE", "/api/session");
+  await ask("DELETE", "api/session");
   localStorage.removeItem("page key");
   part("out").hidden = true;
   part("in").hidden = false;
   say("You are signed out.");
 });
 
-fetch("/api/sign-in").then((answer) => answer.json()).then(({ provider }) => {
+fetch("api/sign-in").then((answer) => answer.json()).then(({ provider }) => {
   if (!provider) return;
   part("provider").href = provider.sign_in;
   part("provider").textContent = `Sign in with ${provider.name}`;

@@ -30,10 +30,16 @@ class Reach:
     proxies: tuple[IPv4Network | IPv6Network, ...] = ()
     origin: str | None = None
     """The origin of our pages, if a proxy has another name than the one it asks us by."""
+    path: str = ""
+    """The path that public addresses begin with, such as `/agents`, where a proxy serves us below one."""
 
     def allows(self, host: str) -> bool:
         """Whether requests may use this host name."""
         return is_loopback(host) or host.lower().rstrip(".") in self.hosts
+
+    def inner_path(self, path: str) -> str:
+        """The path without what public addresses begin with: a proxy may have removed it, or not."""
+        return path.removeprefix(self.path) if self.path and path.startswith(f"{self.path}/") else path
 
     def trusts(self, address: str) -> bool:
         """Whether this is the address of a trusted proxy."""
@@ -115,4 +121,4 @@ def reach_of(settings: Settings) -> Reach:
         hosts |= {settings.host} - {*_ANYWHERE}
     networks = tuple(ipaddress.ip_network(each, strict=False) for each in settings.trusted_proxy)
     origin = f"{public.scheme}://{public.netloc}".lower() if public.netloc else None
-    return Reach(frozenset(hosts), networks, origin)
+    return Reach(frozenset(hosts), networks, origin, public.path.rstrip("/"))

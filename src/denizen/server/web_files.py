@@ -6,7 +6,9 @@ time, and answered 304 if unchanged. Nothing outside the list of built files can
 
 from __future__ import annotations
 
+import gzip
 import hashlib
+import html
 import mimetypes
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,6 +37,8 @@ _DIAGRAM_POLICY: Final = (
 """For the frame that draws diagrams from texts of anyone: it has no origin, and reaches nothing but its scripts."""
 _ASSETS: Final = "/assets/"
 _INDEX: Final = "/index.html"
+_BASE: Final = b'="./'
+"""How addresses in the page begin, as it was built."""
 _NOT_PAGES: Final = ("/api", "/v1", "/hooks", "/metrics", "/healthz", "/readyz", "/login/oidc")
 """Below these paths nothing is a page of the web client."""
 _TYPES: Final = {".webmanifest": "application/manifest+json", ".js": "text/javascript", ".svg": "image/svg+xml"}
@@ -64,6 +68,8 @@ class WebFiles:
     def __init__(self, folder: Path = WEB_FOLDER) -> None:
         self._folder = folder
         self._files: dict[str, _File] = {}
+        self._pages: dict[str, _File] = {}
+        """The one page, by the path that public addresses begin with."""
         self._built_at = 0
 
     @property
@@ -71,8 +77,13 @@ class WebFiles:
         """Whether the web client was built."""
         return (self._folder / "index.html").is_file()
 
-    def answer(self, method: str, path: str, headers: Headers, *, remote_pictures: bool = False) -> Response | None:
-        """Returns the answer to a request for a file or a page; None if it is for neither."""
+    def answer(
+        self, method: str, path: str, headers: Headers, base: str = "", *, remote_pictures: bool = False
+    ) -> Response | None:
+        """Returns the answer to a request for a file or a page; None if it is for neither.
+
+        Addresses in the page begin with the path `base`.
+        """
         if method not in ("GET", "HEAD") or path.startswith(_NOT_PAGES):
             return None
         self._read_again()
@@ -88,8 +99,10 @@ class WebFiles:
             return None
         if _INDEX not in self._files:
             return Response(_UNBUILT, media_type="text/html") if path == "/" else None
+        if base not in self._pages:
+            self._pages[base] = _page(self._files[_INDEX], base)
         # A browser that has the page with the other policy has another page.
-        page = _sent(self._files[_INDEX], headers, for_ever=False, variant="-pictures" if remote_pictures else "")
+        page = _sent(self._pages[base], headers, for_ever=False, variant="-pictures" if remote_pictures else "")
         page.headers["Vary"] = "Accept-Encoding, Cookie"
         page.headers["Content-Security-Policy"] = WITH_REMOTE_PICTURES if remote_pictures else CONTENT_SECURITY_POLICY
         page.headers["Cross-Origin-Opener-Policy"] = "same-origin"
@@ -99,15 +112,22 @@ class WebFiles:
         try:
             built_at = (self._folder / "index.html").stat().st_mtime_ns
         except OSError:
-            self._files, self._built_at = {}, 0
+            self._files, self._pages, self._built_at = {}, {}, 0
             return
         if built_at != self._built_at:
-            self._files, self._built_at = _read(self._folder), built_at
+            self._files, self._pages, self._built_at = _read(self._folder), {}, built_at
 
 
 def _read(folder: Path) -> dict[str, _File]:
     paths = [path for path in folder.rglob("*") if path.is_file() and path.suffix != ".gz"]
     return {f"/{path.relative_to(folder).as_posix()}": _file(path) for path in paths}
+
+
+def _page(built: _File, base: str) -> _File:
+    """The page, with addresses that are right at every address of the web client."""
+    content = built.content.replace(_BASE, f'="{html.escape(base)}/'.encode())
+    etag = hashlib.sha256(content).hexdigest()[:32]
+    return _File(content, gzip.compress(content, mtime=0), built.media_type, etag)
 
 
 def _file(path: Path) -> _File:

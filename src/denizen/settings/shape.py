@@ -551,7 +551,10 @@ class Settings(BaseModel):
     redis_url: Annotated[
         str | None,
         AfterValidator(lambda url: url and _known_redis(url)),
-        Expects("a URL such as redis://host:6379/0 (rediss:// for TLS, unix:// for a socket)"),
+        Expects(
+            "the URL of one server such as redis://host:6379/0 (rediss:// for TLS, unix:// for a socket); of a cluster "
+            "that of a node, and not that of a Sentinel"
+        ),
     ] = Field(default=None, repr=False)
     """The Redis or Valkey through which several processes wake each other. A single process needs none."""
 

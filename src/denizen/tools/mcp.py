@@ -32,7 +32,7 @@ from denizen.tools.outbound import Outbound
 from denizen.tools.references import Secret, filled
 from denizen.tools.results import Output, ToolFile
 from denizen.tools.schemas import UnusableSchema, checker, compile_schema
-from denizen.tools.settings import McpServer
+from denizen.tools.settings import McpOAuth, McpServer
 from denizen.tools.tool import CallIdentity, OutsideTool
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from mcp import Client
     from mcp.client import Transport
     from mcp.client.session import IncomingMessage, MessageHandlerFnT
+    from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
     from mcp_types import CallToolResult, ContentBlock, Tool
 
 log_line = structlog.get_logger(__name__)
@@ -134,13 +135,16 @@ class McpConnections:
         try:
             env, of_env = filled(settings.env, secret)
             headers, of_headers = filled(settings.headers, secret)
+            oauth = {} if settings.oauth is None else {"secret": settings.oauth.client_secret}
+            credentials, of_oauth = filled(oauth, secret)
         except ToolFailed as error:
             self._warn(name, "mcp server left out", str(error))
             return None, ()
-        where = (settings.command, settings.args, settings.url, settings.allow_private)
+        where = (settings.command, settings.args, settings.url, settings.allow_private, settings.oauth, *of_oauth)
         key = (shared_by, where, tuple(env.items()), tuple(headers.items()))
         if key not in self._servers:
-            reach = _Reach(name, settings, env, headers, (*of_env, *of_headers), self._outbound)
+            secrets = (*of_env, *of_headers, *of_oauth)
+            reach = _Reach(name, settings, env, headers, secrets, self._outbound, credentials.get("secret", ""))
             self._servers[key] = _Server(reach, self._clock)
         return self._servers[key], await self._servers[key].offered()
 
@@ -226,6 +230,8 @@ class _Reach:
     headers: Mapping[str, str]
     secrets: Sequence[str] = field(repr=False)
     outbound: Outbound
+    client_secret: str = field(default="", repr=False)
+    """Of `oauth`."""
     last_words: deque[str] = field(default_factory=lambda: deque[str](maxlen=LAST_WORDS), compare=False)
     """The last lines of the program's standard error."""
 
@@ -525,10 +531,46 @@ async def _service(reach: _Reach) -> AsyncGenerator[Transport]:
     async with httpx2.AsyncClient(
         transport=_wire(reach.outbound.transport(reach.settings.allow_private)),
         headers=dict(reach.headers),
+        auth=None if reach.settings.oauth is None else _authorization(reach, reach.settings.oauth),
         timeout=TIMEOUT,
         trust_env=False,
     ) as http:
         yield streamable_http_client(reach.settings.url, http_client=http, max_sse_event_size=_EVENT_BYTES)
+
+
+def _authorization(reach: _Reach, oauth: McpOAuth) -> httpx2.Auth:
+    """Gets access tokens as they are needed, and again when they expire. They are kept with the connection only."""
+    from mcp.client.auth.extensions.client_credentials import ClientCredentialsOAuthProvider
+
+    assert reach.settings.url is not None
+    return ClientCredentialsOAuthProvider(
+        reach.settings.url,
+        _TokensInMemory(),
+        client_id=oauth.client_id,
+        client_secret=reach.client_secret,
+        scope=oauth.scope,
+        issuer=oauth.issuer,
+    )
+
+
+class _TokensInMemory:
+    """The tokens of one connection. A new one is had for the credentials, which are in the vault."""
+
+    def __init__(self) -> None:
+        self._tokens: OAuthToken | None = None
+        self._client: OAuthClientInformationFull | None = None
+
+    async def get_tokens(self) -> OAuthToken | None:
+        return self._tokens
+
+    async def set_tokens(self, tokens: OAuthToken) -> None:
+        self._tokens = tokens
+
+    async def get_client_info(self) -> OAuthClientInformationFull | None:
+        return self._client
+
+    async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
+        self._client = client_info
 
 
 async def _speaks_sse(reach: _Reach) -> bool:

@@ -169,6 +169,23 @@ class A2aTool(_Named):
         return _checked_headers(headers)
 
 
+class McpOAuth(_Settings):
+    """How to get access tokens for an MCP server: as a program, with the credentials of a client (OAuth 2.1)."""
+
+    issuer: str = Field(pattern=r"^https?://")
+    """The authorization server that the credentials belong to. They are sent nowhere else."""
+    client_id: str = Field(min_length=1)
+    client_secret: str = Field(pattern=r"^\$\{[A-Za-z_][A-Za-z0-9_]*\}$")
+    """A secret of the organization: `${NAME}`."""
+    scope: str | None = None
+    """The scopes to ask for, with spaces between them; None: what the server asks for."""
+
+    @field_validator("issuer")
+    @classmethod
+    def _leads_to_one_host(cls, issuer: str) -> str:
+        return _checked_url(issuer)
+
+
 class McpServer(_Settings):
     """A server of the Model Context Protocol: a program that is started, or an address."""
 
@@ -178,6 +195,8 @@ class McpServer(_Settings):
     """Environment of the program; `${NAME}` stands for a secret. Of ours it gets only what programs need to run."""
     url: str | None = Field(default=None, pattern=r"^https?://")
     headers: dict[str, str] = Field(default_factory=dict[str, str])
+    oauth: McpOAuth | None = None
+    """For a server at an address that wants access tokens of an authorization server."""
     tools: tuple[str, ...] | None = None
     """The tools that may be used; None is all that the server offers."""
     prefix: str = Field(default="", pattern=r"^[A-Za-z0-9_-]{0,32}$")
@@ -210,6 +229,8 @@ class McpServer(_Settings):
     def _one_of_two(self) -> McpServer:
         if (self.command is None) == (self.url is None):
             raise ValueError("say either `command` (a program to start) or `url` (an address)")
+        if self.oauth is not None and self.url is None:
+            raise ValueError("`oauth` is for servers at a `url`; a program gets its secrets with `env`")
         return self
 
 

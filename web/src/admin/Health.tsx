@@ -10,6 +10,7 @@ import { Loaded } from "../ui/States";
 import { Time } from "../ui/Time";
 import css from "./admin.module.css";
 import { Fault, Section, useAct } from "./parts";
+import { base } from "../denizen/base";
 
 type Told = Schemas["HealthOut"];
 const FEW = 20;
@@ -48,7 +49,7 @@ export default function Health(): ReactNode {
             )}
           </Section>
           <p className={css.faint}>
-            Denizen {told.version}. Prometheus metrics: <a href="/metrics">/metrics</a>.
+            Denizen {told.version}. Prometheus metrics: <a href={`${base}/metrics`}>/metrics</a>.
           </p>
         </>
       )}

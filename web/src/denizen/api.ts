@@ -1,6 +1,7 @@
 /** Requests to the HTTP API, typed by its own description. Errors are `ApiError`: decide by `code`, show `detail`. */
 import { pageKeyHeader } from "./pageKey.ts";
 import type { components, paths } from "./schema";
+import { base } from "./base";
 
 export type Schemas = components["schemas"];
 export type Me = Schemas["Me"];
@@ -147,7 +148,7 @@ export async function fetchApi(method: string, path: string, given: unknown): Pr
 
 /** The address with its parts filled in: `/api/spaces/{space_id}`. */
 export function address(path: string, parts: Loose["path"] = {}, query: Loose["query"] = {}): string {
-  const filled = path.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(String(parts[name])));
+  const filled = base + path.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(String(parts[name])));
   const search = new URLSearchParams();
   for (const [name, value] of Object.entries(query)) {
     if (value !== undefined && value !== null) search.append(name, String(value));

@@ -3,6 +3,7 @@
  * connection breaks, from the last event that it had, and not when the server has refused.
  */
 import { pageKeyHeader } from "./pageKey.ts";
+import { base } from "./base";
 
 const AGAIN_MILLISECONDS = 1_000;
 
@@ -40,7 +41,7 @@ export function openStream(
   const read = async (): Promise<void> => {
     const headers: Record<string, string> = { Accept: "text/event-stream", ...given() };
     if (lastId !== null) headers["Last-Event-ID"] = lastId;
-    const response = await unlessBroken(fetch(path, { headers, signal, credentials: "same-origin", cache: "no-store" }));
+    const response = await unlessBroken(fetch(base + path, { headers, signal, credentials: "same-origin", cache: "no-store" }));
     if (signal.aborted) return;
     if (response !== null && (!response.ok || response.body === null)) {
       onLost(true);

@@ -19,6 +19,7 @@ import { Time } from "../ui/Time";
 import { useToast } from "../ui/Toast";
 import css from "./me.module.css";
 import { Notifications } from "./Notifications";
+import { base } from "../denizen/base";
 
 type Token = Schemas["KnownToken"];
 
@@ -172,7 +173,7 @@ function TokenRow({ token, onChanged, onSecret }: { token: Token; onChanged: () 
   const revoke = async (): Promise<void> => {
     try {
       await remove("/api/tokens/{token_id}", { path });
-      if (here) location.assign("/login");
+      if (here) location.assign(`${base}/login`);
       setAsking(false);
       onChanged();
     } catch (error) {

@@ -1,6 +1,6 @@
 import { QueryClientProvider, useQuery, useQueryClient } from "@tanstack/react-query";
 import { type ReactNode, useEffect, useState } from "react";
-import { useLocation } from "wouter";
+import { Router, useLocation } from "wouter";
 import { ApiError, get, type Me, whenSignedOut } from "../denizen/api";
 import { Live } from "../denizen/live";
 import { openQueries } from "../denizen/queries";
@@ -12,6 +12,7 @@ import { Faces } from "./Faces";
 import { Frame } from "./Frame";
 import css from "./shell.module.css";
 import { SignIn } from "./SignIn";
+import { base } from "../denizen/base";
 
 export function App(): ReactNode {
   const [client] = useState(openQueries);
@@ -19,7 +20,9 @@ export function App(): ReactNode {
     <QueryClientProvider client={client}>
       <Toasts>
         <Boundary>
-          <Door />
+          <Router base={base}>
+            <Door />
+          </Router>
         </Boundary>
       </Toasts>
     </QueryClientProvider>

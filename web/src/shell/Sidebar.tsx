@@ -15,6 +15,7 @@ import css from "./shell.module.css";
 import { openOver } from "./Shortcuts";
 import { signOut } from "./signOut";
 import { chooseTheme, type Theme, useTheme } from "./theme";
+import { base } from "../denizen/base";
 
 const NewPanel = lazy(() => import("../panel/NewPanel").then((module) => ({ default: module.NewPanel })));
 
@@ -30,7 +31,7 @@ export function Sidebar({ open, onClose }: { open: boolean; onClose: () => void 
       <div className={css.scrim} onClick={onClose} aria-hidden />
       <aside className={css.sidebar} aria-label="Navigation" data-open={open}>
         <div className={css.brand}>
-          <img src="/icon.svg" alt="" width={24} height={24} />
+          <img src={`${base}/icon.svg`} alt="" width={24} height={24} />
           <span className={css.brandName}>{me.organization.name}</span>
           <IconButton label="Find anything" icon={<Command size={18} />} onClick={() => openOver("palette")} />
           <Link href="/search" className={css.iconLink} aria-label="Search" title="Search">

@@ -4,6 +4,7 @@ import { keepPageKey } from "../denizen/pageKey";
 import { Button, buttonClass } from "../ui/Button";
 import { TextField } from "../ui/Field";
 import css from "./shell.module.css";
+import { base } from "../denizen/base";
 
 const USED = "This link was already used, or it is older than ten minutes. Get a new one with: denizen login";
 
@@ -44,7 +45,7 @@ export function SignIn({ onSignedIn }: { onSignedIn: (me: Me) => void }): ReactN
   return (
     <main className={css.threshold}>
       <form className={css.signIn} onSubmit={submit}>
-        <img src="/icon.svg" alt="" width={44} height={44} />
+        <img src={`${base}/icon.svg`} alt="" width={44} height={44} />
         <h1>Denizen</h1>
         {provider && (
           <>
@@ -90,7 +91,7 @@ function useProvider(): Provider | null {
   const [provider, setProvider] = useState<Provider | null>(null);
   useEffect(() => {
     let gone = false;
-    fetch("/api/sign-in")
+    fetch(`${base}/api/sign-in`)
       .then((answer) => answer.json() as Promise<{ provider: Provider | null }>)
       .then((told) => {
         if (!gone) setProvider(told.provider);
@@ -107,7 +108,7 @@ let taken: string | null = null;
 
 /** The secret behind the #; out of the address bar and the history at once. */
 function takeSecret(): string {
-  if (taken === null && location.pathname === "/login") {
+  if (taken === null && location.pathname === `${base}/login`) {
     taken = location.hash.slice(1);
     if (taken) history.replaceState(null, "", location.pathname);
   }

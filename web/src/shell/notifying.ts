@@ -1,6 +1,7 @@
 /** Notifications of the browser: whether they are wanted, and showing one. */
 import type { News } from "./news";
 import { turnOffPush } from "./push";
+import { base } from "../denizen/base";
 
 const WANTED = "notifications";
 const LOOKED_AT = "looked at";
@@ -30,7 +31,7 @@ export function turnOff(): Permission {
 export async function installWorker(): Promise<void> {
   if (!("serviceWorker" in navigator)) return;
   try {
-    await navigator.serviceWorker.register("/sw.js");
+    await navigator.serviceWorker.register(`${base}/sw.js`);
   } catch {
     // Not allowed: the page works without.
   }
@@ -75,7 +76,7 @@ export async function isAnyLookedAt(): Promise<boolean> {
 }
 
 export async function show({ tag, title, body, path, call }: News): Promise<void> {
-  const options = { tag, body, icon: "/icon-192.png", badge: "/icon-192.png", data: { path, call } };
+  const options = { tag, body, icon: `${base}/icon-192.png`, badge: `${base}/icon-192.png`, data: { path, call } };
   const actions = call
     ? [
         { action: "confirm", title: "Confirm" },

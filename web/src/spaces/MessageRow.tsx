@@ -25,6 +25,7 @@ import { PinMark, usePin } from "./Pins";
 import { ReactButton, Reactions } from "./Reactions";
 import reactions from "./reactions.module.css";
 import type { MessageRow as Row } from "./rows";
+import { base } from "../denizen/base";
 
 interface Props {
   row: Row;
@@ -221,7 +222,7 @@ function More(props: { message: Message; mayChange: boolean; onDelete: () => voi
     {
       label: "Copy link",
       icon: <LinkIcon size={16} />,
-      onSelect: () => void copy(`${location.origin}/s/${message.space_id}/m/${message.seq}`, "Link copied."),
+      onSelect: () => void copy(`${location.origin}${base}/s/${message.space_id}/m/${message.seq}`, "Link copied."),
     },
     ...(mayChange ? [{ label: "Delete", icon: <Trash2 size={16} />, onSelect: props.onDelete, danger: true }] : []),
   ];

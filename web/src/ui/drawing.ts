@@ -1,4 +1,5 @@
 /** Has diagrams drawn in a frame of their own, which can do nothing else. Loaded when the first one is shown. */
+import { base } from "../denizen/base";
 
 const LONGEST_MILLISECONDS = 15_000;
 
@@ -39,7 +40,7 @@ function open(): Promise<Window> {
       if ("ready" in data) resolve(element.contentWindow!);
       else answer(data.id, data.svg);
     });
-    element.src = "/diagram.html";
+    element.src = `${base}/diagram.html`;
     document.body.append(element);
   });
 }

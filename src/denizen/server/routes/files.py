@@ -198,11 +198,12 @@ async def read_content(
 @router.get("/api/files/{file_id}/link", summary="An address of a file for browsers")
 async def get_link(request: Request, caller: Authenticated, file_id: str) -> FileLink:
     """Pictures and players of a page cannot send a token: this address needs none, for an hour."""
-    files = context_of(request).runtime.files
+    context = context_of(request)
+    files = context.runtime.files
     file = await files.get(FileId(file_id), reader=caller.entity.id)
     signed = files.sign(file)
     until = datetime.fromtimestamp(int(signed.partition("-")[0]), UTC)
-    url = f"/files/{file.id}/{signed}/{quote(file.name, safe='')}"
+    url = f"{context.reach.path}/files/{file.id}/{signed}/{quote(file.name, safe='')}"
     thumbnail = f"{url}?size={THUMBNAIL}" if is_picture(file.media_type) else None
     return FileLink(url=url, thumbnail=thumbnail, expires_at=until)
 

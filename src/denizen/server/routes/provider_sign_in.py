@@ -48,11 +48,12 @@ _LONGEST: Final = 4_096
 @router.get("/api/sign-in", include_in_schema=False)
 async def sign_in_options(request: Request) -> dict[str, dict[str, str] | None]:
     """How people can sign in beside tokens and links."""
-    issuer = context_of(request).issuer
+    context = context_of(request)
+    issuer, base = context.issuer, context.reach.path
     if issuer is None or not issuer.settings.sign_in:
         return {"provider": None}
     name = issuer.settings.label or urlsplit(issuer.name).hostname or issuer.name
-    return {"provider": {"name": name, "sign_in": "/login/oidc", "sign_out": "/login/oidc/logout"}}
+    return {"provider": {"name": name, "sign_in": f"{base}/login/oidc", "sign_out": f"{base}/login/oidc/logout"}}
 
 
 @router.get("/login/oidc", include_in_schema=False)
@@ -182,7 +183,7 @@ def _failed(request: Request, sentence: str, status: int = 400) -> Response:
     page = (
         '<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
         f"<title>Sign-in failed</title><h1>Sign-in failed</h1><p>{escape(sentence)}</p>"
-        '<p><a href="/login">Back to the sign-in page</a></p></html>'
+        f'<p><a href="{escape(context_of(request).reach.path)}/login">Back to the sign-in page</a></p></html>'
     )
     headers = {"Cache-Control": "no-store", "Set-Cookie": _cookie(_visit(request), "", 0)}
     return Response(page, status, headers, "text/html")
