@@ -433,8 +433,13 @@ async def test_a_space_is_opened_renamed_peopled_and_left(house: House, visit: V
     await page.get_by_role("button", name="Space menu").click()
     await page.get_by_role("menuitem", name="Settings").click()
     await page.get_by_role("dialog").get_by_label("Name").fill("Big attic")
+    await page.get_by_role("dialog").get_by_label("Keep messages").select_option("days")
+    await page.get_by_role("dialog").get_by_label("Days").fill("30")
+    await hers.check_accessibility()
     await page.get_by_role("dialog").get_by_role("button", name="Save").click()
     await expect(other.get_by_role("link", name="Big attic")).to_be_visible()
+    (attic,) = [each for each in await house.world.denizen.spaces.list(noor) if each.name == "Big attic"]
+    assert (await house.world.denizen.spaces.retention(attic)).days == 30
     await page.get_by_role("button", name="Space menu").click()
     await page.get_by_role("menuitem", name="Leave").click()
     await page.get_by_role("dialog").get_by_role("button", name="Leave").click()
