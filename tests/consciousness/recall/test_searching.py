@@ -94,6 +94,19 @@ def a_life(cycles: int, seed: int = 3) -> list[list[Piece]]:
     ]
 
 
+async def test_how_many_are_asked_for_does_not_change_which_are_the_best(ready_sqlite_url: str) -> None:
+    """A short passage with one of the words comes before 120 long ones with both, also if only one is asked for."""
+    async with house(ready_sqlite_url) as runtime:
+        ada = await an_agent(runtime)
+        long = f"{'kettle ' * 3}{'violin ' * 3}{'and so on ' * 120}"
+        lives = [[heard("A kettle.")], *([heard(f"Lamp {at}.", minute=600 * at)] for at in range(1, 401))]
+        lives += [[heard(long, minute=600 * at)] for at in range(401, 521)]
+        await live(runtime.db, ada, lives)
+        everything = await texts(runtime.db, ada, "kettle violin")
+        assert everything[0] == "A kettle."
+        assert await texts(runtime.db, ada, "kettle violin", limit=1) == everything[:1]
+
+
 async def test_both_databases_find_the_same_in_the_same_order(ready_sqlite_url: str, ready_postgres_url: str) -> None:
     """The ranking is ours: what differs between databases does not show."""
     lives = a_life(300)

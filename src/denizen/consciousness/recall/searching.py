@@ -44,6 +44,8 @@ FOUND: Final = 200
 """How many passages a search returns at most."""
 SOURCES_WITH_MEANING: Final = 200
 """How many passages have their neighbours examined in a search with meaning, which finds more that shares no word."""
+EXAMINED: Final = 400
+"""How many of the passages with the best scores of their own are ranked at least: by cues, any may be the first."""
 MOST_COMPARED: Final = 400
 """How many of the best passages have their words compared with those of the question."""
 _UNIT: Final = 1.5
@@ -128,7 +130,7 @@ def rank(
     sources = SOURCES if meaning is None else SOURCES_WITH_MEANING
     everywhere = _best(scored, unit, meaning)
     order = everywhere[: MOST_LOOKED_AT if only == EVERYTHING else MOST_FILTERED].tolist()
-    seen = _sources(door, order, only, max(sources, limit))
+    seen = _sources(door, order, only, max(sources, limit, EXAMINED))
     ours = _of_here(door, everywhere, here, len(seen)) if here else []
     places = _with_others(door, [*ours[:sources], *seen[:sources]], [*ours, *seen], period)
     scores = _scores(tx, agent_id, places, scored, unit, meaning)
