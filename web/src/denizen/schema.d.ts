@@ -3354,6 +3354,64 @@ export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
         /**
+         * A2aTool
+         * @description An agent elsewhere, which the agent here gives tasks to by A2A (Agent2Agent).
+         */
+        A2aTool: {
+            /**
+             * Allow Private
+             * @default []
+             */
+            allow_private: string[];
+            /** Description */
+            description: string;
+            /**
+             * Effect
+             * @default true
+             */
+            effect: boolean;
+            /** Headers */
+            headers?: {
+                [key: string]: string;
+            };
+            /**
+             * Independent
+             * @default false
+             */
+            independent: boolean;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "a2a";
+            /** Name */
+            name: string;
+            /**
+             * On Crash
+             * @default report
+             * @enum {string}
+             */
+            on_crash: "retry" | "report";
+            /**
+             * Results
+             * @default outside
+             * @enum {string}
+             */
+            results: "outside" | "trusted";
+            /**
+             * Seconds
+             * @default 600
+             */
+            seconds: number;
+            /** Url */
+            url: string;
+            /**
+             * Visible
+             * @default false
+             */
+            visible: boolean;
+        };
+        /**
          * About
          * @description Fields that OpenAI's API does not have.
          */
@@ -5443,6 +5501,11 @@ export interface components {
          *     }
          */
         CreateAgent: {
+            /**
+             * A2A
+             * @default false
+             */
+            a2a: boolean;
             budget?: components["schemas"]["BudgetSettings-Input"] | null;
             /**
              * @default {
@@ -5544,7 +5607,7 @@ export interface components {
              * Tools
              * @default []
              */
-            tools: (string | (components["schemas"]["HttpTool"] | components["schemas"]["ClientTool"]))[];
+            tools: (string | (components["schemas"]["HttpTool"] | components["schemas"]["ClientTool"] | components["schemas"]["A2aTool"]))[];
             /**
              * @default {
              *       "commands": [
@@ -7926,7 +7989,7 @@ export interface components {
          * @description An account elsewhere, and the code that was sent there.
          * @example {
          *       "account": "@noor:example.org",
-         *       "code": "01234567"
+         *       "code": "012345678901"
          *     }
          */
         LinkAddress: {
