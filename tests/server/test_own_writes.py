@@ -123,6 +123,15 @@ CASES: Final[dict[str, tuple[Case, ...]]] = {
         Case(about="an admin", who=OWNERS, path={"entity_id": "@amin"}),
         Case(about="an owner", who=OWNERS, path={"entity_id": "@olga"}),
     ),
+    "DELETE /api/entities/{entity_id}/picture": (
+        Case(about="an agent's", who=ADMINS, path={"entity_id": "{agent}"}),
+        Case(about="one's own", who=frozenset({"member"}), path={"entity_id": "@mia"}),
+    ),
+    "PUT /api/entities/{entity_id}/picture": (  # nothing is sent
+        Case(about="an agent's", who=ADMINS, path={"entity_id": "{agent}"}, code="invalid_input"),
+        Case(about="one's own", who=frozenset({"member"}), path={"entity_id": "@mia"}, code="invalid_input"),
+    ),
+    "PATCH /api/files/{file_id}": (Case(code="invalid_input"),),  # it was sent already
     "DELETE /api/files/{file_id}": (Case(code="invalid_input"),),  # it is attached to a message
     "PUT /api/files/{file_id}/content": (Case(who=OWNER_IN_PERSON, code="upload_conflict"),),  # it has arrived
     "POST /api/forget": (

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.web import sizes
 from denizen.app import Runtime
 from denizen.server.application import create_app
 from tests.web.conftest import ROOT
@@ -59,3 +60,9 @@ def test_no_source_asks_anyone_else() -> None:
         text = path.read_text()
         assert "https://" not in text or path.name == "schema.d.ts", path
         assert "style={{" not in text, path
+
+
+@pytest.mark.usefixtures("_web_client")
+def test_the_first_page_loads_little() -> None:
+    """Scripts and styles, gzipped, in KB. What is not needed at once is loaded when it is."""
+    assert sum(sizes().values()) <= 180
