@@ -13,7 +13,7 @@ BROWSER := .venv/.browser
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help run setup test test-all tests test-clients test-hard mutants lint types format bench lab real picture features walk web \
+.PHONY: help run setup test test-all tests test-bridges test-clients test-hard mutants lint types format bench lab real picture features walk web \
 	schema screenshots lock audit clean
 
 help:
@@ -23,6 +23,7 @@ help:
 	@echo "make test-all the same, with every test on both databases and many more examples: much longer"
 	@echo "make test-hard  run the tests under load, as another user, ... (CONDITIONS=load ONLY=tests/cli)"
 	@echo "make test-clients  run real client packages against a server (.venv-clients is kept)"
+	@echo "make test-bridges  run bridges against real servers such as Synapse (.venv-bridges is kept)"
 	@echo "make mutants  put SAMPLE=200 small defects into the core, one at a time, and list those that no test finds"
 	@echo "make lint     check style and formatting only"
 	@echo "make types    check types only"
@@ -93,6 +94,10 @@ tests: $(COMPILED) $(BROWSER)
 # With packages of others that are no part of the lock: they are clients, and some cannot share our environment.
 test-clients: $(READY)
 	DENIZEN_TEST_CLIENTS=1 $(BIN)/python -m pytest -q -n 0 tests/clients
+
+# With servers of others that are no part of the lock: they run as processes of their own.
+test-bridges: $(READY)
+	DENIZEN_TEST_BRIDGES=1 $(BIN)/python -m pytest -q -n 0 --timeout=600 tests/bridges/real
 
 test-hard: $(READY) $(BROWSER)
 	@$(BIN)/python hatch_build.py
