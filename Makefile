@@ -13,7 +13,8 @@ BROWSER := .venv/.browser
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help run setup test test-all tests test-clients test-ranges dist test-hard mutants lint types format bench lab real picture features walk web \
+.PHONY: help run setup test test-all tests test-bridges test-clients test-ranges dist test-hard mutants lint types \
+	format bench lab real picture features walk web \
 	schema screenshots lock audit clean
 
 help:
@@ -25,6 +26,7 @@ help:
 	@echo "make test-clients  run real client packages against a server (.venv-clients and .node-clients are kept)"
 	@echo "make test-ranges  run the tests of models with the oldest and newest openai and pydantic-ai that are allowed"
 	@echo "make dist     build the wheel and the source distribution, and the wheel of the client alone, into dist"
+	@echo "make test-bridges  run bridges against real servers such as Synapse (.venv-bridges is kept)"
 	@echo "make mutants  put SAMPLE=200 small defects into the core, one at a time, and list those that no test finds"
 	@echo "make lint     check style and formatting only"
 	@echo "make types    check types only"
@@ -106,6 +108,10 @@ DIST ?= dist
 dist: $(READY)
 	$(BIN)/python -m hatchling build --directory $(abspath $(DIST)) --target sdist --target wheel
 	cd packages/client && $(CURDIR)/$(BIN)/python -m hatchling build --directory $(abspath $(DIST)) --target wheel
+
+# With servers of others that are no part of the lock: they run as processes of their own.
+test-bridges: $(READY)
+	DENIZEN_TEST_BRIDGES=1 $(BIN)/python -m pytest -q -n 0 --timeout=600 tests/bridges/real
 
 test-hard: $(READY) $(BROWSER)
 	@$(BIN)/python hatch_build.py

@@ -52,6 +52,8 @@ class Harbour:
     """What it answers next, instead of taking it."""
     tokens: set[str] = field(default_factory=lambda: {"good"})
     unreachable: bool = False
+    first_cursor: str = "0"
+    tells_deletions: bool = True
     news: asyncio.Event = field(default_factory=asyncio.Event)
     slow: set[str] = field(default_factory=set[str])
     """Rooms that take what is sent only when it is `released`."""
@@ -79,6 +81,12 @@ class Harbour:
         """Create the bridge to it."""
         bridge, _ = await world.denizen.bridges.create("Harbour", "harbour", self.settings)
         return bridge
+
+    def room_id(self, name: str) -> str:
+        return name
+
+    async def settle(self) -> None:
+        return
 
     async def close(self) -> None:
         return

@@ -35,6 +35,8 @@ class Program:
         self.taken: dict[str, str] = {}
         self.forbidden = False
         self.events = 0
+        self.first_cursor = "0"
+        self.tells_deletions = True
         self.url = self.secret = ""
         self.bridge: Bridge
         self.world: World
@@ -49,6 +51,12 @@ class Program:
         self.bridge, secret = await world.denizen.bridges.create("Program", "webhook", settings)
         self.secret = secret or ""
         return self.bridge
+
+    def room_id(self, name: str) -> str:
+        return name
+
+    async def settle(self) -> None:
+        return
 
     async def close(self) -> None:
         return

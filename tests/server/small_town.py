@@ -41,7 +41,7 @@ _FILLED = {
     "webhook": ("webhook_id",),
     "bridge": ("bridge_id",),
     "channel": ("channel_id",),
-    "account": ("account",),
+    "account": ("account", "transaction_id"),
     "token": ("token_id",),
     "event": ("event_id", "event"),
     "key": ("name",),

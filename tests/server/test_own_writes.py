@@ -220,6 +220,7 @@ CASES: Final[dict[str, tuple[Case, ...]]] = {
     "POST /hooks/calls/{call_id}": (Case(code="not_found"),),  # the key of the address is wrong
     "POST /hooks/{webhook_id}": (Case(code="signature_wrong"),),
     "POST /hooks/bridges/{bridge_id}": (Case(code="signature_wrong"),),
+    "PUT /hooks/bridges/{bridge_id}/_matrix/app/v1/transactions/{transaction_id}": (Case(code="signature_wrong"),),
     "POST /v1/chat/completions": (Case(body={"model": "ada", "messages": [{"role": "user", "content": "Hello."}]}),),
     "POST /v1/responses": (Case(body={"model": "ada", "input": "Hello again."}),),
     "POST /v1/embeddings": (Case(code="invalid_input"),),  # there is no embedder

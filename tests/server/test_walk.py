@@ -228,6 +228,7 @@ def test_only_these_are_open_to_anyone() -> None:
         "GET /readyz",
         "POST /api/session",
         "POST /hooks/bridges/{bridge_id}",
+        "PUT /hooks/bridges/{bridge_id}/_matrix/app/v1/transactions/{transaction_id}",
         "POST /hooks/calls/{call_id}",
         "POST /hooks/{webhook_id}",
     }

@@ -191,6 +191,11 @@ def names_in(text: str) -> set[str]:
     return set(_REFERENCE.findall(text))
 
 
+def is_reference(text: str) -> bool:
+    """Whether the text is one reference to a secret, and nothing else."""
+    return _REFERENCE.fullmatch(text) is not None
+
+
 def shared_in(environ: Mapping[str, str]) -> dict[str, str]:
     """The secrets that the environment shares with all organizations, DENIZEN_SECRET_<NAME>, without the vault's
     key."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import builtins
+import hmac
 import secrets as randomness
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -14,14 +15,17 @@ from denizen.access.requesters import THIS_PROCESS, Requester
 from denizen.api.subject import OrganizationRef, PersonRef, Subject, id_of
 from denizen.bridges import addresses, managing, registry
 from denizen.bridges.addresses import BridgeAddress
+from denizen.bridges.matrix.kind import MatrixSettings
 from denizen.bridges.receiving import Origin, Receiver
 from denizen.bridges.registry import Backlog, Bridge, Channel, secret_purpose
+from denizen.bridges.running import opened
 from denizen.bridges.webhook import events
 from denizen.clock import SECOND
-from denizen.errors import InvalidInput, NotFound, SignatureWrong
-from denizen.ids import OrganizationId
+from denizen.errors import BridgeUnusable, InvalidInput, NotFound, SecretUnreadable, SignatureWrong
+from denizen.ids import BridgeId, OrganizationId
 from denizen.spaces import directory
 from denizen.spaces.directory import Space
+from denizen.spaces.outbox import TO_SEND
 from denizen.storage.database import Tx
 
 BridgeRef = Bridge | str
@@ -139,6 +143,25 @@ class Bridges(Subject):
             raise NotFound("bridge", bridge_id)
         room, event = events.parse(body)
         await Receiver(runtime.db, runtime.store_incoming_file).receive(Origin(bridge.id, room), event)
+
+    async def receive_push(self, bridge_id: str, authorization: str) -> None:
+        """Take note that a homeserver has news for a Matrix bridge. What they are is read from the homeserver.
+
+        Raises `SignatureWrong` unless it shows the `hs_token` of the bridge's registration.
+        """
+        await self._runtime.db.write(self._hint_if_known, bridge_id, authorization.removeprefix("Bearer ").strip())
+
+    def _hint_if_known(self, tx: Tx, bridge_id: str, token: str) -> None:
+        expected, known = _DECOY, False
+        try:
+            _, settings, _ = opened(tx, self._runtime.vault, self._runtime.bridge_policy, BridgeId(bridge_id))
+            if isinstance(settings, MatrixSettings):
+                expected, known = settings.hs_token, True
+        except (NotFound, BridgeUnusable, SecretUnreadable):
+            pass
+        if not hmac.compare_digest(expected.encode(), token.encode()) or not known:
+            raise SignatureWrong
+        tx.announce(TO_SEND, {"bridge": bridge_id})
 
     def _with_secret(self, tx: Tx, bridge_id: str) -> tuple[Bridge | None, str]:
         try:

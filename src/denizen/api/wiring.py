@@ -496,10 +496,10 @@ class Wiring:
     @cached_property
     def bridge_policy(self) -> BridgePolicy:
         """The kinds of bridges here, and what they may reach."""
+        from denizen.bridges.kinds import BUILT_IN
         from denizen.bridges.managing import BridgePolicy
-        from denizen.bridges.webhook.kind import WEBHOOK
 
-        return BridgePolicy({each.name: each for each in (WEBHOOK, *self._bridge_kinds)}, self._policy.access)
+        return BridgePolicy({each.name: each for each in (*BUILT_IN, *self._bridge_kinds)}, self._policy.access)
 
     def _new_bridge_runner(self) -> BridgeRunner:
         from denizen.api.files import Files

@@ -17,10 +17,10 @@ from sqlalchemy import bindparam, delete, update
 
 from denizen.access import audit, people
 from denizen.access.requesters import Requester, find_space
-from denizen.access.secrets import names_in
+from denizen.access.secrets import is_reference, names_in
 from denizen.agents.restrictions import HostAccess
 from denizen.bridges import registry, sending
-from denizen.bridges.port import BridgeKind, BridgeSettings
+from denizen.bridges.port import BridgeKind, BridgeSettings, secret_fields
 from denizen.bridges.registry import Bridge, Channel
 from denizen.errors import InvalidInput, NotAllowed, NotFound
 from denizen.ids import BridgeId, ChannelId, OrganizationId, new_id
@@ -60,6 +60,11 @@ class BridgePolicy:
             raise InvalidInput(
                 f"There is no kind of bridge {kind[:40]!r}. Use one of: {', '.join(sorted(self.kinds))}."
             )
+        for name in secret_fields(self.kinds[kind].settings):
+            if name in settings and not is_reference(str(settings[name])):
+                raise InvalidInput(
+                    f"The setting {name} may only name a secret, as ${{NAME}}. Add the secret under Keys."
+                )
         try:
             return self.kinds[kind].settings.model_validate(dict(settings))
         except ValidationError as error:

@@ -18,7 +18,7 @@ from sqlalchemy import bindparam, select, update
 from denizen import failpoints
 from denizen.access.requesters import THIS_PROCESS
 from denizen.agents import messaging
-from denizen.bridges import addresses, registry, sending
+from denizen.bridges import addresses, registry
 from denizen.bridges.port import (
     BridgeSettings,
     Incoming,
@@ -146,7 +146,7 @@ def take_in(tx: Tx, origin: Origin, event: Incoming, what: Draft | None, files: 
         message_id, emoji = _apply(tx, bridge, channel, event, what, files)
         _note_carried(tx, channel.id, outside_id, message_id, emoji)
     _advance(tx, channel, origin)
-    _note_success(tx, origin)
+    registry.note_received(tx, origin.bridge_id)
 
 
 def leave_out(tx: Tx, origin: Origin, outside_id: str) -> None:
@@ -162,14 +162,7 @@ def move_on(tx: Tx, origin: Origin) -> None:
     """Store how far the room was read, where nothing was written in it."""
     _, channel = _channel(tx, origin)
     _advance(tx, channel, origin)
-    _note_success(tx, origin)
-
-
-def _note_success(tx: Tx, origin: Origin) -> None:
-    if origin.lease is None:
-        registry.note_received(tx, origin.bridge_id)
-    else:
-        sending.succeed(tx, origin.bridge_id)
+    registry.note_received(tx, origin.bridge_id)
 
 
 def _channel(tx: Tx, origin: Origin) -> tuple[Bridge, Channel]:

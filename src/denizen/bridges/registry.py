@@ -308,7 +308,7 @@ def note_success(tx: Tx, bridge_id: BridgeId) -> bool:
 
 
 def note_received(tx: Tx, bridge_id: BridgeId) -> None:
-    """The service has sent something by itself. Whether something can be sent to it is not known by that."""
+    """Something came from the service. Whether something can be sent to it is not known by that."""
     tx.run(_heard_from, bridge=bridge_id, at=tx.now)
 
 

@@ -205,7 +205,7 @@ class BridgeRunner:
         """The connection; None if the bridge cannot be opened, and waits."""
         deps, lease = self._deps, carrier.lease
         try:
-            bridge, settings, secret = await self._db.read(_opened, deps.vault, deps.policy, lease.bridge_id)
+            bridge, settings, secret = await self._db.read(opened, deps.vault, deps.policy, lease.bridge_id)
             kind = deps.policy.kinds[bridge.kind]
             if kind.reads:
                 carrier.problem = bridge.error
@@ -329,7 +329,7 @@ def _is_parked(tx: Tx, bridge_id: BridgeId) -> bool:
     return bridge.parked_until is not None and bridge.parked_until > tx.now
 
 
-def _opened(
+def opened(
     tx: Tx, vault: Vault, policy: BridgePolicy, bridge_id: BridgeId
 ) -> tuple[Bridge, BridgeSettings, str | None]:
     """The bridge with its settings, secrets filled in, and its own secret."""

@@ -44,19 +44,19 @@ _due = statement(
     .limit(AT_ONCE)
 )
 _next_at = statement(select(func.min(outbox.c.next_at)).where(outbox.c.number.in_(_heads)))
-_row = statement(
-    select(
-        outbox.c.bridge_id,
-        outbox.c.channel_id,
-        outbox.c.target,
-        outbox.c.message_id,
-        outbox.c.action,
-        outbox.c.transaction_id,
-        outbox.c.detail,
-        outbox.c.tries,
-        outbox.c.created_at,
-    ).where(outbox.c.number == bindparam("number"), _WAITS)
-)
+_columns = select(
+    outbox.c.bridge_id,
+    outbox.c.channel_id,
+    outbox.c.target,
+    outbox.c.message_id,
+    outbox.c.action,
+    outbox.c.transaction_id,
+    outbox.c.detail,
+    outbox.c.tries,
+    outbox.c.created_at,
+).where(outbox.c.number == bindparam("number"), _WAITS)
+_row = statement(_columns)
+_due_row = statement(_columns.where(outbox.c.next_at <= bindparam("now")))
 _begin = statement(update(outbox).where(outbox.c.number == bindparam("row")).values(tries=outbox.c.tries + 1))
 _later = statement(update(outbox).where(outbox.c.number == bindparam("row")).values(next_at=bindparam("at")))
 _fail = statement(update(outbox).where(outbox.c.number == bindparam("row")).values(failed=bindparam("why")))
@@ -108,9 +108,9 @@ def pause_seconds(tries: int, asked_for: float | None) -> float:
 def begin_sending(tx: Tx, held: BridgeLease, number: int, vault: Vault) -> Outgoing | None:
     """Count an attempt, and return what is to be sent, as it is now. None if there is nothing to send any more."""
     registry.lock(tx, held.bridge_id, held)
-    row = tx.one(_row, number=number)
+    row = tx.one(_due_row, number=number, now=tx.now)
     if row is None:
-        return None
+        return None  # Whoever found it due looked before the last attempt ended.
     what = _outgoing(tx, row, vault)
     tx.run(_drop if what is None else _begin, row=number)
     return what

@@ -50,7 +50,7 @@ def show(api: Api, bridge: BridgeName, as_json: AsJson = False) -> None:
 def create(
     api: Api,
     name: Annotated[str, typer.Argument(help="The name of its member in spaces.")],
-    kind: Annotated[str, typer.Option(help="The kind of bridge: webhook.")] = "webhook",
+    kind: Annotated[str, typer.Option(help="The kind of bridge: matrix, telegram or webhook.")] = "webhook",
     set_: Annotated[
         list[str] | None, typer.Option("--set", help="A setting, as `url=https://…`; repeat it for several.")
     ] = None,

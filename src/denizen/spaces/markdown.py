@@ -12,6 +12,7 @@ from functools import cache
 from itertools import takewhile
 
 from markdown_it import MarkdownIt
+from markdown_it.common.utils import escapeHtml
 from markdown_it.token import Token
 
 from denizen.spaces.handles import HANDLE, MAX_HANDLE_CHARS
@@ -80,6 +81,12 @@ def unfenced(markdown: str) -> str:
             return markdown
         in_code = begins
     return markdown if in_code else "\n".join(inner)
+
+
+def as_html(markdown: str) -> str | None:
+    """The text as HTML, for services that show it; None if it has no markup. HTML in it stays text."""
+    html = _parser().render(markdown).strip()
+    return None if html == f"<p>{escapeHtml(markdown.strip())}</p>" else html
 
 
 def _mentions(text: str) -> tuple[str, ...]:

@@ -3187,6 +3187,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/hooks/bridges/{bridge_id}/_matrix/app/v1/transactions/{transaction_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Hear from a homeserver that a Matrix bridge has news; shows the hs_token
+         * @description Only a hint: what was written is read from the homeserver, which loses pushes when it is killed.
+         */
+        put: operations["receive_matrix_push"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/hooks/calls/{call_id}": {
         parameters: {
             query?: never;
@@ -5687,7 +5707,7 @@ export interface components {
         CreateBridge: {
             /**
              * Kind
-             * @description `webhook`.
+             * @description `matrix`, `telegram` or `webhook`.
              */
             kind: string;
             /**
@@ -21174,6 +21194,40 @@ export interface operations {
                 content: {
                     /** @example  */
                     "text/plain": string;
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    receive_matrix_push: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                bridge_id: string;
+                transaction_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        [key: string]: string;
+                    };
                 };
             };
             /** @description What went wrong. */

@@ -119,3 +119,13 @@ async def receive_bridge_event(request: Request, bridge_id: str) -> Response:
             request.scope[SIGNED] = True
         raise
     return Response(None, media_type="text/plain")
+
+
+@router.put(
+    "/hooks/bridges/{bridge_id}/_matrix/app/v1/transactions/{transaction_id}",
+    summary="Hear from a homeserver that a Matrix bridge has news; shows the hs_token",
+)
+async def receive_matrix_push(request: Request, bridge_id: str, transaction_id: str) -> dict[str, str]:  # noqa: ARG001
+    """Only a hint: what was written is read from the homeserver, which loses pushes when it is killed."""
+    await context_of(request).runtime.bridges.receive_push(bridge_id, request.headers.get("authorization", ""))
+    return {}

@@ -22,7 +22,7 @@ class CreateBridge(BaseModel):
     model_config = asked(name="Helpdesk", kind="webhook", settings={"url": "https://example.org/denizen"})
 
     name: Annotated[str, Field(description="The name of its member in spaces.")]
-    kind: Annotated[str, Field(description="`webhook`.")]
+    kind: Annotated[str, Field(description="`matrix`, `telegram` or `webhook`.")]
     settings: Annotated[dict[str, Any], Field(description="See the page of its kind.")]
 
 
@@ -66,7 +66,7 @@ def bridge_out(report: BridgeReport, now: Instant) -> BridgeOut:
         BridgeOut,
         bridge,
         settings=dict(bridge.settings),
-        path=f"/hooks/bridges/{bridge.id}" if bridge.kind == "webhook" else None,
+        path=f"/hooks/bridges/{bridge.id}" if bridge.kind in ("webhook", "matrix") else None,
         state=state_of(bridge, now),
         problem=bridge.error,
         problem_at=_moment(bridge.error_at),

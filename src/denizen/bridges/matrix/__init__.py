@@ -1,0 +1,1 @@
+"""The Matrix bridge: an application service of a homeserver, over plain HTTP."""

@@ -1,0 +1,1 @@
+"""The Telegram bridge: a bot, over the Bot API."""
