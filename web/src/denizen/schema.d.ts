@@ -8354,6 +8354,20 @@ export interface components {
             type: "manual";
         };
         /**
+         * McpOAuth
+         * @description How to get access tokens for an MCP server: as a program, with the credentials of a client (OAuth 2.1).
+         */
+        McpOAuth: {
+            /** Client Id */
+            client_id: string;
+            /** Client Secret */
+            client_secret: string;
+            /** Issuer */
+            issuer: string;
+            /** Scope */
+            scope?: string | null;
+        };
+        /**
          * McpServer
          * @description A server of the Model Context Protocol: a program that is started, or an address.
          */
@@ -8383,6 +8397,7 @@ export interface components {
              * @default []
              */
             needs_trusted: string[];
+            oauth?: components["schemas"]["McpOAuth"] | null;
             /**
              * On Crash
              * @default report
