@@ -134,6 +134,18 @@ async def test_notes_from_the_log_take_the_place_of_own_summaries_when_an_era_be
     assert (await shown(world, ada)).startswith(now)
 
 
+async def test_chapters_are_written_before_their_cycles_leave_the_window(small_world: World):
+    """So that the compaction that lets them go already has the notes."""
+    writer(small_world, noting)
+    ada, noor, kitchen = await life(small_world, 20, window={"max_tokens": 20_000, "target_share": 0.2})
+    assert "[EARLIER CYCLES" not in await shown(small_world, ada)
+    assert set(await notes(small_world, ada)) == set(range(1, 11))
+    await talk(small_world, noor, kitchen, range(21, 40))
+    now = await shown(small_world, ada)
+    assert '"Order 4001 goes' not in now
+    assert "They chose plan 1 instead." in now
+
+
 async def test_each_chapter_is_written_once_from_the_log_alone(small_world: World):
     """No request shows what was written before, so errors do not add up."""
     model = writer(small_world, noting)

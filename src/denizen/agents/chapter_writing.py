@@ -74,7 +74,9 @@ class ChapterWriter:
     async def write_next(self) -> bool:
         """Write the newest chapter that is missing. False if none is, none may be tried now, or it failed."""
         agent_id = self.agent.id
-        made = await self.db.read(chapters.next_unwritten, agent_id)
+        window = self.agent.definition.window
+        staying = int(window.target_share * window.max_tokens)
+        made = await self.db.read(chapters.next_unwritten, agent_id, staying)
         # What a dead process has claimed is free when no request of it can still be answered.
         if made is None or not await self.db.write(
             claim_chapter, agent_id, made.first, asking.LONGEST_SECONDS * max(len(made.parts), 1)

@@ -539,6 +539,8 @@ class Residents:
                 if not await self._one(faculties, mind, opened.cycle, life):
                     return
                 mind = await self._compact(faculties, mind, life)
+                if mind.tokens > mind.window.target_share * mind.window.max_tokens:
+                    self._look_for_chapters(mind)
                 opened = None
             if not life.woken.is_set():
                 rested = await self._rest(life, _ready_waking(mind, faculties))
@@ -625,7 +627,7 @@ class Residents:
         return mind
 
     def _look_for_chapters(self, mind: Mind) -> None:
-        """Have written what is missing of the cycles that have left the window."""
+        """Have written what is missing of the cycles that have left the window, or will at the next compaction."""
         if mind.window.strategy == "written":
             self._chapters.hint(mind.lease.agent_id)
 

@@ -31,6 +31,7 @@ from denizen.models.demo.note_taking import CHAPTER_MARK
 from denizen.storage.database import Tx, insert_ignore, statement, storable, value
 from denizen.storage.schema import cycle_spaces, cycles, messages, minds, passages, spaces
 from denizen.storage.schema import layers as layer_rows
+from denizen.storage.schema import log as log_rows
 
 SIZE: Final = 10
 """How many cycles a chapter has."""
@@ -329,7 +330,6 @@ _change = statement(
 )
 _drop = statement(delete(layer_rows).where(*_this))
 _window = statement(select(minds.c.window_from, minds.c.cycle_count).where(minds.c.agent_id == bindparam("agent_id")))
-_first_shown = statement(select(func.min(cycles.c.number)).where(*_of_agent, cycles.c.first_seq >= bindparam("seq")))
 
 
 def notes_of(tx: Tx, agent_id: AgentId, first: int, last: int) -> dict[int, Sequence[Note]]:
@@ -345,13 +345,36 @@ def _first_of(number: int) -> int:
     return (number - 1) // SIZE * SIZE + 1
 
 
-def next_unwritten(tx: Tx, agent_id: AgentId) -> Source | None:
-    """The newest ten cycles that have all left the window and have no chapter, if one may be written now."""
+_sizes = statement(
+    select(cycles.c.number, func.sum(log_rows.c.tokens))
+    .join(log_rows, log_rows.c.cycle_id == cycles.c.id)
+    .where(log_rows.c.agent_id == bindparam("agent_id"), log_rows.c.seq >= bindparam("seq"), *_of_agent)
+    .group_by(cycles.c.number)
+    .order_by(cycles.c.number.desc())
+)
+
+
+def _first_that_stays(tx: Tx, agent_id: AgentId, window_from: int, tokens: int) -> int | None:
+    """The first of the newest cycles in the window that have at most so many tokens; None if there is no cycle."""
+    first: int | None = None
+    for number, size in tx.all(_sizes, agent_id=agent_id, seq=window_from):
+        tokens -= int(size)
+        if tokens < 0 and first is not None:
+            break
+        first = number
+    return first
+
+
+def next_unwritten(tx: Tx, agent_id: AgentId, staying_tokens: int = 2**62) -> Source | None:
+    """The newest ten cycles that have all left the window and have no chapter, if one may be written now.
+
+    Cycles before the newest `staying_tokens` are about to leave: they count as if they had left.
+    """
     row = tx.one(_window, agent_id=agent_id)
     if row is None:
         return None
     window_from, count = row
-    shown = value(tx, _first_shown, agent_id=agent_id, seq=window_from)
+    shown = _first_that_stays(tx, agent_id, window_from, staying_tokens)
     newest = _first_of((count if shown is None else shown - 1) - SIZE + 1)
     oldest = max(newest - (MOST_BEHIND - 1) * SIZE, 1)
     states = {at: _load(stored) for at, stored in tx.all(_some, agent_id=agent_id, first=oldest, last=newest)}
