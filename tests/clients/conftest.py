@@ -23,6 +23,8 @@ NPM, NODE = Path(sys.executable).with_name("npm"), Path(sys.executable).with_nam
 
 if "DENIZEN_TEST_CLIENTS" not in os.environ:
     collect_ignore_glob = ["test_*.py"]
+elif "OPEN_WEBUI" not in os.environ:
+    collect_ignore = ["test_open_webui.py"]
 
 
 @pytest.fixture(scope="session")

@@ -44,7 +44,7 @@ function Door(): ReactNode {
           client.removeQueries({ predicate: (query) => query.queryKey[0] !== "me" });
           client.setQueryData(["me"], who);
           // The policy that lets the page show pictures of other sites comes with the page.
-          if (who.organization.remote_pictures) window.location.replace(path === "/login" ? "/" : path);
+          if (who.organization.remote_pictures) window.location.replace(base + (path === "/login" ? "/" : path));
           else if (path === "/login") go("/", { replace: true });
         }}
       />
