@@ -146,8 +146,11 @@ async def test_the_api_describes_itself(small_house: House) -> None:
         assert "default" in operation["responses"]
         assert ("security" in operation) == (
             name
-            not in ("health", "ready", "receive_webhook", "receive_bridge_event", "answer_by_address", "open_session")
-        )
+            not in (
+                "health", "ready", "receive_webhook", "receive_bridge_event", "receive_matrix_push",
+                "answer_by_address", "open_session",
+            )
+        )  # fmt: skip
     schemas = described["components"]["schemas"]
     assert all("examples" in schemas[name] for name in ("PostMessage", "MessageOut", "SpaceOut", "AgentOut", "Me"))
     assert "text/event-stream" in operations["stream"]["responses"]["200"]["content"]
