@@ -34,7 +34,8 @@ async def proxied(house: House, *, strips: bool, elsewhere: list[str]) -> AsyncG
         async with session.request(
             request.method, target, headers=request.headers, data=await request.read(), allow_redirects=False
         ) as answer:
-            kept = {name: value for name, value in answer.headers.items() if name.lower() != "transfer-encoding"}
+            kept = answer.headers.copy()  # with all cookies
+            kept.popall("Transfer-Encoding", None)
             response = web.StreamResponse(status=answer.status, headers=kept)
             await response.prepare(request)
             async for part in answer.content.iter_any():
