@@ -6,7 +6,7 @@ import asyncio
 import re
 
 import pytest
-from playwright.async_api import ViewportSize, expect
+from playwright.async_api import Route, ViewportSize, expect
 
 from tests.server.conftest import House
 from tests.server.test_provider_sign_in import house_with, real_provider, tell_provider
@@ -54,6 +54,24 @@ async def test_a_link_signs_in_once_and_leaves_no_trace_in_the_address(house: Ho
     await expect(page.get_by_role("button", name="Sign in")).to_be_visible()
     await hers.open("/me")
     await expect(page.get_by_role("button", name="Sign in")).to_be_visible()
+
+
+async def test_a_browser_without_cookies_is_told_so(house: House, visit: Visit) -> None:
+    """The link was good: saying that it was used already would send people round in circles."""
+    noor = await house.world.person("Noor")
+    login = (await house.call("POST", "/api/logins", noor, json={})).json()
+    hers = await visit(noor, signed_in=False)
+
+    async def without_cookies(route: Route) -> None:
+        await hers.context.clear_cookies()
+        asked = {name: value for name, value in route.request.headers.items() if name != "cookie"}
+        await route.fulfill(response=await route.fetch(headers=asked))
+
+    await hers.context.route("**/api/me", without_cookies)
+    page = await hers.open(f"/login#{login['secret']}")
+    await expect(page.get_by_role("alert")).to_contain_text("Allow cookies for this address")
+    await hers.check_accessibility()
+    hers.complaints.clear()  # the browser logs the 401
 
 
 async def test_ones_own_page_tells_who_one_is_and_keeps_the_tokens(house: House, visit: Visit) -> None:

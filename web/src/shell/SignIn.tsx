@@ -1,5 +1,5 @@
 import { type FormEvent, type ReactNode, useEffect, useRef, useState } from "react";
-import { get, inWords, type Me, post } from "../denizen/api";
+import { ApiError, get, inWords, type Me, post } from "../denizen/api";
 import { keepPageKey } from "../denizen/pageKey";
 import { Button, buttonClass } from "../ui/Button";
 import { TextField } from "../ui/Field";
@@ -7,6 +7,8 @@ import css from "./shell.module.css";
 import { base } from "../denizen/base";
 
 const USED = "This link was already used, or it is older than ten minutes. Get a new one with: denizen login";
+
+const NO_COOKIE = "This browser did not keep the cookie of the session. Allow cookies for this address, then sign in again.";
 
 /** Signs in with what stands behind the # of the address, or with a token that is typed. */
 export function SignIn({ onSignedIn }: { onSignedIn: (me: Me) => void }): ReactNode {
@@ -22,9 +24,15 @@ export function SignIn({ onSignedIn }: { onSignedIn: (me: Me) => void }): ReactN
     try {
       const session = await post("/api/session", { body: { secret: given } });
       keepPageKey(session.page_key);
-      onSignedIn(await get("/api/me"));
     } catch (problem) {
       setError(given.startsWith("dzl_") ? USED : inWords(problem));
+      setBusy(false);
+      return;
+    }
+    try {
+      onSignedIn(await get("/api/me"));
+    } catch (problem) {
+      setError(problem instanceof ApiError && problem.status === 401 ? NO_COOKIE : inWords(problem));
       setBusy(false);
     }
   };
