@@ -69,7 +69,7 @@ def judge(lines: Sequence[Line]) -> Verdict:
             *(f"#{n} was answered {times} times" for n, times in answers.items() if times > 1),
             *(f"the timer of #{n} fired {times} times" for n, times in rung.items() if times > 1),
             *_streamed_twice(streamed),
-            *_carried_twice(lines),
+            *_carried_twice(kept),
             *(f"a panel answered #{n} in {times} rounds" for n, times in _rounds(lines).items() if times > 1),
         ],
         out_of_order=[*_out_of_order(transcript, acknowledged, asked), *_stream_out_of_order(streamed)],

@@ -163,7 +163,8 @@ def test_settings_cannot_be_changed() -> None:
             {"REDIS_URL": "localhost:6379"},
             (
                 "environment REDIS_URL: redis_url is 'localhost:6379'. "
-                "It has to be a URL such as redis://host:6379/0 (rediss:// for TLS, unix:// for a socket)."
+                "It has to be the URL of one server such as redis://host:6379/0 (rediss:// for TLS, unix:// "
+                "for a socket); of a cluster that of a node, and not that of a Sentinel."
             ),
         ),
     ],

@@ -133,7 +133,7 @@ def test_instructions_may_stand_in_a_file_of_their_own() -> None:
         ),
         (
             "name: Pat\ntools:\n  - kind: clinet\n    name: ask",
-            "3: tools[0]: 'clinet' is none of 'http', 'client' (did you mean 'client'?)",
+            "3: tools[0]: 'clinet' is none of 'http', 'client', 'a2a' (did you mean 'client'?)",
         ),
         ("name: Pat\ntools: [{name: ask}]", "2: tools[0]: 'kind' is missing, which says what it is"),
         (

@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 
 from denizen import ClientTool, call, forever, reply
+from denizen.access import audit
+from denizen.access.audit import AuditFilter
 from denizen.agents.registry import Agent
 from denizen.api import retention
 from denizen.bus.streams import space_topic
@@ -65,6 +67,8 @@ async def test_what_has_expired_is_gone_everywhere_and_the_rest_stays(world: Wor
     assert "plumber" in await dump(world)
     assert await world.denizen.minds.recall(ada, "violet xylophone umbrellas", reader=noor) == []
     assert await world.denizen.organizations.remove_expired() == []
+    kept = await world.denizen.db.read(audit.entries, noor.organization_id, noor.id, AuditFilter(), limit=1)
+    assert [(each.action, each.by, each.subject_id) for each in kept] == [("expire", None, kitchen.id)]
 
 
 async def test_nothing_is_removed_where_nobody_has_set_anything(small_world: World):

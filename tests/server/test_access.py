@@ -171,9 +171,11 @@ async def test_a_link_signs_in_once(house: House, cast: Cast) -> None:
 
     assert (first.status_code, first.json()["kind"]) == (201, "session")
     assert (second.status_code, second.json()["code"]) == (401, "unauthorized")
-    cookie = first.headers["set-cookie"]
+    cookie, organization = first.headers.get_list("set-cookie")
     port = house.address.rpartition(":")[2]
     assert re.fullmatch(rf"denizen-{port}=dzs_[\w-]{{43}}; Path=/; Max-Age=2592000; HttpOnly; SameSite=Strict", cookie)
+    # Which policy the page has. It lets nobody in.
+    assert organization.startswith(f"denizen-organization-{port}={cast.member.organization_id}; Path=/; ")
     assert "set-cookie" not in second.headers
     me = await house.call("GET", "/api/me", headers=session_headers(house, first))
     assert (me.json()["handle"], me.json()["token"]["kind"]) == ("mia", "session")

@@ -28,18 +28,20 @@ OPEN = {
     ("GET", "/login/oidc"),
     ("GET", "/login/oidc/callback"),
     ("GET", "/login/oidc/logout"),
+    ("GET", "/a2a/{agent_id}/.well-known/agent-card.json"),  # only of agents that were made public
 }
 GUARDED: list[tuple[str, str]] = sorted(
     {
         (method, route.path.replace("{space_id}", "{space}"))
         for route in typing_cast("list[APIRoute]", all_routes())
         for method in route.methods or ()
-        if not route.path.startswith(("/hooks/", "/v1/", "/files/"))
+        if not route.path.startswith(("/hooks/", "/v1/", "/files/", "/pictures/"))
     }
     - OPEN
     | {("GET", "/api/openapi.json")}
 )
-"""Every request of the API that needs a token; `test_walk` says which need none. Links to files are signed instead."""
+"""Every request of the API that needs a token; `test_walk` says which need none. Links to files and pictures are
+secret instead."""
 BODIES = {
     ("POST", "/api/spaces/{space}/stop"): {},
     ("PATCH", "/api/spaces/{space}"): {"name": "Mine"},
@@ -47,6 +49,7 @@ BODIES = {
     ("POST", "/api/spaces/{space}/members"): {"entity": "@ada"},
     ("PATCH", "/api/spaces/{space}/members/{entity_id}"): {"attention": "none"},
     ("PATCH", "/api/spaces/{space}/memory"): {"enabled": False},
+    ("PUT", "/api/spaces/{space}/retention"): {"days": 30},
     ("POST", "/api/spaces/{space}/open"): {"reason": "I want to know."},
 }
 OPENING = ("POST", "/api/spaces/{space}/open")

@@ -29,7 +29,9 @@ async def test_a_form_uploads_a_file_and_a_message_has_it(house: House) -> None:
     file = await upload(house, noor)
     assert (file["name"], file["media_type"], file["complete"]) == ("photo.png", "image/png", True)
     said = await house.say(noor, "", kitchen, files=[file["id"]])
-    assert said["files"] == [{"id": file["id"], "name": "photo.png", "media_type": "image/png", "size": len(PICTURE)}]
+    assert said["files"] == [
+        {"id": file["id"], "name": "photo.png", "media_type": "image/png", "size": len(PICTURE), "alt": None}
+    ]
     answer = await house.call("GET", f"/api/files/{file['id']}/content", sam)
     assert answer.content == PICTURE
     assert answer.headers["content-type"] == "image/png"

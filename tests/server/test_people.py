@@ -45,13 +45,17 @@ async def small_cast(small_house: House) -> Cast:
     return await make_cast(small_house)
 
 
+UNSET = {"secret_hosts": {}, "remote_pictures": False, "keep_days": 0, "archive_expired": False}
+"""Settings of an organization that nobody has changed."""
+
+
 def problem(answer: httpx2.Response) -> tuple[int, str]:
     return answer.status_code, answer.json()["code"]
 
 
 async def test_the_organization_is_shown_and_its_settings_to_those_who_run_it(house: House, cast: Cast) -> None:
     home = {"id": cast.noor.organization_id, "name": "Home"}
-    settings = {"budget": None, "spaces_by": "member", "secret_hosts": {}}
+    settings = {"budget": None, "spaces_by": "member", **UNSET}
     for who, shown in [(cast.noor, settings), (cast.ann, settings), (cast.sam, None)]:
         answer = await house.call("GET", "/api/organization", who)
         assert answer.json() == {**home, "settings": shown}
@@ -66,7 +70,7 @@ async def test_owners_settle_what_holds_for_all(house: House, cast: Cast) -> Non
 
     changed = (await house.call("PATCH", path, cast.noor, json=change)).json()
     budget = {"dollars_per_day": "2.5", "tokens_per_day": None, "dollars": None, "tokens": None}
-    settings = {"spaces_by": "admin", "budget": budget, "secret_hosts": {}}
+    settings = {"spaces_by": "admin", "budget": budget, **UNSET}
     assert (changed["name"], changed["settings"]) == ("Our house", settings)
     assert (await house.world.denizen.budgets.get(cast.noor.organization_id)) is not None
 
@@ -74,7 +78,7 @@ async def test_owners_settle_what_holds_for_all(house: House, cast: Cast) -> Non
     assert problem(opened) == (403, "not_allowed")
     assert (await house.call("POST", "/api/spaces", cast.ann, json={"name": "Den"})).status_code == 201
     again = await house.call("PATCH", path, cast.noor, json={"settings": {"spaces_by": None}})
-    assert again.json()["settings"] == {"spaces_by": "member", "budget": budget, "secret_hosts": {}}
+    assert again.json()["settings"] == {"spaces_by": "member", "budget": budget, **UNSET}
     assert (await house.call("POST", "/api/spaces", cast.sam, json={"name": "Den"})).status_code == 201
     assert (await house.call("GET", path, cast.eve)).json()["name"] == "Elsewhere"
 

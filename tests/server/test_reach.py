@@ -67,9 +67,11 @@ async def test_the_server_speaks_https_by_itself(small_world: World, tls: Tls) -
             signed_in = await client.post("/api/session", json={"secret": house.secrets[noor.id]})
         assert answer.json()["handle"] == "noor"
         assert answer.headers["strict-transport-security"] == "max-age=31536000"
-        cookie = signed_in.headers["set-cookie"]
+        cookie, organization = signed_in.headers.get_list("set-cookie")
         assert cookie.startswith("__Host-denizen=dzs_")
         assert cookie.endswith("; HttpOnly; SameSite=Strict; Secure")
+        assert organization.startswith("__Host-denizen-organization=")
+        assert organization.endswith("; Secure")
         sent = session_headers(house, signed_in) | {"Origin": house.address}
         assert (await house.call("POST", "/api/tokens", json={"name": "x"}, headers=sent)).status_code == 201
         plain = sent | {"Origin": house.address.replace("https", "http")}

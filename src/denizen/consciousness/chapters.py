@@ -27,7 +27,7 @@ from denizen.consciousness.log import Entry
 from denizen.consciousness.privacy import ELSEWHERE
 from denizen.ids import AgentId
 from denizen.inbox.format import one_line, plain_name, quote
-from denizen.models.demo.note_taking import CHAPTER_MARK
+from denizen.models.demo.marks import CHAPTER_MARK
 from denizen.storage.database import Tx, insert_ignore, statement, storable, value
 from denizen.storage.schema import cycle_spaces, cycles, messages, minds, passages, spaces
 from denizen.storage.schema import layers as layer_rows

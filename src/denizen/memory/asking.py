@@ -25,7 +25,7 @@ from denizen.memory.documents import Unusable, Written
 from denizen.memory.rolling import Pass
 from denizen.memory.settings import PROMPT, CompactionProfile
 from denizen.models import request, thinking
-from denizen.models.demo.compacting import MARK
+from denizen.models.demo.marks import COMPACTOR_MARK
 from denizen.models.location import LOCAL_PATIENCE, patience
 from denizen.models.prices import Price, Usage, cost, usage_of
 from denizen.models.tokens import estimate_message
@@ -43,7 +43,7 @@ W = TypeVar("W")
 Reserve = Callable[[Usage], Awaitable["Reserved"]]
 """Reserves the most that a request may use in the budgets of the agent or panel that pays."""
 
-INSTRUCTIONS: Final = f"""{MARK}
+INSTRUCTIONS: Final = f"""{COMPACTOR_MARK}
 You keep the memory of a conversation. You are given what was known of it so far, and the messages that came next. \
 Write what is known now.
 
@@ -153,7 +153,7 @@ def prompt_text(key: str, folder: Path | None) -> str:
     if path is None or Path(key).name != key or not path.is_file():
         there = path or f"prompts/{key}.md"
         raise SettingsError(f"promptKey: there is no prompt {key!r}. Write {there}, or use {PROMPT}.")
-    return f"{MARK}\n{path.read_text('utf-8').strip()}"
+    return f"{COMPACTOR_MARK}\n{path.read_text('utf-8').strip()}"
 
 
 def question(made: Pass, instructions: str, profile: CompactionProfile) -> list[ModelMessage]:

@@ -1,7 +1,7 @@
 /** Requests to the HTTP API, typed by its own description. Errors are `ApiError`: decide by `code`, show `detail`. */
 import { pageKeyHeader } from "./pageKey.ts";
 import type { components, paths } from "./schema";
-import { base } from "./base";
+import { base } from "./base.ts";
 
 export type Schemas = components["schemas"];
 export type Me = Schemas["Me"];

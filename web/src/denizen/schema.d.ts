@@ -3196,7 +3196,7 @@ export interface paths {
         };
         get?: never;
         /**
-         * Hear from a homeserver that a Matrix bridge has news; shows the hs_token
+         * Receive a push of a Matrix homeserver; with its hs_token, no access token needed
          * @description Only a hint: what was written is read from the homeserver, which loses pushes when it is killed.
          */
         put: operations["receive_matrix_push"];
@@ -21240,6 +21240,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /** @example {} */
                     "application/json": {
                         [key: string]: string;
                     };

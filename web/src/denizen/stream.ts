@@ -3,7 +3,7 @@
  * connection breaks, from the last event that it had, and not when the server has refused.
  */
 import { pageKeyHeader } from "./pageKey.ts";
-import { base } from "./base";
+import { base } from "./base.ts";
 
 const AGAIN_MILLISECONDS = 1_000;
 

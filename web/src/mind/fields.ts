@@ -33,6 +33,7 @@ export const SECTIONS: Section[] = [
     fields: [
       { path: "name", label: "Name", kind: "text" },
       { path: "purpose", label: "Purpose", kind: "text", hint: "What it is for, in a line. People see it in lists; the agent does not read it." },
+      { path: "a2a", label: "Public A2A card", kind: "flag", normal: "false", hint: "Anybody can read its name and purpose, and programs with a token can give it tasks." },
       { path: "instructions", label: "Instructions", kind: "long", hint: "Its role, in your words." },
       { path: "model", label: "Model", kind: "model", normal: "default", hint: "provider:name, or “default” for the server's model." },
       {

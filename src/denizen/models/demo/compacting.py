@@ -9,11 +9,9 @@ from typing import Any, Final, NamedTuple, cast
 
 from pydantic_ai.messages import ModelMessage, SystemPromptPart, UserPromptPart
 
+from denizen.models.demo.marks import COMPACTOR_MARK
 from denizen.models.demo.wording import cut
 from denizen.models.scripted import Say
-
-MARK: Final = "[MEMORY COMPACTOR]"
-"""The first words of the instructions by which a model recognizes a request for a summary."""
 
 _SAID = re.compile(r'^\[(\d+)\] (.+?) \((human|agent|service)(?:, @[a-z0-9-]+)?\), [\d: -]+: "(.*)"$')
 _HEADED = re.compile(r"^\[(\d+)\] (.+?) \((human|agent|service)(?:, @[a-z0-9-]+)?\), [\d: -]+:$")
@@ -38,7 +36,7 @@ class _Line(NamedTuple):
 def is_asked(messages: Sequence[ModelMessage]) -> bool:
     """Whether this is a request for a summary."""
     first = messages[0].parts[0] if messages and messages[0].parts else None
-    return isinstance(first, SystemPromptPart) and first.content.startswith(MARK)
+    return isinstance(first, SystemPromptPart) and first.content.startswith(COMPACTOR_MARK)
 
 
 def compact(messages: Sequence[ModelMessage]) -> Say:

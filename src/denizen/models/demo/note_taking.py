@@ -9,11 +9,9 @@ from typing import Any, Final
 
 from pydantic_ai.messages import ModelMessage, SystemPromptPart, UserPromptPart
 
+from denizen.models.demo.marks import CHAPTER_MARK
 from denizen.models.demo.wording import cut
 from denizen.models.scripted import Say
-
-CHAPTER_MARK: Final = "[CHAPTER WRITER]"
-"""The first words of the instructions by which a model recognizes a request for a chapter."""
 
 _CYCLE: Final = re.compile(r"^\[CYCLE (\d+) — ")
 _WORDS: Final = re.compile(r'^its words: "(.*)"$')

@@ -123,7 +123,8 @@ async def receive_bridge_event(request: Request, bridge_id: str) -> Response:
 
 @router.put(
     "/hooks/bridges/{bridge_id}/_matrix/app/v1/transactions/{transaction_id}",
-    summary="Hear from a homeserver that a Matrix bridge has news; shows the hs_token",
+    summary="Receive a push of a Matrix homeserver; with its hs_token, no access token needed",
+    responses={200: {"content": {"application/json": {"example": {}}}}},
 )
 async def receive_matrix_push(request: Request, bridge_id: str, transaction_id: str) -> dict[str, str]:  # noqa: ARG001
     """Only a hint: what was written is read from the homeserver, which loses pushes when it is killed."""
