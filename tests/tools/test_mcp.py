@@ -20,6 +20,8 @@ import httpx2
 import pytest
 import structlog
 from aiohttp import BasicAuth, test_utils, web
+from mcp import Client
+from mcp.client.subscriptions import Subscription
 from pydantic import ValidationError
 
 from denizen import call, reply
@@ -601,6 +603,32 @@ async def test_a_server_says_that_its_tools_have_changed(connections: McpConnect
         note()
         assert connections.changes == before + 1
         assert await use((await offered(connections, server))["sing"]) == "sing is known"
+
+
+async def test_a_change_before_the_server_knows_of_the_listener_is_noticed(
+    connections: McpConnections, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Servers announce a change only to those who listen: whoever begins to listen asks for the tools once more."""
+    listen, slow = Client.listen, asyncio.Event()
+
+    @asynccontextmanager
+    async def listen_late(client: Client, *, tools_list_changed: bool) -> AsyncIterator[Subscription]:
+        await slow.wait()
+        async with listen(client, tools_list_changed=tools_list_changed) as changes:
+            yield changes
+
+    monkeypatch.setattr(Client, "listen", listen_late)
+    async with _running(tmp_path, "address") as server:
+        tools = await offered(connections, server)
+        heard = asyncio.Event()
+        [known] = connections._servers.values()
+        assert known._link is not None
+        known._link._on_change = heard.set
+        await use(tools["learn"], name="sing")
+        assert not heard.is_set()
+        slow.set()
+        await heard.wait()
+        assert "sing" in await offered(connections, server)
 
 
 @asynccontextmanager

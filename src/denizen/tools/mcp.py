@@ -352,7 +352,7 @@ class _Server:
         self.changes += 1
 
     async def _list(self, link: _Link) -> None:
-        link.changed = False
+        link.changed, link.listed = False, True
         offers: list[Tool] = []
         cursor: str | None = None
         with link.in_use() as client:
@@ -388,6 +388,8 @@ class _Link:
         """Whether it was closed because nobody used it."""
         self.changed = False
         """Whether the server has announced that its tools have changed."""
+        self.listed = False
+        """Whether it was asked for its tools."""
         self._reach = reach
         self._clock = clock
         self._on_change = on_change
@@ -461,6 +463,8 @@ class _Link:
         while offered is not None and offered.list_changed:
             try:
                 async with client.listen(tools_list_changed=True) as changes:
+                    if self.listed:
+                        self._note_change()  # What was said before the server knew of the listener was not heard.
                     async for _ in changes:
                         self._note_change()
             except ListenNotSupportedError:
@@ -469,7 +473,6 @@ class _Link:
                 log_line.info("mcp server says no changes", server=self._reach.name, error=type(error).__name__)
             if await self._clock.wait(self.over, LISTEN_AGAIN_SECONDS):
                 return
-            self._note_change()  # What was said meanwhile was not heard.
 
 
 # Opening
