@@ -47,8 +47,14 @@ STARTS: Final = (
 runtime look at the same time whether something is due: they are not part of a run."""
 LOOPS: Final = SOURCE / "leased_tasks.py"
 """Calls what is due, of every kind: a run begins with what it calls."""
-WATCHES: Final = ("panel/moderator.py", "Moderator._compare")
-"""Looks whether an answer under way has to stop."""
+BY_CHANCE: Final = {
+    ("panel/moderator.py", "Moderator._compare"),
+    ("agents/residents.py", "Residents._worth_thinking"),
+    ("agents/residents.py", "Residents._waking"),
+    ("agents/residents.py", "Residents._open"),
+}
+"""What runs or not depending on which task is quicker: looking whether an answer under way has to stop, and an agent that
+looks for more after its cycle because a hint about the same message came late."""
 
 INTRODUCTION: Final = f"""# The walk
 
@@ -89,7 +95,7 @@ class Trace:
                 return
             callers = self._callers_of(frame)
             chain = (*callers, place)
-            if not chain[0][1].startswith(STARTS) or WATCHES in chain:
+            if not chain[0][1].startswith(STARTS) or not BY_CHANCE.isdisjoint(chain):
                 return
             if place[1] in WRITES:
                 self.steps.update(callers)

@@ -79,7 +79,7 @@ async def test_metadata_of_an_answer_is_in_the_stream_too(tmp_path: Path) -> Non
     given = {**PRESETS, **json.loads(presets.read_text())}
     memory = MemoryOptions(presets=lambda: given)
     async with open_world("sqlite://", presets=presets, memory=memory) as world, served(world) as house:
-        utility(world, written("They met.", facts=[known("Noor sings.", 1)]), *[written("They talked.")] * 3)
+        utility(world, written("They met.", facts=[known("Noor sings.", 1)]), *[written("They met.")] * 3)
         noor = await world.person("Noor")
         ada = await world.agent("Ada", model=forever(answering))
         kitchen = await world.space("Kitchen", noor, ada)
