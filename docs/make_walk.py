@@ -53,8 +53,8 @@ BY_CHANCE: Final = {
     ("agents/residents.py", "Residents._waking"),
     ("agents/residents.py", "Residents._open"),
 }
-"""What runs or not depending on which task is quicker: looking whether an answer under way has to stop, and an agent that
-looks for more after its cycle because a hint about the same message came late."""
+"""What runs or not depending on which task is quicker: looking whether an answer under way has to stop, and an agent
+that looks for more after its cycle because a hint about the same message came late."""
 
 INTRODUCTION: Final = f"""# The walk
 
