@@ -14,6 +14,9 @@ from pydantic_ai.messages import ModelMessage
 from sqlalchemy import bindparam, func, select
 
 from denizen import call, forever, reply, tool
+from denizen.access import space_changes
+from denizen.access.audit import Actor
+from denizen.access.requesters import Requester
 from denizen.agents.registry import Agent
 from denizen.consciousness import chapters, eras
 from denizen.consciousness.chapters import UnusableNotes, fair_limit, read_notes
@@ -272,20 +275,23 @@ async def test_what_is_forgotten_while_the_writer_writes_does_not_come_back(smal
     assert await notes(world, ada) == {}
 
 
-async def test_cycles_of_a_private_space_are_written_in_a_request_of_their_own(small_world: World):
-    """So that no note about another cycle has its words, and a reader who may not see it sees nothing of it."""
+@pytest.mark.parametrize("private", [True, False])
+async def test_cycles_of_another_space_are_written_in_a_request_of_their_own(small_world: World, private: bool):
+    """So that no note about another cycle has its words, and a reader who may not see it sees nothing of it: also where
+    the space becomes private only after the chapter was written."""
     world = small_world
     model = writer(world, noting)
     noor, sam = await world.person("Noor"), await world.person("Sam")
     ada = await world.agent("Ada", model=forever(living), tools=[look_up], window={**WINDOW, "writer_model": "writer"})
     kitchen = await world.space("Kitchen", noor, sam, ada)
-    study = await world.denizen.spaces.create("Study", [noor, ada], private=True)
+    study = await world.denizen.spaces.create("Study", [noor, ada], private=private)
     for n in range(1, 25):
         there = study if n == 4 else kitchen
         await world.say(noor, f"@ada Number {n} is the one. " + "well " * 300, there)
         await world.run()
     seen = [numbers_in(each) for each in model.requests if numbers_in(each)[0] < 11]
     assert sorted(seen) == [[1, 2, 3, 5, 6, 7, 8, 9, 10], [4]]
+    await world.denizen.db.write(space_changes.change, Requester(Actor(noor.id)), study.id, private=True)
     world.clock.advance(301)
     await world.say(noor, "@ada Hello.", kitchen)
     await world.run()

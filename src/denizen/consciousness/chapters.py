@@ -2,7 +2,7 @@
 
 A chapter has notes, each of one cycle, which take the place of the cycle's own summary in the layers; and for each
 cycle a receipt with the dates, names and numbers that the notes left out. It is written once, from the log, never from
-another text about it. Cycles of different private spaces are shown to the model in separate requests, so that no note
+another text about it. Cycles of different spaces are shown to the model in separate requests, so that no note
 has words of a cycle that a reader of the note may not read.
 
 A chapter that is being written is claimed, and stored only if its source has not changed since: so what is forgotten
@@ -24,12 +24,11 @@ from denizen.clock import SECOND, Instant, moment, zone_or_utc
 from denizen.consciousness import log, receipts
 from denizen.consciousness.layers import RECEIPT, Note, NoteKind
 from denizen.consciousness.log import Entry
-from denizen.consciousness.privacy import ELSEWHERE
 from denizen.ids import AgentId
 from denizen.inbox.format import one_line, plain_name, quote
 from denizen.models.demo.marks import CHAPTER_MARK
 from denizen.storage.database import Tx, insert_ignore, statement, storable, value
-from denizen.storage.schema import cycle_spaces, cycles, messages, minds, passages, spaces
+from denizen.storage.schema import cycle_spaces, cycles, messages, minds, passages
 from denizen.storage.schema import layers as layer_rows
 from denizen.storage.schema import log as log_rows
 
@@ -62,8 +61,8 @@ class SourceCycle:
     entries: tuple[Entry, ...]
     said: tuple[str, ...]
     """The texts of messages that it heard and sent."""
-    private: frozenset[str]
-    """The private spaces that its text comes from."""
+    spaces: frozenset[str]
+    """The spaces that its text comes from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,17 +75,18 @@ class Source:
 
     @property
     def parts(self) -> list[tuple[SourceCycle, ...]]:
-        """The cycles that the model may see together: those from the same private spaces, or from none."""
+        """The cycles that the model may see together: those from the same spaces. An open space can become private
+        later, and no note may have its words then that somebody outside of it may read."""
         found: dict[frozenset[str], list[SourceCycle]] = {}
         for each in self.cycles:
-            found.setdefault(each.private, []).append(each)
+            found.setdefault(each.spaces, []).append(each)
         return [tuple(each) for each in found.values()]
 
     @property
     def digest(self) -> str:
         """A digest of everything that the chapter depends on."""
         told: list[Any] = [
-            [each.number, each.summary, sorted(each.private), each.said, [entry.encoded for entry in each.entries]]
+            [each.number, each.summary, sorted(each.spaces), each.said, [entry.encoded for entry in each.entries]]
             for each in self.cycles
         ]
         return hashlib.blake2b(json.dumps(told).encode(), digest_size=16).hexdigest()
@@ -99,19 +99,10 @@ _cycles = statement(
     .order_by(cycles.c.number)
 )
 _next_seq = statement(select(cycles.c.first_seq).where(*_of_agent, cycles.c.number == bindparam("number")))
-_private = statement(
+_spaces = statement(
     select(cycle_spaces.c.cycle_id, cycle_spaces.c.space_id)
-    .select_from(
-        cycle_spaces.join(cycles, cycles.c.id == cycle_spaces.c.cycle_id).outerjoin(
-            spaces, spaces.c.id == cycle_spaces.c.space_id
-        )
-    )
-    .where(
-        *_of_agent,
-        cycles.c.number >= bindparam("first"),
-        cycles.c.number <= bindparam("last"),
-        (spaces.c.private == 1) | (cycle_spaces.c.space_id == ELSEWHERE),
-    )
+    .join(cycles, cycles.c.id == cycle_spaces.c.cycle_id)
+    .where(*_of_agent, cycles.c.number >= bindparam("first"), cycles.c.number <= bindparam("last"))
 )
 _said = statement(
     select(passages.c.cycle, func.coalesce(messages.c.plain, messages.c.text))
@@ -136,9 +127,9 @@ def source(tx: Tx, agent_id: AgentId, first: int, failures: int = 0) -> Source:
     entries: dict[str, list[Entry]] = {}
     for each in log.entries(tx, agent_id, rows[0][4], *([] if end is None else [end])):
         entries.setdefault(each.cycle_id, []).append(each)
-    private: dict[str, set[str]] = {}
-    for cycle_id, space_id in tx.all(_private, **where):
-        private.setdefault(cycle_id, set()).add(space_id)
+    spaces: dict[str, set[str]] = {}
+    for cycle_id, space_id in tx.all(_spaces, **where):
+        spaces.setdefault(cycle_id, set()).add(space_id)
     said: dict[int, list[str]] = {}
     for number, text in tx.all(_said, **where):
         said.setdefault(number, []).append(text)
@@ -149,7 +140,7 @@ def source(tx: Tx, agent_id: AgentId, first: int, failures: int = 0) -> Source:
             summary or "",
             tuple(entries.get(id, ())),
             tuple(said.get(number, ())),
-            frozenset(private.get(id, ())),
+            frozenset(spaces.get(id, ())),
         )
         for id, number, at, summary, _ in rows
     )
